@@ -1,0 +1,141 @@
+//! The models that a program offers by name, and the sizes they can be asked for in.
+
+use crate::model::Model;
+use std::collections::BTreeMap;
+use thiserror::Error;
+
+/// A size as a person writes it: `nodes=2,dpus=1`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Size(BTreeMap<String, String>);
+
+/// Why a size cannot be used.
+#[derive(Debug, Error, Clone, PartialEq, Eq)]
+pub enum SizeError {
+    /// Not `key=value`.
+    #[error("cannot read the size `{text}`: write key=value, several with commas between")]
+    Unreadable {
+        /// What was given.
+        text: String,
+    },
+    /// A key that the model does not have.
+    #[error("`{key}` is not a size of {model}; it has: {known}")]
+    UnknownKey {
+        /// The model that was asked.
+        model: String,
+        /// The key it does not have.
+        key: String,
+        /// The keys it has.
+        known: String,
+    },
+    /// A value outside what the model can do.
+    #[error("`{key}={value}` is out of range: {key} goes from {least} to {most}")]
+    OutOfRange {
+        /// Which key.
+        key: String,
+        /// What was given.
+        value: String,
+        /// The smallest that works.
+        least: u64,
+        /// The largest that works.
+        most: u64,
+    },
+    /// Two sizes that do not go together, or one that means nothing.
+    #[error("{0}")]
+    Meaningless(String),
+}
+
+/// One key of a model's size.
+#[derive(Debug, Clone, Copy)]
+pub struct SizeKey {
+    /// The key: `clusters`.
+    pub key: &'static str,
+    /// What it counts.
+    pub help: &'static str,
+    /// Used when it is not given.
+    pub default: u64,
+    /// The smallest value.
+    pub least: u64,
+    /// The largest value: what fits in the packed state.
+    pub most: u64,
+}
+
+impl SizeKey {
+    /// A key with its default and range.
+    pub const fn new(
+        key: &'static str,
+        help: &'static str,
+        default: u64,
+        least: u64,
+        most: u64,
+    ) -> Self {
+        SizeKey { key, help, default, least, most }
+    }
+}
+
+impl Size {
+    /// Reads `key=value,key=value`.
+    pub fn parse(text: &str) -> Result<Self, SizeError> {
+        let mut pairs = BTreeMap::new();
+        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            let (key, value) = part
+                .split_once('=')
+                .ok_or_else(|| SizeError::Unreadable { text: part.to_owned() })?;
+            pairs.insert(key.trim().to_owned(), value.trim().to_owned());
+        }
+        Ok(Size(pairs))
+    }
+
+    /// The numbers for all of `keys`, in their order; unknown keys and values out of range are errors.
+    pub fn numbers<const N: usize>(
+        &self,
+        model: &str,
+        keys: &[SizeKey; N],
+    ) -> Result<[u64; N], SizeError> {
+        if let Some(key) = self.0.keys().find(|key| !keys.iter().any(|k| k.key == **key)) {
+            let known = keys.iter().map(|k| k.key).collect::<Vec<_>>().join(", ");
+            return Err(SizeError::UnknownKey { model: model.to_owned(), key: key.clone(), known });
+        }
+        let mut numbers = [0; N];
+        for (number, key) in numbers.iter_mut().zip(keys) {
+            *number = self.number(key)?;
+        }
+        Ok(numbers)
+    }
+
+    fn number(&self, key: &SizeKey) -> Result<u64, SizeError> {
+        let Some(value) = self.0.get(key.key) else { return Ok(key.default) };
+        match value.parse::<u64>() {
+            Ok(number) if (key.least..=key.most).contains(&number) => Ok(number),
+            _ => Err(SizeError::OutOfRange {
+                key: key.key.to_owned(),
+                value: value.clone(),
+                least: key.least,
+                most: key.most,
+            }),
+        }
+    }
+}
+
+/// A model that can be asked for by name.
+pub struct Entry {
+    /// `seed/kcp-storage`
+    pub name: &'static str,
+    /// What it is, in one sentence.
+    pub summary: &'static str,
+    /// The keys of its size.
+    pub keys: &'static [SizeKey],
+    /// Builds it in a size.
+    pub build: fn(&Size) -> Result<Box<dyn AnyModel>, SizeError>,
+}
+
+/// Any model, with its types out of sight.
+pub trait AnyModel: Sync + Send {
+    /// See [`Model::size`].
+    fn size(&self) -> String;
+}
+
+impl<M: Model> AnyModel for M {
+    fn size(&self) -> String {
+        Model::size(self)
+    }
+}
