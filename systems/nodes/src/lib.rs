@@ -1,8 +1,19 @@
-//! The nodes system.
+//! Nodes: a machine is programmed for one tenant at a time, in all its DPUs together.
+//!
+//! * `fixed`: the seed with a two-phase reclaim.
+//! * `spec`: the protocol, with an epoch per assignment and a floor per revocation.
+//! * `epoch`: epoch and floor alone.
+//! * `one_holder`: what the protocol looks like from outside.
+
+pub mod epoch;
+pub mod fixed;
+pub mod one_holder;
+pub mod spec;
+mod symmetry;
 
 use interlock_checker::Entry;
 
 /// The models of this system, by name.
 pub fn models() -> Vec<Entry> {
-    vec![]
+    vec![fixed::ENTRY, spec::ENTRY, epoch::ENTRY, one_holder::ENTRY]
 }

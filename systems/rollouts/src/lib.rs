@@ -1,8 +1,21 @@
-//! The rollouts system.
+//! Rollouts: a cluster goes from version to version, one change at a time, and never stays between.
+//!
+//! * `seed`: the UpdateCluster specification as its author wrote it, defects included.
+//! * `fixed`: a lock with an owner, and an end for every request and for the work.
+//! * `spec`: the protocol, with a fence that late writes cannot pass.
+//! * `lifecycle`: the life of a request alone, under a lease.
+
+pub mod fixed;
+pub mod lifecycle;
+#[cfg(test)]
+mod search;
+pub mod seed;
+pub mod spec;
+mod symmetry;
 
 use interlock_checker::Entry;
 
 /// The models of this system, by name.
 pub fn models() -> Vec<Entry> {
-    vec![]
+    vec![seed::ENTRY, fixed::ENTRY, spec::ENTRY, lifecycle::ENTRY]
 }
