@@ -102,6 +102,16 @@ impl Size {
         Ok(numbers)
     }
 
+    /// Takes out a key whose value is a word, not a number; to be called before [`Size::numbers`].
+    pub fn take_word(&mut self, key: &str) -> Option<String> {
+        self.0.remove(key)
+    }
+
+    /// Adds or replaces a key.
+    pub fn set(&mut self, key: &str, value: impl Into<String>) {
+        self.0.insert(key.to_owned(), value.into());
+    }
+
     fn number(&self, key: &SizeKey) -> Result<u64, SizeError> {
         let Some(value) = self.0.get(key.key) else { return Ok(key.default) };
         match value.parse::<u64>() {
@@ -124,6 +134,8 @@ pub struct Entry {
     pub summary: &'static str,
     /// The keys of its size.
     pub keys: &'static [SizeKey],
+    /// Keys of its size whose values are words, each with what it takes.
+    pub words: &'static [(&'static str, &'static str)],
     /// Builds it in a size.
     pub build: fn(&Size) -> Result<Box<dyn AnyModel>, SizeError>,
 }

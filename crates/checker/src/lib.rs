@@ -1,15 +1,32 @@
 //! An explicit-state model checker.
 pub mod catalog;
+mod check;
+mod checkpoint;
+mod components;
 pub mod explore;
+mod graph;
+mod lasso;
+mod lint;
+mod liveness;
 pub mod model;
+pub mod options;
 pub mod reference;
+mod replay;
+pub mod report;
 pub mod rng;
+mod space;
+mod store;
+mod trace;
 pub mod word;
 
 pub use catalog::{AnyModel, Entry, Size, SizeError, SizeKey};
+pub use check::check;
+pub use explore::{CheckError, successors};
 pub use model::{
     Action, ActionId, Fairness, Flag, FlagMove, Formula, Invariant, Model, Mutant, Property,
-    Refinement, StepRule, Steps,
+    Reachable, Refinement, StepRule, Steps,
 };
+pub use options::{Liveness, Options, Progress};
+pub use report::{Report, Verdict};
 pub use rng::Rng;
 pub use word::{Coder, Word};

@@ -1,8 +1,10 @@
 //! The nodes system.
 
+pub mod seed;
+
 use interlock_checker::Entry;
 
 /// The models of this system, by name.
 pub fn models() -> Vec<Entry> {
-    vec![]
+    vec![seed::ENTRY]
 }
