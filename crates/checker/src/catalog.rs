@@ -1,6 +1,11 @@
 //! The models that a program offers by name, and the sizes they can be asked for in.
 
+use crate::explore::CheckError;
 use crate::model::Model;
+use crate::mutants::MutantsReport;
+use crate::options::Options;
+use crate::report::Report;
+use crate::simulate::{Walked, Walks};
 use std::collections::BTreeMap;
 use thiserror::Error;
 
@@ -144,10 +149,39 @@ pub struct Entry {
 pub trait AnyModel: Sync + Send {
     /// See [`Model::size`].
     fn size(&self) -> String;
+    /// See [`crate::check`].
+    fn check(&self, name: &str, options: &Options) -> Result<Report, CheckError>;
+    /// See [`crate::check_mutants`].
+    fn check_mutants(&self, name: &str, options: &Options) -> Result<MutantsReport, CheckError>;
+    /// See [`crate::simulate`].
+    fn simulate(&self, name: &str, walks: &Walks) -> Walked;
+    /// What it promises: the name, the kind, and the sentence.
+    fn promises(&self) -> Vec<(String, &'static str, String)>;
 }
 
 impl<M: Model> AnyModel for M {
     fn size(&self) -> String {
         Model::size(self)
+    }
+    fn check(&self, name: &str, options: &Options) -> Result<Report, CheckError> {
+        crate::check(name, self, options)
+    }
+    fn check_mutants(&self, name: &str, options: &Options) -> Result<MutantsReport, CheckError> {
+        crate::check_mutants(name, self, options)
+    }
+    fn simulate(&self, name: &str, walks: &Walks) -> Walked {
+        crate::simulate(name, self, walks)
+    }
+    fn promises(&self) -> Vec<(String, &'static str, String)> {
+        let invariants = self.invariants().into_iter().map(|p| (p.name, "always", p.sentence));
+        let rules = self.step_rules().into_iter().map(|p| (p.name, "every step", p.sentence));
+        let properties = self.properties().into_iter().map(|p| (p.name, "eventually", p.sentence));
+        let reachable = self.reachable().into_iter().map(|p| (p.name, "sometimes", p.sentence));
+        invariants
+            .chain(rules)
+            .chain(properties)
+            .chain(reachable)
+            .map(|(name, kind, sentence)| (name.to_owned(), kind, sentence.to_owned()))
+            .collect()
     }
 }

@@ -77,10 +77,6 @@ impl<W: Word> Graph<W> {
         self.base[SHARDS] as usize
     }
 
-    pub(crate) fn edge_count(&self) -> usize {
-        self.segments.iter().map(|segment| segment.to.len()).sum()
-    }
-
     fn id(&self, word: &W) -> Id {
         let shard = shard_of(word.mix());
         self.base[shard] + self.explored.read(shard).find(word).expect("the state was explored")

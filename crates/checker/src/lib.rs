@@ -9,11 +9,13 @@ mod lasso;
 mod lint;
 mod liveness;
 pub mod model;
+mod mutants;
 pub mod options;
 pub mod reference;
 mod replay;
 pub mod report;
 pub mod rng;
+mod simulate;
 mod space;
 mod store;
 mod trace;
@@ -26,7 +28,9 @@ pub use model::{
     Action, ActionId, Fairness, Flag, FlagMove, Formula, Invariant, Model, Mutant, Property,
     Reachable, Refinement, StepRule, Steps,
 };
+pub use mutants::{MutantReport, MutantsReport, check_mutants};
 pub use options::{Liveness, Options, Progress};
 pub use report::{Report, Verdict};
 pub use rng::Rng;
+pub use simulate::{Violation, Walked, Walks, simulate};
 pub use word::{Coder, Word};

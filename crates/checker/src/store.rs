@@ -16,13 +16,6 @@ const PLACE_MASK: u32 = (1 << PLACE_BITS) - 1;
 pub(crate) const SHARD_MOST: usize = PLACE_MASK as usize - 1;
 const FIRST_SLOTS: usize = 256;
 
-/// Where a state is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Place {
-    pub(crate) index: u32,
-    pub(crate) shard: u16,
-}
-
 /// Which shard keeps states of this hash.
 #[inline]
 pub(crate) fn shard_of(hash: u64) -> usize {
