@@ -141,6 +141,8 @@ pub struct Entry {
     pub keys: &'static [SizeKey],
     /// Keys of its size whose values are words, each with what it takes.
     pub words: &'static [(&'static str, &'static str)],
+    /// The size that the authors of a seed gave, where they gave one.
+    pub seed_config: Option<&'static str>,
     /// Builds it in a size.
     pub build: fn(&Size) -> Result<Box<dyn AnyModel>, SizeError>,
 }

@@ -24,7 +24,7 @@ pub fn check<M: Model>(name: &str, model: &M, options: &Options) -> Result<Repor
                 .to_owned(),
         ));
     }
-    let space = if options.liveness == Liveness::On {
+    let space = if options.liveness == Liveness::On || options.plain && !options.symmetry {
         Space::plain(model)
     } else {
         Space::reduced(model, options.symmetry)?

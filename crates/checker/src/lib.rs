@@ -12,12 +12,14 @@ pub mod model;
 mod mutants;
 pub mod options;
 pub mod reference;
+pub mod render;
 mod replay;
 pub mod report;
 pub mod rng;
 mod simulate;
 mod space;
 mod store;
+pub mod symmetry;
 mod trace;
 pub mod word;
 

@@ -18,6 +18,8 @@ pub struct Options {
     pub liveness: Liveness,
     /// Explore one state for each set of images under the model's symmetries. Safety only.
     pub symmetry: bool,
+    /// Keep the free flags in every state instead of leaving them out.
+    pub plain: bool,
     /// Bytes that the states may take.
     pub max_memory: Option<usize>,
     /// Where to keep what was explored when it cannot be finished, and where to go on from.
@@ -49,6 +51,7 @@ impl Default for Options {
             only: Vec::new(),
             liveness: Liveness::Automatic,
             symmetry: false,
+            plain: false,
             max_memory: None,
             checkpoint: None,
             resume: false,

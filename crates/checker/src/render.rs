@@ -1,11 +1,13 @@
 //! Reports and traces, drawn: a table, a story, a sequence diagram, a TLA+ module.
 
 mod diagram;
+mod mutants;
 mod story;
 mod table;
 mod tla;
 
 pub use diagram::diagram;
+pub use mutants::mutants;
 pub use story::story;
 pub use table::table;
 pub use tla::{tla, tla_module_name};
@@ -13,8 +15,8 @@ pub use tla::{tla, tla_module_name};
 use crate::report::{Trace, Variables};
 use std::fmt;
 
-/// Above this many characters, two sets are shown by what is gained and lost.
-const LONG_SET: usize = 60;
+/// Above this many characters, sets and sequences are shown by what they gain and lose.
+const LONG: usize = 60;
 
 /// One place of the state that a step changed: `dpu_online["r1", "d1"]: TRUE -> FALSE`.
 #[derive(Debug, PartialEq, Eq)]
@@ -51,10 +53,10 @@ fn narrow(place: &str, before: &str, after: &str, changes: &mut Vec<Change>) {
             narrow_entries(&old, &new, &|key| format!("{place}.{key}"), changes);
         }
         (Parts::Function(old), Parts::Function(new)) => {
-            let at = |key| format!("{place}[{}]", inner(key, "<<", ">>").unwrap_or(key));
+            let at = |key: &str| format!("{place}[{}]", inner(key, "<<", ">>").unwrap_or(key));
             narrow_entries(&old, &new, &at, changes);
         }
-        (Parts::Set(old), Parts::Set(new)) if before.len() + after.len() > LONG_SET => {
+        (Parts::Set(old), Parts::Set(new)) if before.len() + after.len() > LONG => {
             let gained: Vec<&str> = new.iter().copied().filter(|x| !old.contains(x)).collect();
             let lost: Vec<&str> = old.iter().copied().filter(|x| !new.contains(x)).collect();
             let said = [("gains", gained), ("loses", lost)]
@@ -63,8 +65,23 @@ fn narrow(place: &str, before: &str, after: &str, changes: &mut Vec<Change>) {
                 .map(|(verb, members)| format!("{verb} {{{}}}", members.join(", ")));
             change(said.collect::<Vec<_>>().join(", "));
         }
+        (Parts::Sequence(old), Parts::Sequence(new)) if before.len() + after.len() > LONG => {
+            change(moved(&old, &new).unwrap_or_else(|| format!("{before} -> {after}")));
+        }
         _ => change(format!("{before} -> {after}")),
     }
+}
+
+/// What a sequence lost at its head and gained at its end, if that is all that happened to it.
+fn moved(old: &[&str], new: &[&str]) -> Option<String> {
+    let lost = (0..old.len()).find(|lost| new.starts_with(&old[*lost..]))?;
+    let gained = &new[old.len() - lost..];
+    let lost = &old[..lost];
+    let said = [("loses its head", lost), ("appends", gained)]
+        .into_iter()
+        .filter(|(_, elements)| !elements.is_empty())
+        .map(|(verb, elements)| format!("{verb} <<{}>>", elements.join(", ")));
+    Some(said.collect::<Vec<_>>().join(", "))
 }
 
 fn narrow_entries(
@@ -73,9 +90,8 @@ fn narrow_entries(
     place: &dyn Fn(&str) -> String,
     changes: &mut Vec<Change>,
 ) {
-    let find = |entries: &[(&str, &str)], key: &str| {
-        entries.iter().position(|(known, _)| *known == key)
-    };
+    let find =
+        |entries: &[(&str, &str)], key: &str| entries.iter().position(|(known, _)| *known == key);
     for (key, value) in new {
         match find(old, key) {
             Some(at) => narrow(&place(key), old[at].1, value, changes),
@@ -92,6 +108,7 @@ enum Parts<'a> {
     Record(Vec<(&'a str, &'a str)>),
     Function(Vec<(&'a str, &'a str)>),
     Set(Vec<&'a str>),
+    Sequence(Vec<&'a str>),
     Plain,
 }
 
@@ -107,11 +124,11 @@ impl<'a> Parts<'a> {
         if let Some(function) = inner(value, "(", ")").and_then(|text| pairs(text, "@@", ":>")) {
             return Parts::Function(function);
         }
-        match inner(value, "{", "}") {
-            Some("") => Parts::Set(Vec::new()),
-            Some(members) => Parts::Set(split(members, ",")),
-            None => Parts::Plain,
+        let items = |text: &'a str| if text.is_empty() { Vec::new() } else { split(text, ",") };
+        if let Some(sequence) = inner(value, "<<", ">>") {
+            return Parts::Sequence(items(sequence));
         }
+        inner(value, "{", "}").map_or(Parts::Plain, |members| Parts::Set(items(members)))
     }
 }
 
@@ -199,11 +216,12 @@ fn counted(count: usize, what: &str) -> String {
     if count == 1 { format!("{number} {what}") } else { format!("{number} {what}s") }
 }
 
-fn thousands(number: u64) -> String {
+/// A number with its thousands set apart: `86,159,297,664`.
+pub fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place) % 3 == 0 {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -291,7 +309,10 @@ mod tests {
         assert_eq!(change("1", "1"), "");
         assert_eq!(change("1", "2"), "x: 1 -> 2");
         assert_eq!(change("[a |-> 1, b |-> 2]", "[a |-> 1, b |-> 3]"), "x.b: 2 -> 3");
-        assert_eq!(change("(a :> 1 @@ b :> 2)", "(a :> 4 @@ b :> 3)"), "x[a]: 1 -> 4; x[b]: 2 -> 3");
+        assert_eq!(
+            change("(a :> 1 @@ b :> 2)", "(a :> 4 @@ b :> 3)"),
+            "x[a]: 1 -> 4; x[b]: 2 -> 3"
+        );
         assert_eq!(
             change("(<<\"r\", 1>> :> {} @@ k :> 2)", "(<<\"r\", 1>> :> {3} @@ k :> 2)"),
             "x[\"r\", 1]: {} -> {3}"
@@ -327,6 +348,18 @@ mod tests {
             change(&set(&before), &set(&after)),
             "x: gains {\"syncer\"}, loses {\"scheduler\"}"
         );
+    }
+
+    #[test]
+    fn a_long_sequence_tells_what_it_appends_and_loses() {
+        let (a, b, c) = ("[kind |-> \"request\"]", "[kind |-> \"reply\"]", "[kind |-> \"retry\"]");
+        let sequence = |elements: &[&str]| format!("<<{}>>", elements.join(", "));
+        let told = |old: &[&str], new: &[&str]| change(&sequence(old), &sequence(new));
+        assert_eq!(told(&[a, b], &[a, b, c]), format!("x: appends <<{c}>>"));
+        assert_eq!(told(&[a, b, c], &[b, c]), format!("x: loses its head <<{a}>>"));
+        assert_eq!(told(&[a, b], &[b, c]), format!("x: loses its head <<{a}>>, appends <<{c}>>"));
+        assert_eq!(told(&[a, b], &[c, b, a]), format!("x: <<{a}, {b}>> -> <<{c}, {b}, {a}>>"));
+        assert_eq!(told(&[a, b, c], &[]), format!("x: <<{a}, {b}, {c}>> -> <<>>"));
     }
 
     #[test]

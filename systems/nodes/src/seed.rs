@@ -31,6 +31,7 @@ pub const ENTRY: Entry = Entry {
         ("faults", "none, core (crashes and power) or all (networks, API servers and etcd too)"),
         ("topology", "node by node: n1@r1:r1/d1+r1/d2 n2@r1:r1/d1"),
     ],
+    seed_config: Some("nodes=3,dpus=2,tenants=2,faults=all"),
     build: |size| Ok(Box::new(DpuMultiTenant::from_size(size)?)),
 };
 

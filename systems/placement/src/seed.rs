@@ -17,6 +17,7 @@ pub const ENTRY: Entry = Entry {
     summary: "a namespace is assigned to clusters and taken away again; each syncer follows",
     keys: &KEYS,
     words: &[],
+    seed_config: None,
     build: |size| Ok(Box::new(KcpStorage::from_size(size)?)),
 };
 

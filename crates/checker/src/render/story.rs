@@ -24,7 +24,10 @@ pub fn story(name: &str, trace: &Trace) -> String {
             None => first(state),
             Some(before) => {
                 let changes = changes(&trace.states[before].state, &state.state);
-                changes.iter().map(|change| (change.place.clone() + ":", change.what.clone())).collect()
+                changes
+                    .iter()
+                    .map(|change| (change.place.clone() + ":", change.what.clone()))
+                    .collect()
             }
         };
         if lines.is_empty() && place > 0 {
@@ -125,7 +128,10 @@ NoMail: 3 steps
     fn a_behaviour_that_rests_says_so() {
         let told = story("Moves", &small(Some(3)));
         assert!(told.starts_with("Moves: 3 steps, then rests for ever\n"), "{told}");
-        assert!(told.ends_with("     seen[a]: TRUE -> FALSE\n   and rests here for ever\n"), "{told}");
+        assert!(
+            told.ends_with("     seen[a]: TRUE -> FALSE\n   and rests here for ever\n"),
+            "{told}"
+        );
     }
 
     #[test]
@@ -150,7 +156,7 @@ NoMail: 3 steps
 
     #[test]
     fn long_values_go_on_below() {
-        let value = format!("({})", vec!["<<\"r1\", \"d1\">> :> {\"n1\", \"n2\"}"; 6].join(" @@ "));
+        let value = format!("({})", ["<<\"r1\", \"d1\">> :> {\"n1\", \"n2\"}"; 6].join(" @@ "));
         let one = Trace { states: vec![step("", "", &[("dpu_hw", &value)])], loop_to: None };
         let told = story("P", &one);
         assert!(told.lines().all(|line| line.chars().count() <= WIDTH), "{told}");

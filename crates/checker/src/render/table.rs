@@ -46,7 +46,9 @@ pub fn table(report: &Report, color: bool) -> String {
     deadlock(&mut page, report);
     never_taken(&mut page, report);
     let (ink, answer, next) = answer(report);
-    page.line(&format!("\n{}    next: {next}", ink.on(&answer, color)));
+    let fits = answer.chars().count() + next.chars().count() + 10 <= WIDTH;
+    let between = if fits { "    " } else { "\n" };
+    page.line(&format!("\n{}{between}next: {next}", ink.on(&answer, color)));
     page.out
 }
 
@@ -132,7 +134,7 @@ impl Note {
 }
 
 #[derive(Clone, Copy)]
-enum Ink {
+pub(super) enum Ink {
     Green,
     Red,
     Yellow,
@@ -140,7 +142,7 @@ enum Ink {
 }
 
 impl Ink {
-    fn on(self, text: &str, color: bool) -> String {
+    pub(super) fn on(self, text: &str, color: bool) -> String {
         let code = match self {
             Ink::Green => 32,
             Ink::Red => 31,
@@ -220,16 +222,16 @@ fn verdict(verdict: Verdict, complete: bool, violated: impl Fn() -> String) -> (
     }
 }
 
-fn violated_after(steps: Option<u32>) -> String {
+fn after(verb: &str, steps: Option<u32>) -> String {
     match steps {
-        None => "violated".to_owned(),
-        Some(0) => "violated at the start".to_owned(),
-        Some(steps) => format!("violated in {}", counted(steps as usize, "step")),
+        None => verb.to_owned(),
+        Some(0) => format!("{verb} at the start"),
+        Some(steps) => format!("{verb} in {}", counted(steps as usize, "step")),
     }
 }
 
 fn safety_verdict(finding: &Finding, complete: bool) -> (Ink, String) {
-    verdict(finding.verdict, complete, || violated_after(finding.steps))
+    verdict(finding.verdict, complete, || after("violated", finding.steps))
 }
 
 fn property_verdict(finding: &PropertyFinding, complete: bool) -> (Ink, String) {
@@ -237,35 +239,29 @@ fn property_verdict(finding: &PropertyFinding, complete: bool) -> (Ink, String) 
         (Some(prefix), Some(circle)) => {
             format!("violated: {}", lasso(prefix as usize, circle as usize))
         }
-        (steps, _) => violated_after(steps),
+        (steps, _) => after("violated", steps),
     })
 }
 
 fn reached(finding: &Finding) -> (Ink, String) {
-    match (finding.verdict, finding.steps) {
-        (Verdict::Holds, Some(0)) => (Ink::Green, "true at the start".to_owned()),
-        (Verdict::Holds, Some(n)) => (Ink::Green, format!("reached in {}", counted(n as usize, "step"))),
-        (Verdict::Holds, None) => (Ink::Green, "reached".to_owned()),
-        (Verdict::Violated | Verdict::Vacuous, _) => (Ink::Red, "never reached".to_owned()),
-        (Verdict::Unchecked, _) => (Ink::Yellow, "not reached so far".to_owned()),
+    match finding.verdict {
+        Verdict::Holds => (Ink::Green, after("reached", finding.steps)),
+        Verdict::Violated | Verdict::Vacuous => (Ink::Red, "never reached".to_owned()),
+        Verdict::Unchecked => (Ink::Yellow, "not reached so far".to_owned()),
     }
 }
 
 fn deadlock(page: &mut Page, report: &Report) {
-    let (verdict, note) = match &report.deadlock {
-        None if report.complete => ((Ink::Green, "none".to_owned()), Note::None),
-        None => ((Ink::Yellow, "none so far".to_owned()), Note::None),
+    let verdict = match &report.deadlock {
+        None if report.complete => (Ink::Green, "none".to_owned()),
+        None => (Ink::Yellow, "none so far".to_owned()),
         Some(trace) => {
             let steps = trace.states.len().saturating_sub(1);
-            let found = match steps {
-                0 => "reached at the start".to_owned(),
-                _ => format!("reached in {}", counted(steps, "step")),
-            };
-            let why = report.deadlock_explanation.clone();
-            ((Ink::Red, found), why.map_or(Note::None, Note::Below))
+            (Ink::Red, after("reached", u32::try_from(steps).ok()))
         }
     };
-    page.finding("deadlock", &verdict, &note);
+    let why = report.deadlock_explanation.clone();
+    page.finding("deadlock", &verdict, &why.map_or(Note::None, Note::Below));
 }
 
 /// The actions that were never taken, those with the same explanation (or none) together.
@@ -321,7 +317,7 @@ fn answer(report: &Report) -> (Ink, String, String) {
     }
     let unchecked = named(Verdict::Unchecked);
     if !unchecked.is_empty() {
-        let answer = format!("holds, not checked: {}", unchecked.join(", "));
+        let answer = format!("nothing broken; not checked: {}", unchecked.join(", "));
         return (Ink::Yellow, answer, format!("{check} --liveness"));
     }
     (Ink::Green, "every promise holds".to_owned(), format!("{check} --mutants"))
@@ -344,7 +340,11 @@ mod tests {
         }
     }
 
-    fn property(name: &str, verdict: Verdict, steps: (Option<u32>, Option<u32>)) -> PropertyFinding {
+    fn property(
+        name: &str,
+        verdict: Verdict,
+        steps: (Option<u32>, Option<u32>),
+    ) -> PropertyFinding {
         PropertyFinding {
             name: name.to_owned(),
             verdict,
@@ -460,7 +460,8 @@ must be possible
   2 actions  never taken
       Drop(a), Drop(b)
 
-broken: OneWriter, OneReader, Answered, Settles, Monotone, deadlock    next: interlock check seed/mail --trace
+broken: OneWriter, OneReader, Answered, Settles, Monotone, deadlock
+next: interlock check seed/mail --trace
 "
         );
     }

@@ -7,10 +7,40 @@ use std::fmt::Write;
 /// Names that mean something already where the trace is written: a model value of that name gets an
 /// underscore.
 const TAKEN: [&str; 34] = [
-    "Trace", "Actions", "LoopTo", "Naturals", "Integers", "Sequences", "TLC", "Seq", "Len", "Append",
-    "Head", "Tail", "SubSeq", "SelectSeq", "Print", "PrintT", "Assert", "JavaTime", "TLCGet",
-    "TLCSet", "Permutations", "SortSeq", "RandomElement", "Any", "ToString", "TLCEval", "LET", "IN",
-    "IF", "THEN", "ELSE", "CASE", "CHOOSE", "DOMAIN",
+    "Trace",
+    "Actions",
+    "LoopTo",
+    "Naturals",
+    "Integers",
+    "Sequences",
+    "TLC",
+    "Seq",
+    "Len",
+    "Append",
+    "Head",
+    "Tail",
+    "SubSeq",
+    "SelectSeq",
+    "Print",
+    "PrintT",
+    "Assert",
+    "JavaTime",
+    "TLCGet",
+    "TLCSet",
+    "Permutations",
+    "SortSeq",
+    "RandomElement",
+    "Any",
+    "ToString",
+    "TLCEval",
+    "LET",
+    "IN",
+    "IF",
+    "THEN",
+    "ELSE",
+    "CASE",
+    "CHOOSE",
+    "DOMAIN",
 ];
 
 /// Names that stand for themselves.
@@ -118,7 +148,8 @@ impl Value {
         while let Some(first) = rest.chars().next() {
             let length = token(rest, first);
             let (word, after) = rest.split_at(length);
-            let negative = first == '-' && after.trim_start().starts_with(|c: char| c.is_ascii_digit());
+            let negative =
+                first == '-' && after.trim_start().starts_with(|c: char| c.is_ascii_digit());
             value.has_negative |= negative || word == "Int";
             value.word(word, after, module);
             rest = after;
@@ -220,7 +251,10 @@ LoopTo == 2
     fn names_that_are_taken_get_an_underscore() {
         let value = Value::read("{Len, Trace, M, fine, [Len |-> 1]}", "M");
         assert_eq!(value.text, "{Len_, Trace_, M_, fine, [Len |-> 1]}");
-        assert_eq!(value.constants.into_iter().collect::<Vec<_>>(), ["Len_", "M_", "Trace_", "fine"]);
+        assert_eq!(
+            value.constants.into_iter().collect::<Vec<_>>(),
+            ["Len_", "M_", "Trace_", "fine"]
+        );
     }
 
     #[test]
