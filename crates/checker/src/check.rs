@@ -133,6 +133,7 @@ fn summary<M: Model>(
         }),
         reduction,
         deadlock: None,
+        deadlock_checked: options.wants("deadlock"),
         invariants: Vec::new(),
         properties: Vec::new(),
         refines: Default::default(),

@@ -14,7 +14,7 @@ impl Part {
     }
 }
 
-/// The part with the lowest-numbered state among those that answer the question.
+/// The part nearest to the start among those that answer the question.
 ///
 /// Maximal components are enough for weak fairness. For strong fairness a component in which a
 /// condition is possible but never met loses the states where it is possible, and is split again.
@@ -35,7 +35,7 @@ pub(crate) fn fair_parts<W: Word>(
         best: None,
     };
     search.run(inside.iter());
-    search.best
+    search.best.map(|(_, part)| part)
 }
 
 struct Search<'a, W> {
@@ -48,7 +48,7 @@ struct Search<'a, W> {
     /// Which set of states is being split; a state is only looked at by the set it belongs to.
     group: Vec<u32>,
     groups: u32,
-    best: Option<Part>,
+    best: Option<((u32, W), Part)>,
 }
 
 /// A state on the way down: the next edge to look at.
@@ -128,9 +128,6 @@ impl<W: Word> Search<'_, W> {
                 return;
             }
         }
-        if self.best.as_ref().is_some_and(|best| component.iter().min() > best.0.first()) {
-            return;
-        }
         let (mut possible, mut everywhere, mut met) = (0_u128, u128::MAX, 0_u128);
         for id in &component {
             let (here, inside) = self.conditions(*id, group);
@@ -143,9 +140,7 @@ impl<W: Word> Search<'_, W> {
         }
         let starved = possible & !met & self.fair.strong;
         if starved == 0 {
-            let mut states = component;
-            states.sort_unstable();
-            self.best = Some(Part(states));
+            self.keep(component);
             return;
         }
         let left: Vec<Id> = component
@@ -153,6 +148,16 @@ impl<W: Word> Search<'_, W> {
             .filter(|id| self.conditions(*id, group).0 & starved == 0)
             .collect();
         self.run(left.into_iter());
+    }
+
+    /// Keeps the part that is nearest to the start; among equals the one with the smallest state, so
+    /// that the outcome does not depend on the order in which the states were found.
+    fn keep(&mut self, mut states: Vec<Id>) {
+        let Some(key) = states.iter().map(|id| self.graph.rank(*id)).min() else { return };
+        if self.best.as_ref().is_none_or(|(best, _)| key < *best) {
+            states.sort_unstable();
+            self.best = Some((key, Part(states)));
+        }
     }
 
     /// The conditions possible in a state, and those that a step inside the group meets.

@@ -92,6 +92,14 @@ impl<W: Word> Graph<W> {
         self.explored.read(shard).get(id - self.base[shard])
     }
 
+    /// How far a state is from the start, and the state: an order that no worker's speed changes.
+    pub(crate) fn rank(&self, id: Id) -> (u32, W) {
+        let number = self.shard_of(id);
+        let shard = self.explored.read(number);
+        let index = id - self.base[number];
+        (shard.levels().partition_point(|end| *end <= index) as u32, shard.get(index))
+    }
+
     /// Where the steps out of a state lead, and by which actions.
     #[inline]
     pub(crate) fn edges(&self, id: Id) -> (&[Id], &[ActionId]) {

@@ -40,8 +40,9 @@ fn way_in<W: Word>(graph: &Graph<W>, question: &Question, part: &Part) -> (Id, V
             .expect("every state is reachable");
     };
     let inside = |id: Id| question.inside.contains(id);
-    // Backwards is not possible in this graph, so the starting states are tried nearest first.
-    let (begin, to_part) = walk(graph, starts.iter().collect(), inside, |id| part.contains(id))
+    let mut nearest: Vec<Id> = starts.iter().collect();
+    nearest.sort_by_cached_key(|id| graph.rank(*id));
+    let (begin, to_part) = walk(graph, nearest, inside, |id| part.contains(id))
         .expect("the part was reached from a starting state");
     let (initial, mut hops) = walk(graph, graph.initial.clone(), |_| true, |id| id == begin)
         .expect("every state is reachable");

@@ -191,6 +191,27 @@ fn scan(text: &str, mut visit: impl FnMut(usize, i32)) {
     }
 }
 
+/// The colours of a terminal.
+#[derive(Clone, Copy)]
+enum Ink {
+    Green,
+    Red,
+    Yellow,
+    Dim,
+}
+
+impl Ink {
+    fn on(self, text: &str, color: bool) -> String {
+        let code = match self {
+            Ink::Green => 32,
+            Ink::Red => 31,
+            Ink::Yellow => 33,
+            Ink::Dim => 2,
+        };
+        if color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
 /// How a trace goes, in words: `2 steps, then a loop of 18`.
 fn way(trace: &Trace) -> String {
     let last = trace.states.len().saturating_sub(1);
@@ -227,6 +248,15 @@ pub fn thousands(number: u64) -> String {
         text.push(digit);
     }
     text
+}
+
+fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s < 0.01 => format!("{:.1} ms", s * 1e3),
+        s if s < 1.0 => format!("{:.0} ms", s * 1e3),
+        s if s < 120.0 => format!("{s:.1} s"),
+        s => format!("{} min {:02} s", s as u64 / 60, s as u64 % 60),
+    }
 }
 
 /// The text in lines of at most `width` characters, broken at spaces where there are any.

@@ -33,6 +33,8 @@ pub struct Report {
     pub reduction: Option<Reduction>,
     /// The trace to a state without successors that is not allowed to rest.
     pub deadlock: Option<Trace>,
+    /// Whether deadlocks were looked for.
+    pub deadlock_checked: bool,
     /// What must hold in every state.
     pub invariants: Vec<Finding>,
     /// What must hold of every step or of every fair behaviour.

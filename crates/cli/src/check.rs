@@ -260,12 +260,16 @@ fn write_traces(args: &Args, report: &Report) -> anyhow::Result<()> {
 }
 
 fn tell(args: &Args, report: &Report, mutants: Option<&MutantsReport>) -> anyhow::Result<()> {
-    let mut text = render::table(report, color());
+    let mut text = render::table(report, &command(report), color());
     if args.trace {
         for name in violations(report) {
             if let Some(trace) = report.trace(&name) {
                 text += "\n";
                 text += &render::story(&name, trace);
+            }
+            let finding = report.properties.iter().find(|finding| finding.name == name);
+            for reason in finding.into_iter().flat_map(|finding| &finding.fairness) {
+                text += &format!("   fair to {reason}\n");
             }
         }
     }
@@ -280,6 +284,12 @@ fn tell(args: &Args, report: &Report, mutants: Option<&MutantsReport>) -> anyhow
         }
     }
     say(&text)
+}
+
+/// The command that checks the same again.
+fn command(report: &Report) -> String {
+    let quote = if report.size.contains(' ') { "'" } else { "" };
+    format!("interlock check {} --size {quote}{}{quote}", report.model, report.size)
 }
 
 /// Every model in its default size, one line each; then whether ours hold.

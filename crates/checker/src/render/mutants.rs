@@ -1,7 +1,6 @@
 //! What became of the mutants, as text for people.
 
-use super::table::Ink;
-use super::{counted, wrap};
+use super::{Ink, counted, wrap};
 use crate::mutants::MutantsReport;
 use std::fmt::Write;
 

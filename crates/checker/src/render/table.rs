@@ -1,16 +1,19 @@
-//! A report as text for people: what was explored, one line per promise, the answer, the next command.
+//! A report as text for people: what was explored, each promise, the answer, the next command.
 
-use super::{counted, lasso, thousands, wrap};
+use super::{Ink, counted, duration, lasso, thousands, wrap};
 use crate::report::{Finding, PropertyFinding, Reduction, Report, Verdict};
 use std::fmt::Write;
 
 /// Columns of a line.
 const WIDTH: usize = 100;
+/// More unused actions than this are not listed one by one.
+const MANY_ACTIONS: usize = 10;
 /// How far explanations are set in.
 const INDENT: usize = 6;
 
-/// The report as a table for people; `color` for a terminal.
-pub fn table(report: &Report, color: bool) -> String {
+/// The report as a table for people. `command` is how this check was asked for, and begins the next
+/// one; `color` for a terminal.
+pub fn table(report: &Report, command: &str, color: bool) -> String {
     let mut page = Page { out: String::new(), color, column: column(report) };
     if !report.complete {
         let why = report.stopped.as_deref().unwrap_or("not every state was seen");
@@ -19,33 +22,19 @@ pub fn table(report: &Report, color: bool) -> String {
     }
     page.line(&format!("{}  {}", report.model, report.size));
     explored(&mut page, report);
-    let heading = |page: &mut Page, title: &str| page.line(&format!("\n{title}"));
-    if !report.invariants.is_empty() || !report.properties.is_empty() {
-        heading(&mut page, "promises");
-    }
-    for finding in &report.invariants {
-        page.finding(&finding.name, &safety_verdict(finding, report.complete), &Note::of(finding));
-    }
-    for finding in &report.properties {
-        let verdict = property_verdict(finding, report.complete);
-        page.finding(&finding.name, &verdict, &Note::of_property(finding));
-    }
-    if !report.refines.is_empty() {
-        heading(&mut page, "refines");
-    }
-    for (name, finding) in &report.refines {
-        page.finding(name, &safety_verdict(finding, report.complete), &Note::of(finding));
-    }
-    if !report.reachable.is_empty() {
-        heading(&mut page, "must be possible");
-    }
-    for finding in &report.reachable {
-        page.finding(&finding.name, &reached(finding), &Note::of(finding));
-    }
+    let safe = |f: &Finding| Row(f.name.clone(), safety_verdict(f, report.complete), Note::of(f));
+    let property = |f: &PropertyFinding| {
+        Row(f.name.clone(), property_verdict(f, report.complete), Note::of_property(f))
+    };
+    let possible = |f: &Finding| Row(f.name.clone(), reached(f), Note::of(f));
+    let properties = report.properties.iter().map(property);
+    page.section("promises", report.invariants.iter().map(safe).chain(properties));
+    page.section("refines", report.refines.values().map(safe));
+    page.section("must be possible", report.reachable.iter().map(possible));
     page.line("");
     deadlock(&mut page, report);
     never_taken(&mut page, report);
-    let (ink, answer, next) = answer(report);
+    let (ink, answer, next) = answer(report, command);
     let fits = answer.chars().count() + next.chars().count() + 10 <= WIDTH;
     let between = if fits { "    " } else { "\n" };
     page.line(&format!("\n{}{between}next: {next}", ink.on(&answer, color)));
@@ -65,23 +54,27 @@ impl Page {
         self.out.push('\n');
     }
 
-    /// A name, its verdict in the common column, and a note: beside it if there is room, else below.
-    fn finding(&mut self, name: &str, (ink, verdict): &(Ink, String), note: &Note) {
+    fn section(&mut self, title: &str, rows: impl Iterator<Item = Row>) {
+        for (place, row) in rows.enumerate() {
+            if place == 0 {
+                self.line(&format!("\n{title}"));
+            }
+            self.row(&row);
+        }
+    }
+
+    /// The verdict stands in the common column, the note beside it if there is room, else below.
+    fn row(&mut self, Row(name, (ink, verdict), note): &Row) {
         let column = self.column;
         let mut line = format!("  {name:column$}  {}", ink.on(verdict, self.color));
+        let used = column.max(name.chars().count()) + verdict.chars().count() + 8;
         match note {
             Note::None => self.line(&line),
-            Note::Beside(text) => {
-                let used = column.max(name.chars().count()) + verdict.chars().count() + 8;
-                if used + text.chars().count() <= WIDTH {
-                    let _ = write!(line, "  {}", Ink::Dim.on(&format!("({text})"), self.color));
-                    self.line(&line);
-                    return;
-                }
+            Note::Beside(text) if used + text.chars().count() <= WIDTH => {
+                let _ = write!(line, "  {}", Ink::Dim.on(&format!("({text})"), self.color));
                 self.line(&line);
-                self.below(text);
             }
-            Note::Below(text) => {
+            Note::Beside(text) | Note::Below(text) => {
                 self.line(&line);
                 self.below(text);
             }
@@ -103,6 +96,9 @@ impl Page {
         }
     }
 }
+
+/// A name, its verdict, and what else is said of it.
+struct Row(String, (Ink, String), Note);
 
 /// What is said of a finding beside its verdict.
 enum Note {
@@ -130,26 +126,6 @@ impl Note {
                 Note::Below(format!("promised: {sentence}"))
             }
         }
-    }
-}
-
-#[derive(Clone, Copy)]
-pub(super) enum Ink {
-    Green,
-    Red,
-    Yellow,
-    Dim,
-}
-
-impl Ink {
-    pub(super) fn on(self, text: &str, color: bool) -> String {
-        let code = match self {
-            Ink::Green => 32,
-            Ink::Red => 31,
-            Ink::Yellow => 33,
-            Ink::Dim => 2,
-        };
-        if color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
 }
 
@@ -203,15 +179,6 @@ fn reduced(reduction: &Reduction) -> String {
     text
 }
 
-fn duration(seconds: f64) -> String {
-    match seconds {
-        s if s < 0.01 => format!("{:.1} ms", s * 1e3),
-        s if s < 1.0 => format!("{:.0} ms", s * 1e3),
-        s if s < 120.0 => format!("{s:.1} s"),
-        s => format!("{} min {:02} s", s as u64 / 60, s as u64 % 60),
-    }
-}
-
 fn verdict(verdict: Verdict, complete: bool, violated: impl Fn() -> String) -> (Ink, String) {
     match verdict {
         Verdict::Holds if complete => (Ink::Green, "holds".to_owned()),
@@ -253,6 +220,7 @@ fn reached(finding: &Finding) -> (Ink, String) {
 
 fn deadlock(page: &mut Page, report: &Report) {
     let verdict = match &report.deadlock {
+        None if !report.deadlock_checked => return,
         None if report.complete => (Ink::Green, "none".to_owned()),
         None => (Ink::Yellow, "none so far".to_owned()),
         Some(trace) => {
@@ -261,7 +229,7 @@ fn deadlock(page: &mut Page, report: &Report) {
         }
     };
     let why = report.deadlock_explanation.clone();
-    page.finding("deadlock", &verdict, &why.map_or(Note::None, Note::Below));
+    page.row(&Row("deadlock".to_owned(), verdict, why.map_or(Note::None, Note::Below)));
 }
 
 /// The actions that were never taken, those with the same explanation (or none) together.
@@ -278,23 +246,33 @@ fn never_taken(page: &mut Page, report: &Report) {
         let column = page.column;
         let words = Ink::Yellow.on("never taken", page.color);
         page.line(&format!("  {:column$}  {words}", counted(actions.len(), "action")));
-        page.below(&actions.join(", "));
+        page.below(&listed(&actions).join(", "));
         if let Some(why) = why {
             page.below(&format!("because: {why}"));
         }
     }
 }
 
+/// The actions; where they are many, by their name and how many they are: `TenantCrash (2)`.
+fn listed(actions: &[&str]) -> Vec<String> {
+    if actions.len() <= MANY_ACTIONS {
+        return actions.iter().map(|action| (*action).to_owned()).collect();
+    }
+    let family = |action: &&str| action.split('(').next().unwrap_or_default().to_owned();
+    let mut families: Vec<String> = actions.iter().map(family).collect();
+    families.dedup();
+    let count = |name: &String| actions.iter().filter(|action| family(action) == *name).count();
+    families.iter().map(|name| format!("{name} ({})", count(name))).collect()
+}
+
 /// The answer of the whole run, and what to run next.
-fn answer(report: &Report) -> (Ink, String, String) {
+fn answer(report: &Report, check: &str) -> (Ink, String, String) {
     let safety = || report.invariants.iter().chain(report.refines.values());
     let named = |wanted: Verdict| {
         let safety = safety().filter(|finding| finding.verdict == wanted).map(|f| f.name.as_str());
         let properties = report.properties.iter().filter(|finding| finding.verdict == wanted);
-        let names: Vec<&str> = safety.chain(properties.map(|f| f.name.as_str())).collect();
-        names
+        safety.chain(properties.map(|f| f.name.as_str())).collect::<Vec<_>>()
     };
-    let check = format!("interlock check {}", report.model);
     let mut broken = named(Verdict::Violated);
     broken.extend(report.deadlock.iter().map(|_| "deadlock"));
     if !broken.is_empty() {
@@ -308,7 +286,7 @@ fn answer(report: &Report) -> (Ink, String, String) {
     }
     if !report.complete {
         let answer = "nothing broken so far".to_owned();
-        return (Ink::Yellow, answer, format!("interlock simulate {}", report.model));
+        return (Ink::Yellow, answer, format!("{check} --checkpoint FILE"));
     }
     let vacuous = named(Verdict::Vacuous);
     if !vacuous.is_empty() {
@@ -372,6 +350,7 @@ mod tests {
             stopped: None,
             reduction: None,
             deadlock: None,
+            deadlock_checked: true,
             invariants: vec![finding("TypeOK", Verdict::Holds, None, Some("the types say it"))],
             properties: Vec::new(),
             refines: Default::default(),
@@ -385,7 +364,7 @@ mod tests {
     #[test]
     fn a_good_report_is_short() {
         assert_eq!(
-            table(&report(), false),
+            table(&report(), "check seed/mail", false),
             "\
 seed/mail  servers=2
   states     43,080,348,672 distinct, 1,234 generated, depth 12
@@ -400,7 +379,7 @@ must be possible
 
   deadlock  none
 
-every promise holds    next: interlock check seed/mail --mutants
+every promise holds    next: check seed/mail --mutants
 "
         );
     }
@@ -425,7 +404,7 @@ every promise holds    next: interlock check seed/mail --mutants
         report.never_taken = vec![unused("Drop(a)"), unused("Drop(b)")];
         report.deadlock = Some(small(None));
         report.deadlock_explanation = Some("both wait for the other".to_owned());
-        let table = table(&report, false);
+        let table = table(&report, "check seed/mail", false);
         let (_, verdicts) = table.split_once("\n\n").unwrap();
         assert_eq!(
             verdicts,
@@ -461,7 +440,7 @@ must be possible
       Drop(a), Drop(b)
 
 broken: OneWriter, OneReader, Answered, Settles, Monotone, deadlock
-next: interlock check seed/mail --trace
+next: check seed/mail --trace
 "
         );
     }
@@ -469,11 +448,21 @@ next: interlock check seed/mail --trace
     #[test]
     fn what_was_not_finished_says_so_first() {
         let report = Report { complete: false, stopped: Some("interrupted".into()), ..report() };
-        let table = table(&report, false);
+        let table = table(&report, "check seed/mail", false);
         assert!(table.starts_with("not complete: interrupted; the verdicts speak of"), "{table}");
         assert!(table.contains("TypeOK    holds so far"), "{table}");
         assert!(table.contains("deadlock  none so far"), "{table}");
-        assert!(table.ends_with("nothing broken so far    next: interlock simulate seed/mail\n"));
+        assert!(
+            table.ends_with("nothing broken so far    next: check seed/mail --checkpoint FILE\n")
+        );
+    }
+
+    #[test]
+    fn many_unused_actions_are_counted_by_name() {
+        assert_eq!(listed(&["A(1)", "B"]), ["A(1)", "B"]);
+        let many =
+            ["A(1)", "A(2)", "A(3)", "A(4)", "A(5)", "A(6)", "A(7)", "A(8)", "A(9)", "B", "C"];
+        assert_eq!(listed(&many), ["A (9)", "B (1)", "C (1)"]);
     }
 
     #[test]
@@ -494,8 +483,8 @@ next: interlock check seed/mail --trace
 
     #[test]
     fn colour_is_only_there_when_asked_for() {
-        assert!(!table(&report(), false).contains('\x1b'));
-        let colored = table(&report(), true);
+        assert!(!table(&report(), "check seed/mail", false).contains('\x1b'));
+        let colored = table(&report(), "check seed/mail", true);
         assert!(colored.contains("  TypeOK    \x1b[32mholds\x1b[0m"), "{colored}");
     }
 }

@@ -17,8 +17,8 @@ pub(super) fn explain(name: &str) -> Option<&'static str> {
              remove a node only after it was reclaimed",
         ),
         "AssignedIsProgrammed" => Some(
-            "a deletion queued for an earlier assignment removes the record of the present one, and \
-             nothing writes it again",
+            "fairness is promised to no single tenant or node; and even where every step is taken, a \
+             deletion queued for an earlier assignment removes the record of the present one",
         ),
         "ConfigurationConsistency" => Some(
             "the topology names a DPU outside of the node's own rack, or one that does not exist",
