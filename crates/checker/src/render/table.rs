@@ -439,8 +439,7 @@ must be possible
   2 actions  never taken
       Drop(a), Drop(b)
 
-broken: OneWriter, OneReader, Answered, Settles, Monotone, deadlock
-next: check seed/mail --trace
+broken: OneWriter, OneReader, Answered, Settles, Monotone, deadlock    next: check seed/mail --trace
 "
         );
     }
