@@ -31,7 +31,7 @@ pub fn check<M: Model>(name: &str, model: &M, options: &Options) -> Result<Repor
     };
     let checks = wanted_checks(model, options);
     let from = crate::checkpoint::resume(name, &space, options)?;
-    let explored = explore(&space, &checks, options, from)?;
+    let explored = explore(&space, &checks, options, from, noted_states(&space, options))?;
     crate::checkpoint::keep(name, &space, options, &explored)?;
     let mut report = summary(name, &space, &explored, options);
     judge(&space, &checks, &explored, options, &mut report);
@@ -44,6 +44,18 @@ pub fn check<M: Model>(name: &str, model: &M, options: &Options) -> Result<Repor
     let ready = wants_liveness && explored.stop.is_none();
     check_properties(&space, explored, options, ready, &mut report)?;
     Ok(report)
+}
+
+/// Up to how many states the steps between them are worth noting for temporal properties.
+fn noted_states<M: Model>(space: &Space<'_, M>, options: &Options) -> u64 {
+    let has_properties = space.model.properties().iter().any(|p| options.wants(p.name));
+    let is_plain = space.product.is_none() && !space.is_symmetric();
+    match options.liveness {
+        _ if !has_properties || !is_plain => 0,
+        Liveness::On => u64::MAX,
+        Liveness::Off => 0,
+        Liveness::Automatic => LIVENESS_STATES,
+    }
 }
 
 fn wanted_checks<M: Model>(model: &M, options: &Options) -> Checks<M::State> {
@@ -248,7 +260,7 @@ fn check_properties<M: Model>(
             reachable: Vec::new(),
             deadlock: false,
         };
-        let explored = explore(&plain, &checks, options, None)?;
+        let explored = explore(&plain, &checks, options, None, u64::MAX)?;
         (plain, explored)
     } else {
         (Space::plain(space.model), explored)

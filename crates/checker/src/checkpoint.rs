@@ -219,7 +219,7 @@ fn load<W: Word>(path: &Path, subject: &str) -> io::Result<Explored<W>> {
     if from.number()? != sum {
         return Err(broken("its sum is wrong: it was damaged"));
     }
-    Ok(Explored { shards, seen, depth, stop: None, next_task, elapsed, peak_bytes: 0 })
+    Ok(Explored { shards, seen, depth, stop: None, next_task, edges: None, elapsed, peak_bytes: 0 })
 }
 
 fn load_seen<W: Word, T: Read>(from: &mut In<T>) -> io::Result<Seen<W>> {

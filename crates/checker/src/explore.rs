@@ -4,6 +4,7 @@
 //! sorts the successors by shard. Then every worker owns some shards and adds to them what all workers
 //! found. Nothing is locked in the middle of a half, and no state is ever dropped or hashed away.
 
+use crate::edges::{Block, Recorder};
 use crate::model::{ActionId, Invariant, Model, Reachable, Refinement, StepRule, Steps};
 use crate::options::{Options, Progress};
 use crate::rng::Rng;
@@ -182,6 +183,8 @@ pub(crate) struct Explored<W> {
     pub(crate) stop: Option<Stop>,
     /// How many tasks of the last level were expanded; an exploration that was stopped goes on here.
     pub(crate) next_task: usize,
+    /// The steps out of every state, by shard, if they were noted.
+    pub(crate) edges: Option<Vec<Vec<Block>>>,
     pub(crate) elapsed: Duration,
     pub(crate) peak_bytes: usize,
 }
@@ -219,6 +222,15 @@ struct Shared<'a, M: Model> {
     shards: &'a [RwLock<Shard<M::Packed>>],
     /// `found[worker][shard]`: successors on their way to a shard.
     found: Vec<Vec<Mutex<Vec<M::Packed>>>>,
+    /// `placed[worker][shard]`: where they were put, if steps are noted.
+    placed: Vec<Vec<Mutex<Vec<u32>>>>,
+    /// The steps out of the states of each shard.
+    edges: Vec<Mutex<Vec<Block>>>,
+    edge_bytes: AtomicUsize,
+    /// Whether steps are noted; given up when there are too many states to use them.
+    noting: AtomicBool,
+    /// The most states for which they are.
+    noted_states: u64,
     tasks: RwLock<Vec<(u16, u32, u32)>>,
     next_task: AtomicUsize,
     level: AtomicUsize,
@@ -233,14 +245,18 @@ struct Shared<'a, M: Model> {
     started: Instant,
 }
 
-/// Explores the space from its initial states, or on from where `from` was stopped.
+/// Explores the space from its initial states, or on from where `from` was stopped. The steps
+/// between states are noted while there are at most `noted_states`.
 pub(crate) fn explore<M: Model>(
     space: &Space<'_, M>,
     checks: &Checks<M::State>,
     options: &Options,
     from: Option<Explored<M::Packed>>,
+    noted_states: u64,
 ) -> Result<Explored<M::Packed>, CheckError> {
     let workers = options.workers.clamp(1, SHARDS);
+    // An exploration that goes on from a checkpoint has not seen the steps before it.
+    let noting = noted_states > 0 && from.is_none();
     let mut before = from.unwrap_or_else(|| begin(space, checks));
     let base = before.elapsed;
     let shared = Shared {
@@ -249,6 +265,11 @@ pub(crate) fn explore<M: Model>(
         options,
         shards: &before.shards,
         found: (0..workers).map(|_| (0..SHARDS).map(|_| Mutex::default()).collect()).collect(),
+        placed: (0..workers).map(|_| (0..SHARDS).map(|_| Mutex::default()).collect()).collect(),
+        edges: (0..SHARDS).map(|_| Mutex::default()).collect(),
+        edge_bytes: AtomicUsize::new(0),
+        noting: AtomicBool::new(noting),
+        noted_states,
         tasks: RwLock::new(Vec::new()),
         next_task: AtomicUsize::new(0),
         level: AtomicUsize::new(before.depth as usize),
@@ -287,7 +308,12 @@ pub(crate) fn explore<M: Model>(
     let depth = shared.level.load(Ordering::Relaxed) as u32;
     let (elapsed, peak) = (shared.started.elapsed(), shared.peak_bytes.load(Ordering::Relaxed));
     let next_task = shared.next_task.load(Ordering::Relaxed);
+    let edges = shared
+        .noting
+        .load(Ordering::Relaxed)
+        .then(|| shared.edges.iter().map(|blocks| std::mem::take(&mut *hold(blocks))).collect());
     drop(shared);
+    before.edges = edges;
     before.next_task = next_task;
     before.seen.merge(seen);
     before.stop = stop;
@@ -318,6 +344,7 @@ fn begin<M: Model>(space: &Space<'_, M>, checks: &Checks<M::State>) -> Explored<
         depth: 1,
         stop: None,
         next_task: 0,
+        edges: None,
         elapsed: Duration::ZERO,
         peak_bytes: 0,
     }
@@ -345,6 +372,8 @@ impl<M: Model> Shared<'_, M> {
     fn between_rounds(&self, last_progress: &mut Instant) {
         let bytes: usize = self.shards.iter().map(|shard| read(shard).bytes()).sum();
         self.peak_bytes.fetch_max(bytes, Ordering::Relaxed);
+        let bytes = bytes + self.edge_bytes.load(Ordering::Relaxed);
+        self.give_up_noting();
         if hold(&self.refused).is_some() {
             self.done.store(true, Ordering::Relaxed);
             return;
@@ -369,6 +398,15 @@ impl<M: Model> Shared<'_, M> {
         if stop.is_some() && !self.done.load(Ordering::Relaxed) {
             *hold(&self.stop) = stop;
             self.done.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Steps that will not be used are not worth their memory.
+    fn give_up_noting(&self) {
+        let states = self.states.load(Ordering::Relaxed);
+        if states > self.noted_states && self.noting.swap(false, Ordering::Relaxed) {
+            self.edges.iter().for_each(|blocks| *hold(blocks) = Vec::new());
+            self.edge_bytes.store(0, Ordering::Relaxed);
         }
     }
 
@@ -410,6 +448,7 @@ struct Worker<'a, M: Model> {
     /// Successors met a moment ago, by hash: most repeats come close together.
     recent: Vec<M::Packed>,
     rng: Rng,
+    recorder: Recorder,
     /// In how many valuations of the flags a need is met, for the needs met so far.
     met: Vec<(u64, u64)>,
 }
@@ -427,6 +466,7 @@ impl<'a, M: Model> Worker<'a, M> {
             buffered: 0,
             recent: vec![known; RECENT],
             rng: Rng::new(number as u64),
+            recorder: Recorder::new(RECENT),
             met: Vec::new(),
         }
     }
@@ -434,11 +474,16 @@ impl<'a, M: Model> Worker<'a, M> {
     fn run(mut self) -> Seen<M::Packed> {
         let mut last_progress = Instant::now();
         loop {
+            let noting = self.shared.noting.load(Ordering::Relaxed);
+            self.recorder.begin_round(noting);
             self.expand_tasks();
             self.hand_over();
             self.shared.barrier.wait();
-            self.add_to_own_shards();
+            self.add_to_own_shards(noting);
             self.shared.barrier.wait();
+            if noting {
+                self.keep_edges();
+            }
             if self.number == 0 {
                 self.shared.between_rounds(&mut last_progress);
             }
@@ -455,16 +500,18 @@ impl<'a, M: Model> Worker<'a, M> {
         let tasks = read(&shared.tasks);
         while self.buffered < BUFFERED_WORDS {
             let task = shared.next_task.fetch_add(1, Ordering::Relaxed);
-            let Some((shard, start, end)) = tasks.get(task).copied() else {
+            let Some((number, start, end)) = tasks.get(task).copied() else {
                 // Counted past the end: taken back, so that a checkpoint has the true number.
                 shared.next_task.fetch_sub(1, Ordering::Relaxed);
                 break;
             };
             let before = self.seen.transitions;
-            let shard = read(&shared.shards[shard as usize]);
+            let shard = read(&shared.shards[number as usize]);
+            self.recorder.begin_block(number, start);
             for index in start..end {
                 let word = shard.get(index);
                 self.expand(&word, level);
+                self.recorder.end_state();
             }
             shared.states.fetch_add(u64::from(end - start), Ordering::Relaxed);
             shared.transitions.fetch_add(self.seen.transitions - before, Ordering::Relaxed);
@@ -490,7 +537,7 @@ impl<'a, M: Model> Worker<'a, M> {
             ways += if flags == 1 { 1 } else { self.met(step.needs) };
             let to = space.canonical(&step.to);
             self.look_at_step(&state, &step.to, Sighting { step: Some((step.action, to)), ..here });
-            self.send(to);
+            self.send(to, to != *word, step.action);
         }
         self.seen.generated += orbit * ways;
         if steps.as_slice().is_empty() && flags == 1 {
@@ -499,16 +546,38 @@ impl<'a, M: Model> Worker<'a, M> {
         self.steps = steps;
     }
 
+    /// Puts a successor on its way to its shard; one that was sent a moment ago is not sent again.
     #[inline]
-    fn send(&mut self, word: M::Packed) {
+    fn send(&mut self, word: M::Packed, changes: bool, action: ActionId) {
         let hash = word.mix();
-        let recent = &mut self.recent[(hash >> 20) as usize % RECENT];
-        if *recent == word {
+        let (shard, slot) = (shard_of(hash), (hash >> 20) as usize % RECENT);
+        let known = self.recent[slot] == word;
+        if self.recorder.is_on() {
+            let sent = self.out[shard].len() as u32;
+            let (place, again) = self.recorder.place(slot, known, sent);
+            if changes {
+                self.recorder.edge(shard, place, action);
+            }
+            if again {
+                return;
+            }
+        } else if known {
             return;
         }
-        *recent = word;
-        self.out[shard_of(hash)].push(word);
+        self.recent[slot] = word;
+        self.out[shard].push(word);
         self.buffered += 1;
+    }
+
+    /// Turns the steps of this round into edges, now that every successor has its place.
+    fn keep_edges(&mut self) {
+        let placed: Vec<_> = self.shared.placed[self.number].iter().map(hold).collect();
+        let mut bytes = 0;
+        for (shard, block) in self.recorder.blocks(|shard, place| placed[shard][place as usize]) {
+            bytes += block.bytes();
+            hold(&self.shared.edges[shard as usize]).push(block);
+        }
+        self.shared.edge_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     fn met(&mut self, needs: u64) -> u64 {
@@ -581,13 +650,19 @@ impl<'a, M: Model> Worker<'a, M> {
         self.buffered = 0;
     }
 
-    fn add_to_own_shards(&mut self) {
+    fn add_to_own_shards(&mut self, noting: bool) {
         let workers = self.shared.found.len();
         for number in (self.number..SHARDS).step_by(workers) {
             let mut shard = write(&self.shared.shards[number]);
-            for found in &self.shared.found {
+            for (found, placed) in self.shared.found.iter().zip(&self.shared.placed) {
                 let mut words = hold(&found[number]);
-                shard.insert_all(&words);
+                if noting {
+                    let mut placed = hold(&placed[number]);
+                    placed.clear();
+                    shard.insert_noting(&words, |index| placed.push(index));
+                } else {
+                    shard.insert_all(&words);
+                }
                 words.clear();
             }
         }

@@ -1,6 +1,7 @@
 //! All steps between all states, for questions about infinite behaviours.
 
-use crate::explore::{Explored, read};
+use crate::edges::{Block, parted};
+use crate::explore::{Explored, hold, read};
 use crate::model::{ActionId, Model, Predicate, Steps};
 use crate::space::Space;
 use crate::store::{SHARDS, Shard, shard_of};
@@ -31,34 +32,45 @@ pub(crate) struct Graph<W> {
 }
 
 impl<W: Word> Graph<W> {
-    /// Expands every state once more and notes where each step leads.
+    /// The graph of what was explored. Where the steps were not noted on the way, every state is
+    /// expanded once more.
     pub(crate) fn new<M: Model<Packed = W>>(
         space: &Space<'_, M>,
-        explored: Explored<W>,
+        mut explored: Explored<W>,
         workers: usize,
     ) -> Self {
         let mut base = vec![0];
         for shard in 0..SHARDS {
             base.push(base[shard] + explored.read(shard).len() as Id);
         }
+        let noted = explored.edges.take().map(|shards| {
+            shards.into_iter().map(|blocks| Mutex::new(Some(blocks))).collect::<Vec<_>>()
+        });
+        let segment = |number: usize| match &noted {
+            Some(blocks) => {
+                let blocks = hold(&blocks[number]).take().unwrap_or_default();
+                Segment::joined(blocks, &base)
+            }
+            None => {
+                let shards: Vec<_> = explored.shards.iter().map(read).collect();
+                let find = |word: &W| {
+                    let shard = shard_of(word.mix());
+                    base[shard] + shards[shard].find(word).expect("every successor was explored")
+                };
+                Segment::expanded(space, &shards[number], &find)
+            }
+        };
         let next_shard = AtomicUsize::new(0);
         let segments: Vec<Mutex<Segment>> = (0..SHARDS).map(|_| Mutex::default()).collect();
         std::thread::scope(|scope| {
             for _ in 0..workers.clamp(1, SHARDS) {
                 scope.spawn(|| {
-                    let shards: Vec<_> = explored.shards.iter().map(read).collect();
-                    let find = |word: &W| {
-                        let shard = shard_of(word.mix());
-                        base[shard]
-                            + shards[shard].find(word).expect("every successor was explored")
-                    };
                     loop {
                         let number = next_shard.fetch_add(1, Ordering::Relaxed);
                         if number >= SHARDS {
                             return;
                         }
-                        *crate::explore::hold(&segments[number]) =
-                            Segment::new(space, &shards[number], &find);
+                        *hold(&segments[number]) = segment(number);
                     }
                 });
             }
@@ -131,7 +143,34 @@ impl<W: Word> Graph<W> {
 }
 
 impl Segment {
-    fn new<M: Model>(
+    /// From the blocks noted during exploration, in whatever order they came.
+    fn joined(mut blocks: Vec<Block>, base: &[Id]) -> Self {
+        blocks.sort_unstable_by_key(|block| block.start);
+        let states = blocks.iter().map(|block| block.counts.len()).sum::<usize>();
+        let steps = blocks.iter().map(|block| block.to.len()).sum();
+        let mut segment = Segment {
+            first: Vec::with_capacity(states + 1),
+            to: Vec::with_capacity(steps),
+            action: Vec::with_capacity(steps),
+        };
+        segment.first.push(0);
+        let mut end = 0;
+        for block in blocks {
+            for count in &block.counts {
+                end += u32::from(*count);
+                segment.first.push(end);
+            }
+            segment.to.extend(block.to.iter().map(|place| {
+                let (shard, index) = parted(*place);
+                base[shard] + index
+            }));
+            segment.action.extend_from_slice(&block.actions);
+        }
+        segment
+    }
+
+    /// By expanding every state once more and looking up where each step leads.
+    fn expanded<M: Model>(
         space: &Space<'_, M>,
         shard: &Shard<M::Packed>,
         find: &impl Fn(&M::Packed) -> Id,

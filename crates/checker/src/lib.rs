@@ -3,6 +3,7 @@ pub mod catalog;
 mod check;
 mod checkpoint;
 mod components;
+mod edges;
 pub mod explore;
 mod graph;
 mod lasso;

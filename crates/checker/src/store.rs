@@ -109,10 +109,16 @@ impl<W: Word> Shard<W> {
     }
 
     /// Adds those of `words` that are new, in order.
+    pub(crate) fn insert_all(&mut self, words: &[W]) {
+        self.insert_noting(words, |_| {});
+    }
+
+    /// The same, and tells for each word in turn where it is.
     ///
     /// The first look at the table is done for a whole group before any is judged, so that the
     /// processor waits for many cache misses at once instead of one after the other.
-    pub(crate) fn insert_all(&mut self, words: &[W]) {
+    #[inline]
+    pub(crate) fn insert_noting(&mut self, words: &[W], mut note: impl FnMut(u32)) {
         const GROUP: usize = 32;
         let mut hashes = [0_u64; GROUP];
         let mut firsts = [0_u32; GROUP];
@@ -131,22 +137,25 @@ impl<W: Word> Shard<W> {
                 }
             }
             for (i, word) in group.iter().enumerate() {
-                if same & (1 << i) == 0 {
-                    self.insert_hashed(word, hashes[i]);
-                }
+                note(if same & (1 << i) == 0 {
+                    self.insert_hashed(word, hashes[i])
+                } else {
+                    (firsts[i] & PLACE_MASK) - 1
+                });
             }
         }
     }
 
-    fn insert_hashed(&mut self, word: &W, hash: u64) {
+    fn insert_hashed(&mut self, word: &W, hash: u64) -> u32 {
         let (tag, mut at) = (Self::tag(hash), self.home(hash));
         loop {
             let slot = self.slots[at];
             if slot == 0 {
                 break;
             }
-            if slot & !PLACE_MASK == tag && self.get((slot & PLACE_MASK) - 1) == *word {
-                return;
+            let index = (slot & PLACE_MASK).wrapping_sub(1);
+            if slot & !PLACE_MASK == tag && self.get(index) == *word {
+                return index;
             }
             at += 1;
             if at == self.slots.len() {
@@ -155,6 +164,7 @@ impl<W: Word> Shard<W> {
         }
         self.slots[at] = tag | (self.len as u32 + 1);
         self.push(*word);
+        self.len as u32 - 1
     }
 
     /// Adds a state that is known to be new, as from a checkpoint; [`Shard::rebuild`] must follow.
