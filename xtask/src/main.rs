@@ -1,1 +1,74 @@
-fn main() {}
+//! What the project does to itself: `cargo xtask --help`.
+
+mod bench;
+mod compare;
+mod interlock;
+mod tlc;
+
+use clap::{Parser, Subcommand};
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Tests against other people's programs, and benchmarks.
+#[derive(Debug, Parser)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Everything that needs other people's programs; installs what it needs, fails when it cannot
+    TestReal,
+    /// Run TLC on specs/ beside our checker and compare states, depth and verdicts
+    Tlc {
+        /// Only runs whose id contains this
+        #[arg(long, default_value = "")]
+        id: String,
+        /// The long runs too
+        #[arg(long)]
+        all: bool,
+    },
+    /// Measure, with a peer beside us in the same run
+    Bench {
+        /// What to measure
+        #[command(subcommand)]
+        subject: bench::Subject,
+    },
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::TestReal => compare::run("", false),
+        Command::Tlc { id, all } => compare::run(&id, all),
+        Command::Bench { subject } => bench::run(&subject),
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            say(&format!("error: {error:#}"));
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// One line to the person or the log, at once.
+fn say(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "{text}");
+    let _ = out.flush();
+}
+
+/// The root of the workspace.
+fn root() -> PathBuf {
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    here.parent().map_or(here.clone(), PathBuf::from)
+}
+
+/// Where downloads and working files go: beside the build, never into the tree.
+fn scratch() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    target.unwrap_or_else(|| root().join("target")).join("xtask")
+}

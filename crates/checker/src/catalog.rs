@@ -1,6 +1,11 @@
 //! The models that a program offers by name, and the sizes they can be asked for in.
 
+use crate::explore::CheckError;
 use crate::model::Model;
+use crate::mutants::MutantsReport;
+use crate::options::Options;
+use crate::report::Report;
+use crate::simulate::{Walked, Walks};
 use std::collections::BTreeMap;
 use thiserror::Error;
 
@@ -102,6 +107,16 @@ impl Size {
         Ok(numbers)
     }
 
+    /// Takes out a key whose value is a word, not a number; to be called before [`Size::numbers`].
+    pub fn take_word(&mut self, key: &str) -> Option<String> {
+        self.0.remove(key)
+    }
+
+    /// Adds or replaces a key.
+    pub fn set(&mut self, key: &str, value: impl Into<String>) {
+        self.0.insert(key.to_owned(), value.into());
+    }
+
     fn number(&self, key: &SizeKey) -> Result<u64, SizeError> {
         let Some(value) = self.0.get(key.key) else { return Ok(key.default) };
         match value.parse::<u64>() {
@@ -124,6 +139,10 @@ pub struct Entry {
     pub summary: &'static str,
     /// The keys of its size.
     pub keys: &'static [SizeKey],
+    /// Keys of its size whose values are words, each with what it takes.
+    pub words: &'static [(&'static str, &'static str)],
+    /// The size that the authors of a seed gave, where they gave one.
+    pub seed_config: Option<&'static str>,
     /// Builds it in a size.
     pub build: fn(&Size) -> Result<Box<dyn AnyModel>, SizeError>,
 }
@@ -132,10 +151,39 @@ pub struct Entry {
 pub trait AnyModel: Sync + Send {
     /// See [`Model::size`].
     fn size(&self) -> String;
+    /// See [`crate::check`].
+    fn check(&self, name: &str, options: &Options) -> Result<Report, CheckError>;
+    /// See [`crate::check_mutants`].
+    fn check_mutants(&self, name: &str, options: &Options) -> Result<MutantsReport, CheckError>;
+    /// See [`crate::simulate`].
+    fn simulate(&self, name: &str, walks: &Walks) -> Walked;
+    /// What it promises: the name, the kind, and the sentence.
+    fn promises(&self) -> Vec<(String, &'static str, String)>;
 }
 
 impl<M: Model> AnyModel for M {
     fn size(&self) -> String {
         Model::size(self)
+    }
+    fn check(&self, name: &str, options: &Options) -> Result<Report, CheckError> {
+        crate::check(name, self, options)
+    }
+    fn check_mutants(&self, name: &str, options: &Options) -> Result<MutantsReport, CheckError> {
+        crate::check_mutants(name, self, options)
+    }
+    fn simulate(&self, name: &str, walks: &Walks) -> Walked {
+        crate::simulate(name, self, walks)
+    }
+    fn promises(&self) -> Vec<(String, &'static str, String)> {
+        let invariants = self.invariants().into_iter().map(|p| (p.name, "always", p.sentence));
+        let rules = self.step_rules().into_iter().map(|p| (p.name, "every step", p.sentence));
+        let properties = self.properties().into_iter().map(|p| (p.name, "eventually", p.sentence));
+        let reachable = self.reachable().into_iter().map(|p| (p.name, "sometimes", p.sentence));
+        invariants
+            .chain(rules)
+            .chain(properties)
+            .chain(reachable)
+            .map(|(name, kind, sentence)| (name.to_owned(), kind, sentence.to_owned()))
+            .collect()
     }
 }

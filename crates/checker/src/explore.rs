@@ -1,20 +1,670 @@
-//! Exhaustive exploration.
+//! Exhaustive breadth-first exploration on all cores.
+//!
+//! Each round has two halves. First every worker takes states of the present level, expands them, and
+//! sorts the successors by shard. Then every worker owns some shards and adds to them what all workers
+//! found. Nothing is locked in the middle of a half, and no state is ever dropped or hashed away.
 
-use crate::model::{Model, Steps};
+use crate::edges::{Block, Recorder};
+use crate::model::{ActionId, Invariant, Model, Reachable, Refinement, StepRule, Steps};
+use crate::options::{Options, Progress};
+use crate::rng::Rng;
+use crate::space::Space;
+use crate::store::{SHARDS, Shard, shard_of};
+use crate::word::Word;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Barrier, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
+use thiserror::Error;
+
+/// Why a check could not be carried out.
+#[derive(Debug, Error)]
+pub enum CheckError {
+    /// A declared flag is not free.
+    #[error("`{flag}` is declared a free flag, but {why}; the reduction is refused")]
+    FalseFlag {
+        /// The flag.
+        flag: String,
+        /// What gives it away.
+        why: String,
+    },
+    /// Values declared interchangeable are not.
+    #[error("permutation {permutation} is declared a symmetry, but {why}; it is refused")]
+    FalseSymmetry {
+        /// Which permutation.
+        permutation: usize,
+        /// What gives it away.
+        why: String,
+    },
+    /// Two things that exclude each other were asked for.
+    #[error("{0}")]
+    Conflict(String),
+    /// A name that the model does not have.
+    #[error("{model} promises nothing called `{name}`; it has: {known}")]
+    UnknownPromise {
+        /// The model.
+        model: String,
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// A checkpoint cannot be used or written.
+    #[error("cannot use the checkpoint {path}: {why}")]
+    Checkpoint {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The counterexample found does not replay: a defect of the checker itself.
+    #[error("the counterexample for {name} does not replay: {why}; please report this")]
+    Replay {
+        /// The promise.
+        name: String,
+        /// What went wrong.
+        why: String,
+    },
+}
+
+/// Why an exploration ended before it was complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// A person asked.
+    Interrupted,
+    /// The memory that was allowed is used up.
+    Memory,
+    /// A violation was found and only the first was wanted.
+    FirstViolation,
+}
 
 /// Every step from `state`, those of the flags included.
 pub fn successors<M: Model>(model: &M, state: &M::State, steps: &mut Steps<M::State>) {
-    steps.clear();
-    model.next(state, steps);
-    let flags = model.flags();
-    if flags.is_empty() {
-        return;
+    Space::plain(model).expand(state, steps);
+}
+
+/// A state in which something was seen first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Sighting<W> {
+    pub(crate) level: u32,
+    pub(crate) state: W,
+    /// For steps: the action and the state after it.
+    pub(crate) step: Option<(ActionId, W)>,
+}
+
+/// What was seen so far: merged from all workers.
+#[derive(Debug, Clone)]
+pub(crate) struct Seen<W> {
+    pub(crate) generated: u64,
+    pub(crate) distinct: u64,
+    pub(crate) expanded: u64,
+    pub(crate) transitions: u64,
+    pub(crate) verified: u64,
+    pub(crate) invariants: Vec<Option<Sighting<W>>>,
+    pub(crate) rules: Vec<Option<Sighting<W>>>,
+    pub(crate) refinements: Vec<Option<Sighting<W>>>,
+    pub(crate) reachable: Vec<Option<Sighting<W>>>,
+    pub(crate) deadlock: Option<Sighting<W>>,
+    pub(crate) actions: Vec<u64>,
+}
+
+impl<W: Word> Seen<W> {
+    fn new(checks: &Checks<impl Sized>, actions: usize) -> Self {
+        Seen {
+            generated: 0,
+            distinct: 0,
+            expanded: 0,
+            transitions: 0,
+            verified: 0,
+            invariants: vec![None; checks.invariants.len()],
+            rules: vec![None; checks.rules.len()],
+            refinements: vec![None; checks.refinements.len()],
+            reachable: vec![None; checks.reachable.len()],
+            deadlock: None,
+            actions: vec![0; actions],
+        }
     }
-    let up = model.flag_bits(state);
-    steps.retain(|step| step.needs & !up == 0);
-    for flag in &flags {
-        for change in flag.moves.iter().filter(|change| change.from == up & flag.bits) {
-            steps.step(change.action, model.with_flag_bits(state, up & !flag.bits | change.to));
+
+    fn merge(&mut self, other: Seen<W>) {
+        self.generated += other.generated;
+        self.distinct += other.distinct;
+        self.expanded += other.expanded;
+        self.transitions += other.transitions;
+        self.verified += other.verified;
+        for (mine, theirs) in [
+            (&mut self.invariants, other.invariants),
+            (&mut self.rules, other.rules),
+            (&mut self.refinements, other.refinements),
+            (&mut self.reachable, other.reachable),
+        ] {
+            for (mine, theirs) in mine.iter_mut().zip(theirs) {
+                keep_first(mine, theirs);
+            }
+        }
+        keep_first(&mut self.deadlock, other.deadlock);
+        for (mine, theirs) in self.actions.iter_mut().zip(other.actions) {
+            *mine += theirs;
+        }
+    }
+
+    fn is_violated(&self) -> bool {
+        self.deadlock.is_some()
+            || [&self.invariants, &self.rules, &self.refinements]
+                .iter()
+                .any(|kind| kind.iter().any(Option::is_some))
+    }
+}
+
+/// Keeps the sighting nearest to the start; among equals the smallest, so that the outcome does not
+/// depend on which worker was faster.
+fn keep_first<W: Ord>(mine: &mut Option<Sighting<W>>, theirs: Option<Sighting<W>>) {
+    let Some(theirs) = theirs else { return };
+    if mine.as_ref().is_none_or(|mine| theirs < *mine) {
+        *mine = Some(theirs);
+    }
+}
+
+/// What is looked at in each state and on each step.
+pub(crate) struct Checks<S> {
+    pub(crate) invariants: Vec<Invariant<S>>,
+    pub(crate) rules: Vec<StepRule<S>>,
+    pub(crate) refinements: Vec<Refinement<S>>,
+    pub(crate) reachable: Vec<Reachable<S>>,
+    pub(crate) deadlock: bool,
+}
+
+/// A space that was explored, wholly or in part.
+#[derive(Debug)]
+pub(crate) struct Explored<W> {
+    pub(crate) shards: Vec<RwLock<Shard<W>>>,
+    pub(crate) seen: Seen<W>,
+    /// Levels that have states.
+    pub(crate) depth: u32,
+    pub(crate) stop: Option<Stop>,
+    /// How many tasks of the last level were expanded; an exploration that was stopped goes on here.
+    pub(crate) next_task: usize,
+    /// The steps out of every state, by shard, if they were noted.
+    pub(crate) edges: Option<Vec<Vec<Block>>>,
+    pub(crate) elapsed: Duration,
+    pub(crate) peak_bytes: usize,
+}
+
+impl<W: Word> Explored<W> {
+    pub(crate) fn read(&self, shard: usize) -> RwLockReadGuard<'_, Shard<W>> {
+        read(&self.shards[shard])
+    }
+
+    pub(crate) fn stored(&self) -> usize {
+        (0..SHARDS).map(|shard| self.read(shard).len()).sum()
+    }
+}
+
+// A worker that panics takes the whole scope down with it, so a poisoned lock is never seen.
+pub(crate) fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+    lock.read().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+    lock.write().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+pub(crate) fn hold<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// States expanded from one task, and successors buffered before they are added to the shards.
+const TASK_STATES: u32 = 1024;
+const BUFFERED_WORDS: usize = 1 << 17;
+const RECENT: usize = 1 << 13;
+
+struct Shared<'a, M: Model> {
+    space: &'a Space<'a, M>,
+    checks: &'a Checks<M::State>,
+    options: &'a Options,
+    shards: &'a [RwLock<Shard<M::Packed>>],
+    /// `found[worker][shard]`: successors on their way to a shard.
+    found: Vec<Vec<Mutex<Vec<M::Packed>>>>,
+    /// `placed[worker][shard]`: where they were put, if steps are noted.
+    placed: Vec<Vec<Mutex<Vec<u32>>>>,
+    /// The steps out of the states of each shard.
+    edges: Vec<Mutex<Vec<Block>>>,
+    edge_bytes: AtomicUsize,
+    /// Whether steps are noted; given up when there are too many states to use them.
+    noting: AtomicBool,
+    /// The most states for which they are.
+    noted_states: u64,
+    tasks: RwLock<Vec<(u16, u32, u32)>>,
+    next_task: AtomicUsize,
+    level: AtomicUsize,
+    barrier: Barrier,
+    done: AtomicBool,
+    violated: AtomicBool,
+    states: AtomicU64,
+    transitions: AtomicU64,
+    refused: Mutex<Option<CheckError>>,
+    stop: Mutex<Option<Stop>>,
+    peak_bytes: AtomicUsize,
+    started: Instant,
+}
+
+/// Explores the space from its initial states, or on from where `from` was stopped. The steps
+/// between states are noted while there are at most `noted_states`.
+pub(crate) fn explore<M: Model>(
+    space: &Space<'_, M>,
+    checks: &Checks<M::State>,
+    options: &Options,
+    from: Option<Explored<M::Packed>>,
+    noted_states: u64,
+) -> Result<Explored<M::Packed>, CheckError> {
+    let workers = options.workers.clamp(1, SHARDS);
+    // An exploration that goes on from a checkpoint has not seen the steps before it.
+    let noting = noted_states > 0 && from.is_none();
+    let mut before = from.unwrap_or_else(|| begin(space, checks));
+    let base = before.elapsed;
+    let shared = Shared {
+        space,
+        checks,
+        options,
+        shards: &before.shards,
+        found: (0..workers).map(|_| (0..SHARDS).map(|_| Mutex::default()).collect()).collect(),
+        placed: (0..workers).map(|_| (0..SHARDS).map(|_| Mutex::default()).collect()).collect(),
+        edges: (0..SHARDS).map(|_| Mutex::default()).collect(),
+        edge_bytes: AtomicUsize::new(0),
+        noting: AtomicBool::new(noting),
+        noted_states,
+        tasks: RwLock::new(Vec::new()),
+        next_task: AtomicUsize::new(0),
+        level: AtomicUsize::new(before.depth as usize),
+        barrier: Barrier::new(workers),
+        done: AtomicBool::new(false),
+        violated: AtomicBool::new(before.seen.is_violated()),
+        states: AtomicU64::new(before.seen.expanded),
+        transitions: AtomicU64::new(before.seen.transitions),
+        refused: Mutex::new(None),
+        stop: Mutex::new(None),
+        peak_bytes: AtomicUsize::new(0),
+        started: Instant::now(),
+    };
+    shared.set_tasks();
+    shared.next_task.store(before.next_task, Ordering::Relaxed);
+    let seen = std::thread::scope(|scope| {
+        let handles: Vec<_> = (1..workers)
+            .map(|number| {
+                let shared = &shared;
+                scope.spawn(move || Worker::new(shared, number).run())
+            })
+            .collect();
+        let mut seen = Worker::new(&shared, 0).run();
+        for handle in handles {
+            match handle.join() {
+                Ok(theirs) => seen.merge(theirs),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        seen
+    });
+    if let Some(refused) = hold(&shared.refused).take() {
+        return Err(refused);
+    }
+    let stop = *hold(&shared.stop);
+    let depth = shared.level.load(Ordering::Relaxed) as u32;
+    let (elapsed, peak) = (shared.started.elapsed(), shared.peak_bytes.load(Ordering::Relaxed));
+    let next_task = shared.next_task.load(Ordering::Relaxed);
+    let edges = shared
+        .noting
+        .load(Ordering::Relaxed)
+        .then(|| shared.edges.iter().map(|blocks| std::mem::take(&mut *hold(blocks))).collect());
+    drop(shared);
+    before.edges = edges;
+    before.next_task = next_task;
+    before.seen.merge(seen);
+    before.stop = stop;
+    before.depth = depth;
+    before.elapsed = base + elapsed;
+    before.peak_bytes = before.peak_bytes.max(peak);
+    Ok(before)
+}
+
+/// The initial states, as level 1.
+fn begin<M: Model>(space: &Space<'_, M>, checks: &Checks<M::State>) -> Explored<M::Packed> {
+    let mut shards: Vec<Shard<M::Packed>> = (0..SHARDS).map(|_| Shard::new()).collect();
+    let mut seen = Seen::new(checks, space.model.actions().len());
+    for state in space.model.initial() {
+        seen.generated += 1;
+        let word = space.canonical(&state);
+        shards[shard_of(word.mix())].insert_all(&[word]);
+        for (refinement, sighting) in checks.refinements.iter().zip(&mut seen.refinements) {
+            if !(refinement.starts)(&state) {
+                keep_first(sighting, Some(Sighting { level: 1, state: word, step: None }));
+            }
+        }
+    }
+    shards.iter_mut().for_each(Shard::end_level);
+    Explored {
+        shards: shards.into_iter().map(RwLock::new).collect(),
+        seen,
+        depth: 1,
+        stop: None,
+        next_task: 0,
+        edges: None,
+        elapsed: Duration::ZERO,
+        peak_bytes: 0,
+    }
+}
+
+impl<M: Model> Shared<'_, M> {
+    /// Cuts the states of the present level into tasks.
+    fn set_tasks(&self) {
+        let level = self.level.load(Ordering::Relaxed) as u32;
+        let mut tasks = write(&self.tasks);
+        tasks.clear();
+        for (number, shard) in self.shards.iter().enumerate() {
+            let states = read(shard).level(level);
+            let mut start = states.start;
+            while start < states.end {
+                let end = states.end.min(start + TASK_STATES);
+                tasks.push((number as u16, start, end));
+                start = end;
+            }
+        }
+        self.next_task.store(0, Ordering::Relaxed);
+    }
+
+    /// Run by one worker between two rounds: goes on to the next level, or ends.
+    fn between_rounds(&self, last_progress: &mut Instant) {
+        let bytes: usize = self.shards.iter().map(|shard| read(shard).bytes()).sum();
+        self.peak_bytes.fetch_max(bytes, Ordering::Relaxed);
+        let bytes = bytes + self.edge_bytes.load(Ordering::Relaxed);
+        self.give_up_noting();
+        if hold(&self.refused).is_some() {
+            self.done.store(true, Ordering::Relaxed);
+            return;
+        }
+        if last_progress.elapsed() >= Duration::from_millis(500) {
+            *last_progress = Instant::now();
+            self.report_progress(bytes);
+        }
+        if self.next_task.load(Ordering::Relaxed) >= read(&self.tasks).len() {
+            self.end_level();
+        }
+        let full = self.shards.iter().any(|shard| read(shard).is_full(1 << 20));
+        let stop = if self.options.is_stopped() {
+            Some(Stop::Interrupted)
+        } else if full || self.options.max_memory.is_some_and(|most| bytes > most) {
+            Some(Stop::Memory)
+        } else if self.options.first && self.violated.load(Ordering::Relaxed) {
+            Some(Stop::FirstViolation)
+        } else {
+            None
+        };
+        if stop.is_some() && !self.done.load(Ordering::Relaxed) {
+            *hold(&self.stop) = stop;
+            self.done.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Steps that will not be used are not worth their memory.
+    fn give_up_noting(&self) {
+        let states = self.states.load(Ordering::Relaxed);
+        if states > self.noted_states && self.noting.swap(false, Ordering::Relaxed) {
+            self.edges.iter().for_each(|blocks| *hold(blocks) = Vec::new());
+            self.edge_bytes.store(0, Ordering::Relaxed);
+        }
+    }
+
+    fn end_level(&self) {
+        let level = self.level.load(Ordering::Relaxed) as u32;
+        let fresh: usize = self.shards.iter().map(|shard| read(shard).level(level + 1).len()).sum();
+        if fresh == 0 {
+            self.done.store(true, Ordering::Relaxed);
+            return;
+        }
+        self.shards.iter().for_each(|shard| write(shard).end_level());
+        self.level.store(level as usize + 1, Ordering::Relaxed);
+        self.set_tasks();
+    }
+
+    fn report_progress(&self, bytes: usize) {
+        let Some(progress) = &self.options.progress else { return };
+        let stored: usize = self.shards.iter().map(|shard| read(shard).len()).sum();
+        let expanded = self.states.load(Ordering::Relaxed);
+        progress(&Progress {
+            stored: stored as u64,
+            queued: stored as u64 - expanded.min(stored as u64),
+            transitions: self.transitions.load(Ordering::Relaxed),
+            depth: self.level.load(Ordering::Relaxed) as u32,
+            bytes: bytes as u64,
+            elapsed: self.started.elapsed(),
+            multiplier: self.space.product.as_ref().map_or(1, |product| product.count),
+        });
+    }
+}
+
+struct Worker<'a, M: Model> {
+    shared: &'a Shared<'a, M>,
+    number: usize,
+    seen: Seen<M::Packed>,
+    steps: Steps<M::State>,
+    out: Vec<Vec<M::Packed>>,
+    buffered: usize,
+    /// Successors met a moment ago, by hash: most repeats come close together.
+    recent: Vec<M::Packed>,
+    rng: Rng,
+    recorder: Recorder,
+    /// In how many valuations of the flags a need is met, for the needs met so far.
+    met: Vec<(u64, u64)>,
+}
+
+impl<'a, M: Model> Worker<'a, M> {
+    fn new(shared: &'a Shared<'a, M>, number: usize) -> Self {
+        // Any state that is surely known may fill the cache; the initial one is.
+        let known = shared.space.canonical(&shared.space.model.initial()[0]);
+        Worker {
+            shared,
+            number,
+            seen: Seen::new(shared.checks, shared.space.model.actions().len()),
+            steps: Steps::default(),
+            out: vec![Vec::new(); SHARDS],
+            buffered: 0,
+            recent: vec![known; RECENT],
+            rng: Rng::new(number as u64),
+            recorder: Recorder::new(RECENT),
+            met: Vec::new(),
+        }
+    }
+
+    fn run(mut self) -> Seen<M::Packed> {
+        let mut last_progress = Instant::now();
+        loop {
+            let noting = self.shared.noting.load(Ordering::Relaxed);
+            self.recorder.begin_round(noting);
+            self.expand_tasks();
+            self.hand_over();
+            self.shared.barrier.wait();
+            self.add_to_own_shards(noting);
+            self.shared.barrier.wait();
+            if noting {
+                self.keep_edges();
+            }
+            if self.number == 0 {
+                self.shared.between_rounds(&mut last_progress);
+            }
+            self.shared.barrier.wait();
+            if self.shared.done.load(Ordering::Relaxed) {
+                return self.seen;
+            }
+        }
+    }
+
+    fn expand_tasks(&mut self) {
+        let shared = self.shared;
+        let level = shared.level.load(Ordering::Relaxed) as u32;
+        let tasks = read(&shared.tasks);
+        while self.buffered < BUFFERED_WORDS {
+            let task = shared.next_task.fetch_add(1, Ordering::Relaxed);
+            let Some((number, start, end)) = tasks.get(task).copied() else {
+                // Counted past the end: taken back, so that a checkpoint has the true number.
+                shared.next_task.fetch_sub(1, Ordering::Relaxed);
+                break;
+            };
+            let before = self.seen.transitions;
+            let shard = read(&shared.shards[number as usize]);
+            self.recorder.begin_block(number, start);
+            for index in start..end {
+                let word = shard.get(index);
+                self.expand(&word, level);
+                self.recorder.end_state();
+            }
+            shared.states.fetch_add(u64::from(end - start), Ordering::Relaxed);
+            shared.transitions.fetch_add(self.seen.transitions - before, Ordering::Relaxed);
+        }
+    }
+
+    #[inline]
+    fn expand(&mut self, word: &M::Packed, level: u32) {
+        let space = self.shared.space;
+        let state = space.model.unpack(word);
+        let here = Sighting { level, state: *word, step: None };
+        self.look_at(&state, here);
+        let mut steps = std::mem::take(&mut self.steps);
+        space.expand(&state, &mut steps);
+        let orbit = space.orbit(&state);
+        let flags = space.product.as_ref().map_or(1, |product| product.count);
+        self.seen.expanded += 1;
+        self.seen.distinct += orbit * flags;
+        self.seen.transitions += steps.as_slice().len() as u64;
+        let mut ways = space.product.as_ref().map_or(0, |product| product.moves);
+        for step in steps.as_slice() {
+            self.seen.actions[step.action as usize] += 1;
+            ways += if flags == 1 { 1 } else { self.met(step.needs) };
+            let to = space.canonical(&step.to);
+            self.look_at_step(&state, &step.to, Sighting { step: Some((step.action, to)), ..here });
+            self.send(to, to != *word, step.action);
+        }
+        self.seen.generated += orbit * ways;
+        if steps.as_slice().is_empty() && flags == 1 {
+            self.at_rest(&state, here);
+        }
+        self.steps = steps;
+    }
+
+    /// Puts a successor on its way to its shard; one that was sent a moment ago is not sent again.
+    #[inline]
+    fn send(&mut self, word: M::Packed, changes: bool, action: ActionId) {
+        let hash = word.mix();
+        let (shard, slot) = (shard_of(hash), (hash >> 20) as usize % RECENT);
+        let known = self.recent[slot] == word;
+        if self.recorder.is_on() {
+            let sent = self.out[shard].len() as u32;
+            let (place, again) = self.recorder.place(slot, known, sent);
+            if changes {
+                self.recorder.edge(shard, place, action);
+            }
+            if again {
+                return;
+            }
+        } else if known {
+            return;
+        }
+        self.recent[slot] = word;
+        self.out[shard].push(word);
+        self.buffered += 1;
+    }
+
+    /// Turns the steps of this round into edges, now that every successor has its place.
+    fn keep_edges(&mut self) {
+        let placed: Vec<_> = self.shared.placed[self.number].iter().map(hold).collect();
+        let mut bytes = 0;
+        for (shard, block) in self.recorder.blocks(|shard, place| placed[shard][place as usize]) {
+            bytes += block.bytes();
+            hold(&self.shared.edges[shard as usize]).push(block);
+        }
+        self.shared.edge_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn met(&mut self, needs: u64) -> u64 {
+        if let Some((_, count)) = self.met.iter().find(|(known, _)| *known == needs) {
+            return *count;
+        }
+        let count = self.shared.space.product.as_ref().map_or(1, |product| product.with_up(needs));
+        self.met.push((needs, count));
+        count
+    }
+
+    fn look_at(&mut self, state: &M::State, here: Sighting<M::Packed>) {
+        let checks = self.shared.checks;
+        for (invariant, first) in checks.invariants.iter().zip(&mut self.seen.invariants) {
+            if !(invariant.holds)(state) {
+                self.shared.violated.store(true, Ordering::Relaxed);
+                keep_first(first, Some(here));
+            }
+        }
+        for (wanted, first) in checks.reachable.iter().zip(&mut self.seen.reachable) {
+            if first.is_none() && (wanted.holds)(state) {
+                keep_first(first, Some(here));
+            }
+        }
+        let space = self.shared.space;
+        if space.product.is_none() && !space.is_symmetric() {
+            return;
+        }
+        // The declarations are held against every early state, and one in sixteen after that.
+        if self.seen.expanded < 4096 || here.state.mix() & 0xf0_0000 == 0 {
+            self.seen.verified += 1;
+            if let Err(refused) = space.verify(state, &checks.invariants, &mut self.rng) {
+                hold(&self.shared.refused).get_or_insert(refused);
+            }
+        }
+    }
+
+    #[inline]
+    fn look_at_step(&mut self, from: &M::State, to: &M::State, step: Sighting<M::Packed>) {
+        let checks = self.shared.checks;
+        if checks.rules.is_empty() && checks.refinements.is_empty() || from == to {
+            return;
+        }
+        for (rule, first) in checks.rules.iter().zip(&mut self.seen.rules) {
+            if !(rule.allows)(from, to) {
+                self.shared.violated.store(true, Ordering::Relaxed);
+                keep_first(first, Some(step));
+            }
+        }
+        for (spec, first) in checks.refinements.iter().zip(&mut self.seen.refinements) {
+            if !(spec.steps)(from, to) {
+                self.shared.violated.store(true, Ordering::Relaxed);
+                keep_first(first, Some(step));
+            }
+        }
+    }
+
+    fn at_rest(&mut self, state: &M::State, here: Sighting<M::Packed>) {
+        if !self.shared.checks.deadlock || self.shared.space.model.may_rest(state) {
+            return;
+        }
+        self.shared.violated.store(true, Ordering::Relaxed);
+        keep_first(&mut self.seen.deadlock, Some(here));
+    }
+
+    fn hand_over(&mut self) {
+        for (out, found) in self.out.iter_mut().zip(&self.shared.found[self.number]) {
+            std::mem::swap(out, &mut hold(found));
+        }
+        self.buffered = 0;
+    }
+
+    fn add_to_own_shards(&mut self, noting: bool) {
+        let workers = self.shared.found.len();
+        for number in (self.number..SHARDS).step_by(workers) {
+            let mut shard = write(&self.shared.shards[number]);
+            for (found, placed) in self.shared.found.iter().zip(&self.shared.placed) {
+                let mut words = hold(&found[number]);
+                if noting {
+                    let mut placed = hold(&placed[number]);
+                    placed.clear();
+                    shard.insert_noting(&words, |index| placed.push(index));
+                } else {
+                    shard.insert_all(&words);
+                }
+                words.clear();
+            }
         }
     }
 }

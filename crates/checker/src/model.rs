@@ -63,6 +63,11 @@ pub trait Model: Sync + Send {
         Vec::new()
     }
 
+    /// What must be possible: states that some behaviour must reach.
+    fn reachable(&self) -> Vec<Reachable<Self::State>> {
+        Vec::new()
+    }
+
     /// What must hold of every step that changes something (`[][...]_vars`).
     fn step_rules(&self) -> Vec<StepRule<Self::State>> {
         Vec::new()
@@ -237,9 +242,37 @@ impl<S> Invariant<S> {
     }
 
     /// States why it is right that no state of the model can break it.
-    pub fn unbreakable(mut self, why: &'static str) -> Self {
-        self.unbreakable = Some(why);
+    pub fn unbreakable(self, why: &'static str) -> Self {
+        self.unbreakable_if(true, why)
+    }
+
+    /// The same, in some sizes of the model only.
+    pub fn unbreakable_if(mut self, so: bool, why: &'static str) -> Self {
+        if so {
+            self.unbreakable = Some(why);
+        }
         self
+    }
+}
+
+/// What must be possible: a state that some behaviour reaches.
+pub struct Reachable<S> {
+    /// A name.
+    pub name: &'static str,
+    /// What must be possible, in one sentence.
+    pub sentence: &'static str,
+    /// The predicate.
+    pub holds: Predicate<S>,
+}
+
+impl<S> Reachable<S> {
+    /// A state that must be possible.
+    pub fn new(
+        name: &'static str,
+        sentence: &'static str,
+        holds: impl Fn(&S) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        Reachable { name, sentence, holds: Box::new(holds) }
     }
 }
 

@@ -8,7 +8,7 @@ mod steps;
 mod tests;
 
 use crate::queue::{Line, REQUESTS, Request, RequestSet, WorkQueue, Worker, show_workers};
-use crate::symmetry::{arrangement, arrangements};
+use interlock_checker::symmetry::{arrangement, arrangements};
 use interlock_checker::{
     Action, ActionId, Coder, Entry, Fairness, Formula, Invariant, Model, Mutant, Property, Rng,
     Size, SizeError, SizeKey, Steps,
@@ -30,6 +30,8 @@ pub const ENTRY: Entry = Entry {
     name: NAME,
     summary: "an operator keeps role, policy and service account as asked for, whatever happens",
     keys: &KEYS,
+    words: &[],
+    seed_config: None,
     build: |size| Ok(Box::new(IrsaOperator::from_size(size)?)),
 };
 

@@ -16,6 +16,8 @@ pub const ENTRY: Entry = Entry {
     name: NAME,
     summary: "an object is created in the cloud by calls that may land late, and deleted for good",
     keys: &KEYS,
+    words: &[],
+    seed_config: None,
     build: |size| Ok(Box::new(LateCreate::from_size(size)?)),
 };
 

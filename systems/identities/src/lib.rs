@@ -10,7 +10,6 @@ pub mod late_create;
 mod queue;
 pub mod seed;
 pub mod spec;
-mod symmetry;
 
 use interlock_checker::Entry;
 

@@ -3,7 +3,7 @@
 //! Kept with its defects; `specs/seed/IrsaOperator.tla` is the text it follows.
 
 use crate::queue::{Line, REQUESTS, Request, WorkQueue, Worker, show_workers};
-use crate::symmetry::{arrangement, arrangements};
+use interlock_checker::symmetry::{arrangement, arrangements};
 use interlock_checker::{
     Action, ActionId, Coder, Entry, Fairness, Formula, Invariant, Model, Mutant, Property, Rng,
     Size, SizeError, SizeKey, Steps,
@@ -22,6 +22,8 @@ pub const ENTRY: Entry = Entry {
     name: NAME,
     summary: "an operator gives a service account its role and policy in the cloud",
     keys: &KEYS,
+    words: &[],
+    seed_config: None,
     build: |size| Ok(Box::new(IrsaOperator::from_size(size)?)),
 };
 
@@ -556,8 +558,8 @@ impl Model for IrsaOperator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::symmetry::tests::assert_symmetric;
     use interlock_checker::reference;
+    use interlock_checker::symmetry::assert_symmetric;
 
     #[test]
     fn the_counts_are_those_of_tlc() {

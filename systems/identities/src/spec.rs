@@ -8,7 +8,7 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
-use crate::symmetry::{arrangement, arrangements};
+use interlock_checker::symmetry::{arrangement, arrangements};
 use interlock_checker::{
     Action, ActionId, Coder, Entry, Fairness, Formula, Invariant, Model, Mutant, Property, Rng,
     Size, SizeError, SizeKey, Steps,
@@ -30,6 +30,8 @@ pub const ENTRY: Entry = Entry {
     name: NAME,
     summary: "workers make policy, role, attachment and account as declared, and remove them again",
     keys: &KEYS,
+    words: &[],
+    seed_config: None,
     build: |size| Ok(Box::new(Identities::from_size(size)?)),
 };
 

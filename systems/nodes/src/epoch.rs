@@ -8,7 +8,7 @@ mod steps;
 mod tests;
 
 use crate::one_holder::{Holders, OneHolder};
-use crate::symmetry::{arrangement, arrangements};
+use interlock_checker::symmetry::{arrangement, arrangements};
 use interlock_checker::{
     Action, ActionId, Coder, Entry, Fairness, Formula, Invariant, Model, Mutant, Property,
     Refinement, Rng, Size, SizeError, SizeKey, Steps,
@@ -30,6 +30,8 @@ pub const ENTRY: Entry = Entry {
     name: NAME,
     summary: "a DPU programs only epochs above its floor, and tells when it has dropped the rest",
     keys: &KEYS,
+    words: &[],
+    seed_config: None,
     build: |size| Ok(Box::new(NodesEpoch::from_size(size)?)),
 };
 

@@ -12,8 +12,8 @@ mod tests;
 
 pub use state::State;
 
-use crate::symmetry::arrangements;
 use actions::{Kind, Numbering};
+use interlock_checker::symmetry::arrangements;
 use interlock_checker::{
     Action, Coder, Entry, Fairness, Flag, Formula, Invariant, Model, Mutant, Property, Rng, Size,
     SizeError, SizeKey, Steps,
@@ -43,6 +43,8 @@ pub const ENTRY: Entry = Entry {
     name: NAME,
     summary: "a node returns to the pool only when each of its DPUs has released its record",
     keys: &KEYS,
+    words: &[],
+    seed_config: None,
     build: |size| Ok(Box::new(DpuMultiTenant::from_size(size)?)),
 };
 

@@ -1,5 +1,6 @@
 //! Nodes: a machine is programmed for one tenant at a time, in all its DPUs together.
 //!
+//! * `seed`: the dpu_multi_tenant specification as its authors wrote it, defects included.
 //! * `fixed`: the seed with a two-phase reclaim.
 //! * `spec`: the protocol, with an epoch per assignment and a floor per revocation.
 //! * `epoch`: epoch and floor alone.
@@ -8,12 +9,12 @@
 pub mod epoch;
 pub mod fixed;
 pub mod one_holder;
+pub mod seed;
 pub mod spec;
-mod symmetry;
 
 use interlock_checker::Entry;
 
 /// The models of this system, by name.
 pub fn models() -> Vec<Entry> {
-    vec![fixed::ENTRY, spec::ENTRY, epoch::ENTRY, one_holder::ENTRY]
+    vec![seed::ENTRY, fixed::ENTRY, spec::ENTRY, epoch::ENTRY, one_holder::ENTRY]
 }

@@ -11,6 +11,8 @@ pub const ENTRY: Entry = Entry {
     name: NAME,
     summary: "a node is held by nobody or by one tenant, and changes hands only through nobody",
     keys: &KEYS,
+    words: &[],
+    seed_config: None,
     build: |size| Ok(Box::new(OneHolder::from_size(size)?)),
 };
 

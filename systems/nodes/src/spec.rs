@@ -11,7 +11,7 @@ mod tests;
 pub use state::{Phase, State};
 
 use crate::one_holder::{Holders, OneHolder};
-use crate::symmetry::arrangements;
+use interlock_checker::symmetry::arrangements;
 use interlock_checker::{
     Action, Coder, Entry, Fairness, Formula, Invariant, Model, Mutant, Property, Refinement, Rng,
     Size, SizeError, SizeKey, Steps,
@@ -33,6 +33,8 @@ pub const ENTRY: Entry = Entry {
     name: NAME,
     summary: "a node is given under an epoch, fenced by a floor, returned when its DPUs are clean",
     keys: &KEYS,
+    words: &[],
+    seed_config: None,
     build: |size| Ok(Box::new(NodesHub::from_size(size)?)),
 };
 

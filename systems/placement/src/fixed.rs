@@ -6,7 +6,7 @@
 use crate::seed::Sync;
 use crate::spec::hub::{show_bool, show_set};
 use crate::spec::name_of;
-use crate::symmetry::{arrangement, arrangements};
+use interlock_checker::symmetry::{arrangement, arrangements};
 use interlock_checker::{
     Action, ActionId, Coder, Entry, Fairness, Flag, Formula, Invariant, Model, Mutant, Property,
     Rng, Size, SizeError, SizeKey, Steps,
@@ -22,6 +22,8 @@ pub const ENTRY: Entry = Entry {
     name: NAME,
     summary: "the seed with an acknowledged hand-over: drain, report, release, assign",
     keys: &KEYS,
+    words: &[],
+    seed_config: None,
     build: |size| Ok(Box::new(KcpStorageFixed::from_size(size)?)),
 };
 

@@ -9,7 +9,7 @@ use crate::spec::hub::{
     Extent, Hub, MOST_EPOCHS, Past, Phase, PinOfGrant, Writes, show_writes, width,
 };
 use crate::spec::name_of;
-use crate::symmetry::{arrangement, arrangements};
+use interlock_checker::symmetry::{arrangement, arrangements};
 use interlock_checker::{
     Action, Coder, Entry, Fairness, Formula, Invariant, Model, Mutant, Property, Rng, Size,
     SizeError, SizeKey, Steps,
@@ -38,6 +38,8 @@ pub const ENTRY: Entry = Entry {
     name: NAME,
     summary: "a namespace moves, and is taken over when its owner's lease has run out",
     keys: &KEYS,
+    words: &[],
+    seed_config: None,
     build: |size| Ok(Box::new(Lease::from_size(size)?)),
 };
 
@@ -46,6 +48,8 @@ pub const LIVE_ENTRY: Entry = Entry {
     name: LIVE_NAME,
     summary: "the same without crashes and takeovers: moves end, and grants run",
     keys: &LIVE_KEYS,
+    words: &[],
+    seed_config: None,
     build: |size| Ok(Box::new(Lease::live_from_size(size)?)),
 };
 

@@ -16,6 +16,8 @@ pub const ENTRY: Entry = Entry {
     name: NAME,
     summary: "a namespace is assigned to clusters and taken away again; each syncer follows",
     keys: &KEYS,
+    words: &[],
+    seed_config: None,
     build: |size| Ok(Box::new(KcpStorage::from_size(size)?)),
 };
 
@@ -175,7 +177,8 @@ impl Model for KcpStorage {
                 "Inv_UsableByAtMostOne",
                 "at most one cluster believes that it may use the volume",
                 move |s: &State| this.in_sync(&s.pvc_state) <= 1,
-            ),
+            )
+            .unbreakable_if(clusters == 1, "with one cluster there is no second to use it"),
         ]
     }
 

@@ -13,8 +13,8 @@ pub use holder::{Holders, OneHolder};
 pub use rules::Rules;
 pub use state::State;
 
-use crate::symmetry::{arrangement, arrangements};
 use hub::{Extent, MOST_EPOCHS};
+use interlock_checker::symmetry::{arrangement, arrangements};
 use interlock_checker::{
     Action, Coder, Entry, Fairness, Invariant, Model, Mutant, Property, Refinement, Rng, Size,
     SizeError, SizeKey, StepRule, Steps,
@@ -46,6 +46,8 @@ pub const ENTRY: Entry = Entry {
     name: NAME,
     summary: "a namespace moves with its data from cluster to cluster, whatever crashes or lags",
     keys: &KEYS,
+    words: &[],
+    seed_config: None,
     build: |size| Ok(Box::new(Placement::from_size(size)?)),
 };
 
@@ -54,6 +56,8 @@ pub const LIVE_ENTRY: Entry = Entry {
     name: LIVE_NAME,
     summary: "the same with a bounded number of faults: moves end, and grants run",
     keys: &LIVE_KEYS,
+    words: &[],
+    seed_config: None,
     build: |size| Ok(Box::new(Placement::live_from_size(size)?)),
 };
 

@@ -10,7 +10,7 @@ use crate::seed::{
     MOST_REQUESTS, MOST_WORKERS, MaybeVersion, Request, RequestState, VERSION_BITS, VERSIONS,
     WORKER_STATES, WorkerState, show_bool, show_function, show_version,
 };
-use crate::symmetry::{arrangement, arrangements};
+use interlock_checker::symmetry::{arrangement, arrangements};
 use interlock_checker::{
     Action, ActionId, Coder, Entry, Fairness, Formula, Invariant, Model, Mutant, Property, Rng,
     Size, SizeError, SizeKey, StepRule, Steps,
@@ -28,6 +28,8 @@ pub const ENTRY: Entry = Entry {
     name: NAME,
     summary: "a cluster is moved to the newest accepted version, or rolled back, and then rests",
     keys: &KEYS,
+    words: &[],
+    seed_config: None,
     build: |size| Ok(Box::new(UpdateCluster::from_size(size)?)),
 };
 

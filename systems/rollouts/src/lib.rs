@@ -11,7 +11,6 @@ pub mod lifecycle;
 mod search;
 pub mod seed;
 pub mod spec;
-mod symmetry;
 
 use interlock_checker::Entry;
 

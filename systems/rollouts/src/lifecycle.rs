@@ -8,7 +8,7 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
-use crate::symmetry::{arrangement, arrangements};
+use interlock_checker::symmetry::{arrangement, arrangements};
 use interlock_checker::{
     Action, ActionId, Coder, Entry, Fairness, Formula, Invariant, Model, Mutant, Property, Rng,
     Size, SizeError, SizeKey, StepRule, Steps,
@@ -29,6 +29,8 @@ pub const ENTRY: Entry = Entry {
     name: NAME,
     summary: "requests queue for a cluster; a worker with the lease applies and verifies them",
     keys: &KEYS,
+    words: &[],
+    seed_config: None,
     build: |size| Ok(Box::new(Lifecycle::from_size(size)?)),
 };
 

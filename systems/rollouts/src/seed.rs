@@ -2,7 +2,7 @@
 //!
 //! Kept with its defects; `specs/seed/UpdateCluster.tla` is the text it follows.
 
-use crate::symmetry::{arrangement, arrangements};
+use interlock_checker::symmetry::{arrangement, arrangements};
 use interlock_checker::{
     Action, ActionId, Coder, Entry, Fairness, Formula, Invariant, Model, Mutant, Property, Rng,
     Size, SizeError, SizeKey, Steps,
@@ -21,6 +21,8 @@ pub const ENTRY: Entry = Entry {
     name: NAME,
     summary: "a cluster is moved to the version that was submitted last, or rolled back",
     keys: &KEYS,
+    words: &[],
+    seed_config: None,
     build: |size| Ok(Box::new(UpdateCluster::from_size(size)?)),
 };
 
@@ -550,8 +552,8 @@ impl Model for UpdateCluster {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::symmetry::tests::assert_symmetric;
     use interlock_checker::reference;
+    use interlock_checker::symmetry::assert_symmetric;
 
     #[test]
     fn the_counts_are_those_of_tlc() {

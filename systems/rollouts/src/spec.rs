@@ -29,6 +29,8 @@ pub const ENTRY: Entry = Entry {
     name: NAME,
     summary: "requests are applied, verified and rolled back behind a fence, while old writes land",
     keys: &KEYS,
+    words: &[],
+    seed_config: None,
     build: |size| Ok(Box::new(RolloutsFence::from_size(size)?)),
 };
 

@@ -7,7 +7,7 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
-use crate::symmetry::{arrangement, arrangements};
+use interlock_checker::symmetry::{arrangement, arrangements};
 use interlock_checker::{
     Action, ActionId, Coder, Entry, Fairness, Formula, Invariant, Model, Mutant, Property, Rng,
     Size, SizeError, SizeKey, Steps,
@@ -25,6 +25,8 @@ pub const ENTRY: Entry = Entry {
     name: NAME,
     summary: "claims are filled from the latest snapshot, and hold it while they are",
     keys: &KEYS,
+    words: &[],
+    seed_config: None,
     build: |size| Ok(Box::new(VolSyncPopulator::from_size(size)?)),
 };
 

@@ -2,7 +2,7 @@
 //!
 //! `specs/protocol/Populator.tla` is the text it follows, state for state.
 
-use crate::symmetry::{arrangement, arrangements};
+use interlock_checker::symmetry::{arrangement, arrangements};
 use interlock_checker::{
     Action, ActionId, Coder, Entry, Fairness, Formula, Invariant, Model, Mutant, Property, Rng,
     Size, SizeError, SizeKey, Steps,
@@ -21,6 +21,8 @@ pub const ENTRY: Entry = Entry {
     name: NAME,
     summary: "an image is held from before a claim is filled from it until after",
     keys: &KEYS,
+    words: &[],
+    seed_config: None,
     build: |size| Ok(Box::new(Hold::from_size(size)?)),
 };
 
@@ -358,8 +360,8 @@ impl Model for Hold {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::symmetry::tests::assert_symmetric;
     use interlock_checker::reference;
+    use interlock_checker::symmetry::assert_symmetric;
 
     fn sized(size: &str) -> Hold {
         Hold::from_size(&Size::parse(size).unwrap()).unwrap()

@@ -9,7 +9,6 @@ pub mod fixed;
 pub mod hold;
 pub mod seed;
 pub mod spec;
-mod symmetry;
 
 use interlock_checker::Entry;
 

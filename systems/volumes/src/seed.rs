@@ -2,7 +2,7 @@
 //!
 //! Kept with its defects; `specs/seed/VolSyncPopulator.tla` is the text it follows.
 
-use crate::symmetry::{arrangement, arrangements};
+use interlock_checker::symmetry::{arrangement, arrangements};
 use interlock_checker::{
     Action, Coder, Entry, Fairness, Formula, Invariant, Model, Mutant, Property, Rng, Size,
     SizeError, SizeKey, Steps,
@@ -18,6 +18,8 @@ pub const ENTRY: Entry = Entry {
     name: NAME,
     summary: "a user makes a replication destination; its controller takes one snapshot",
     keys: &KEYS,
+    words: &[],
+    seed_config: None,
     build: |size| Ok(Box::new(VolSyncPopulator::from_size(size)?)),
 };
 
@@ -219,8 +221,8 @@ impl Model for VolSyncPopulator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::symmetry::tests::assert_symmetric;
     use interlock_checker::reference;
+    use interlock_checker::symmetry::assert_symmetric;
 
     #[test]
     fn the_counts_are_those_of_tlc() {

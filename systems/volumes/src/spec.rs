@@ -10,7 +10,7 @@ mod steps;
 pub use rules::Rules;
 pub use state::{Destination, State};
 
-use crate::symmetry::{arrangement, arrangements};
+use interlock_checker::symmetry::{arrangement, arrangements};
 use interlock_checker::{
     Action, Coder, Entry, Fairness, Invariant, Model, Mutant, Property, Rng, Size, SizeError,
     SizeKey, Steps,
@@ -29,6 +29,8 @@ pub const ENTRY: Entry = Entry {
     name: NAME,
     summary: "claims are filled from images that are superseded, deleted and held meanwhile",
     keys: &KEYS,
+    words: &[],
+    seed_config: None,
     build: |size| Ok(Box::new(Volumes::from_size(size)?)),
 };
 

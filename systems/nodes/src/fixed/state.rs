@@ -1,7 +1,7 @@
 //! The variables of the corrected model, how they are packed and how they are shown.
 
 use super::DpuMultiTenant;
-use crate::symmetry::{arrangement, arrangements};
+use interlock_checker::symmetry::{arrangement, arrangements};
 use interlock_checker::{Coder, Rng};
 
 pub(super) const MOST_NODES: usize = 3;

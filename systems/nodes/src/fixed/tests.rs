@@ -1,6 +1,6 @@
 use super::*;
-use crate::symmetry::tests::assert_symmetric;
 use interlock_checker::reference;
+use interlock_checker::symmetry::assert_symmetric;
 
 const SMALLEST: [u8; 5] = [1, 1, 1, 0, UNLIMITED];
 

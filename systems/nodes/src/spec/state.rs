@@ -1,7 +1,7 @@
 //! The variables of the nodes protocol, how they are packed and how they are shown.
 
 use super::NodesHub;
-use crate::symmetry::{arrangement, arrangements};
+use interlock_checker::symmetry::{arrangement, arrangements};
 use interlock_checker::{Coder, Rng};
 
 pub(super) const MOST_TENANTS: usize = 3;

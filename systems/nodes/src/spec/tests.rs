@@ -1,7 +1,7 @@
 use super::*;
 use crate::one_holder::tests::has_one_holder;
-use crate::symmetry::tests::assert_symmetric;
 use interlock_checker::reference;
+use interlock_checker::symmetry::assert_symmetric;
 
 const DEFAULT: [u8; 5] = [2, 2, 2, 1, 0];
 

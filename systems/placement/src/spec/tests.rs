@@ -1,7 +1,7 @@
 use super::*;
-use crate::symmetry::tests::assert_symmetric;
 use interlock_checker::explore::successors;
 use interlock_checker::reference;
+use interlock_checker::symmetry::assert_symmetric;
 use std::collections::HashSet;
 
 fn sized(size: &str) -> Placement {

@@ -1,6 +1,6 @@
 use super::*;
-use crate::symmetry::tests::assert_symmetric;
 use interlock_checker::reference;
+use interlock_checker::symmetry::assert_symmetric;
 use std::collections::HashSet;
 
 fn mutant(requests: usize, workers: usize, name: &str) -> UpdateCluster {

@@ -1,6 +1,6 @@
 use super::*;
-use crate::symmetry::tests::assert_symmetric;
 use interlock_checker::reference;
+use interlock_checker::symmetry::assert_symmetric;
 
 #[test]
 fn the_counts_are_those_of_tlc_and_all_invariants_hold() {

@@ -1,0 +1,106 @@
+//! Models with one rule broken on purpose: each must be caught, or the promises are too weak.
+
+use crate::check::check;
+use crate::explore::CheckError;
+use crate::model::Model;
+use crate::options::{Liveness, Options};
+use crate::report::{Report, Trace, Verdict};
+use serde::Serialize;
+
+/// What became of all mutants of a model.
+#[derive(Debug, Clone, Serialize)]
+pub struct MutantsReport {
+    /// The model's name in the catalog.
+    pub model: String,
+    /// The size it was built in.
+    pub size: String,
+    /// Every mutant.
+    pub mutants: Vec<MutantReport>,
+    /// Promises that no mutant breaks.
+    pub unbroken: Vec<String>,
+}
+
+/// What became of one mutant.
+#[derive(Debug, Clone, Serialize)]
+pub struct MutantReport {
+    /// Its name.
+    pub name: String,
+    /// What was broken.
+    pub sentence: String,
+    /// The size in which it was checked.
+    pub size: String,
+    /// Whether a promise broke.
+    pub killed: bool,
+    /// Which one.
+    pub broken: Option<String>,
+    /// Steps to break it; to the loop, for a temporal property.
+    pub steps: Option<u32>,
+    /// States seen.
+    pub distinct_states: u64,
+    /// Time taken.
+    pub seconds: f64,
+    /// How it breaks.
+    pub trace: Option<Trace>,
+}
+
+impl MutantsReport {
+    /// Whether every mutant was caught.
+    pub fn all_killed(&self) -> bool {
+        self.mutants.iter().all(|mutant| mutant.killed)
+    }
+}
+
+/// Checks every mutant of a model until it breaks one of the promises that it must break.
+pub fn check_mutants<M: Model>(
+    name: &str,
+    model: &M,
+    options: &Options,
+) -> Result<MutantsReport, CheckError> {
+    let mut mutants = Vec::new();
+    for mutant in model.mutants() {
+        if options.is_stopped() {
+            break;
+        }
+        let only = mutant.breaks.iter().map(|name| (*name).to_owned()).collect();
+        let temporal = mutant.model.properties();
+        let is_temporal = mutant.breaks.iter().any(|name| temporal.iter().any(|p| p.name == *name));
+        let options = Options {
+            only,
+            first: !is_temporal,
+            liveness: if is_temporal { Liveness::On } else { Liveness::Off },
+            symmetry: options.symmetry && !is_temporal,
+            ..options.clone()
+        };
+        let report = check(name, &mutant.model, &options)?;
+        mutants.push(fate(mutant.name, mutant.sentence, &report));
+    }
+    let promised = model.invariants().iter().map(|check| check.name).collect::<Vec<_>>();
+    let unbroken = promised
+        .into_iter()
+        .filter(|name| !mutants.iter().any(|mutant| mutant.broken.as_deref() == Some(*name)))
+        .map(str::to_owned)
+        .collect();
+    Ok(MutantsReport { model: name.to_owned(), size: Model::size(model), mutants, unbroken })
+}
+
+fn fate(name: String, sentence: String, report: &Report) -> MutantReport {
+    let invariants = report.invariants.iter().map(|f| (f.verdict, &f.name, f.steps, &f.trace));
+    let rules = report.properties.iter().map(|f| (f.verdict, &f.name, f.prefix_steps, &f.trace));
+    let refines = report.refines.values().map(|f| (f.verdict, &f.name, f.steps, &f.trace));
+    let broken = invariants
+        .chain(rules)
+        .chain(refines)
+        .filter(|(verdict, ..)| *verdict == Verdict::Violated)
+        .min_by_key(|(_, _, steps, _)| *steps);
+    MutantReport {
+        name,
+        sentence,
+        size: report.size.clone(),
+        killed: broken.is_some(),
+        broken: broken.map(|(_, name, ..)| name.clone()),
+        steps: broken.and_then(|(_, _, steps, _)| steps),
+        distinct_states: report.distinct_states,
+        seconds: report.seconds + report.liveness_seconds,
+        trace: broken.and_then(|(.., trace)| trace.clone()),
+    }
+}

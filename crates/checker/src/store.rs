@@ -1,0 +1,244 @@
+//! Where the packed states are kept: exact, in the order they were found, a few bytes over their width.
+//!
+//! The store is split into shards by hash. A shard is a list of states in the order of their discovery
+//! and an open-addressing table of places in that list. No parent is kept: levels are contiguous, so a
+//! trace is found by expanding the level before, and only a violation pays for it.
+
+use crate::word::Word;
+
+/// Shards of the store: more than the cores of any machine this is meant for.
+pub(crate) const SHARDS: usize = 32;
+const CHUNK_BITS: u32 = 16;
+const CHUNK: usize = 1 << CHUNK_BITS;
+const PLACE_BITS: u32 = 27;
+const PLACE_MASK: u32 = (1 << PLACE_BITS) - 1;
+/// The most states that one shard can number.
+pub(crate) const SHARD_MOST: usize = PLACE_MASK as usize - 1;
+const FIRST_SLOTS: usize = 256;
+
+/// Which shard keeps states of this hash.
+#[inline]
+pub(crate) fn shard_of(hash: u64) -> usize {
+    hash as usize % SHARDS
+}
+
+/// One part of the store.
+#[derive(Debug)]
+pub(crate) struct Shard<W> {
+    chunks: Vec<Vec<W>>,
+    len: usize,
+    /// 0 is empty; else the place plus one, under a five-bit tag of the hash that spares most
+    /// comparisons with other states.
+    slots: Vec<u32>,
+    /// `levels[n]` is how many states there were before level n + 1 began.
+    levels: Vec<u32>,
+}
+
+impl<W: Word> Shard<W> {
+    pub(crate) fn new() -> Self {
+        Shard { chunks: vec![Vec::new()], len: 0, slots: vec![0; FIRST_SLOTS], levels: vec![0] }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn is_full(&self, more: usize) -> bool {
+        self.len + more > SHARD_MOST
+    }
+
+    /// Bytes held, and those the next growth of the table will hold.
+    pub(crate) fn bytes(&self) -> usize {
+        let states: usize = self.chunks.iter().map(|chunk| chunk.capacity() * W::BYTES).sum();
+        states + self.slots.len() * 4 + self.levels.len() * 4
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, index: u32) -> W {
+        self.chunks[(index >> CHUNK_BITS) as usize][index as usize & (CHUNK - 1)]
+    }
+
+    /// The states of one level, counted from 1.
+    pub(crate) fn level(&self, level: u32) -> std::ops::Range<u32> {
+        let level = level as usize;
+        let end = self.levels.get(level).copied().unwrap_or(self.len as u32);
+        self.levels.get(level - 1).copied().unwrap_or(end)..end
+    }
+
+    /// Ends the present level.
+    pub(crate) fn end_level(&mut self) {
+        self.levels.push(self.len as u32);
+    }
+
+    pub(crate) fn levels(&self) -> &[u32] {
+        &self.levels
+    }
+
+    pub(crate) fn set_levels(&mut self, levels: Vec<u32>) {
+        self.levels = levels;
+    }
+
+    #[inline]
+    fn home(&self, hash: u64) -> usize {
+        (((hash >> 32) * self.slots.len() as u64) >> 32) as usize
+    }
+
+    #[inline]
+    fn tag(hash: u64) -> u32 {
+        (hash as u32 >> 5) << PLACE_BITS
+    }
+
+    /// Where a state is, if it was seen.
+    pub(crate) fn find(&self, word: &W) -> Option<u32> {
+        let hash = word.mix();
+        let (tag, mut at) = (Self::tag(hash), self.home(hash));
+        loop {
+            let slot = self.slots[at];
+            if slot == 0 {
+                return None;
+            }
+            let index = (slot & PLACE_MASK) - 1;
+            if slot & !PLACE_MASK == tag && self.get(index) == *word {
+                return Some(index);
+            }
+            at += 1;
+            if at == self.slots.len() {
+                at = 0;
+            }
+        }
+    }
+
+    /// Adds those of `words` that are new, in order.
+    pub(crate) fn insert_all(&mut self, words: &[W]) {
+        self.insert_noting(words, |_| {});
+    }
+
+    /// The same, and tells for each word in turn where it is.
+    ///
+    /// The first look at the table is done for a whole group before any is judged, so that the
+    /// processor waits for many cache misses at once instead of one after the other.
+    #[inline]
+    pub(crate) fn insert_noting(&mut self, words: &[W], mut note: impl FnMut(u32)) {
+        const GROUP: usize = 32;
+        let mut hashes = [0_u64; GROUP];
+        let mut firsts = [0_u32; GROUP];
+        for group in words.chunks(GROUP) {
+            self.reserve(GROUP);
+            for (i, word) in group.iter().enumerate() {
+                hashes[i] = word.mix();
+                firsts[i] = self.slots[self.home(hashes[i])];
+            }
+            let mut same = 0_u32;
+            for (i, word) in group.iter().enumerate() {
+                let slot = firsts[i];
+                let tagged = slot != 0 && slot & !PLACE_MASK == Self::tag(hashes[i]);
+                if tagged && self.get((slot & PLACE_MASK) - 1) == *word {
+                    same |= 1 << i;
+                }
+            }
+            for (i, word) in group.iter().enumerate() {
+                note(if same & (1 << i) == 0 {
+                    self.insert_hashed(word, hashes[i])
+                } else {
+                    (firsts[i] & PLACE_MASK) - 1
+                });
+            }
+        }
+    }
+
+    fn insert_hashed(&mut self, word: &W, hash: u64) -> u32 {
+        let (tag, mut at) = (Self::tag(hash), self.home(hash));
+        loop {
+            let slot = self.slots[at];
+            if slot == 0 {
+                break;
+            }
+            let index = (slot & PLACE_MASK).wrapping_sub(1);
+            if slot & !PLACE_MASK == tag && self.get(index) == *word {
+                return index;
+            }
+            at += 1;
+            if at == self.slots.len() {
+                at = 0;
+            }
+        }
+        self.slots[at] = tag | (self.len as u32 + 1);
+        self.push(*word);
+        self.len as u32 - 1
+    }
+
+    /// Adds a state that is known to be new, as from a checkpoint; [`Shard::rebuild`] must follow.
+    pub(crate) fn push(&mut self, word: W) {
+        let last = self.chunks.len() - 1;
+        if self.chunks[last].len() == CHUNK {
+            self.chunks.push(Vec::with_capacity(CHUNK));
+        }
+        let last = self.chunks.len() - 1;
+        self.chunks[last].push(word);
+        self.len += 1;
+    }
+
+    /// The table is kept at most four fifths full, and grows by half: states far outnumber the slots
+    /// that doubling would waste.
+    fn reserve(&mut self, more: usize) {
+        let slots = self.slots.len();
+        if (self.len + more) * 5 > slots * 4 {
+            self.rebuild(slots + slots / 2);
+        }
+    }
+
+    /// Makes the table anew from the states.
+    pub(crate) fn rebuild(&mut self, slots: usize) {
+        let slots = slots.max(FIRST_SLOTS).max(self.len * 5 / 4 + 1);
+        self.slots = Vec::new();
+        self.slots = vec![0; slots];
+        for index in 0..self.len as u32 {
+            let hash = self.get(index).mix();
+            let mut at = self.home(hash);
+            while self.slots[at] != 0 {
+                at += 1;
+                if at == slots {
+                    at = 0;
+                }
+            }
+            self.slots[at] = Self::tag(hash) | (index + 1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+    use std::collections::HashSet;
+
+    #[test]
+    fn a_shard_keeps_each_state_once_and_in_the_order_it_came() {
+        let mut rng = Rng::new(7);
+        let mut shard = Shard::<u64>::new();
+        let mut known = HashSet::new();
+        let mut order = Vec::new();
+        for _ in 0..300 {
+            let batch: Vec<u64> = (0..1_000).map(|_| rng.bits() % 200_000).collect();
+            order.extend(batch.iter().copied().filter(|word| known.insert(*word)));
+            shard.insert_all(&batch);
+        }
+        assert_eq!(shard.len(), order.len());
+        for (index, word) in order.iter().enumerate() {
+            assert_eq!(shard.get(index as u32), *word);
+            assert_eq!(shard.find(word), Some(index as u32));
+        }
+        assert_eq!(shard.find(&300_000), None);
+    }
+
+    #[test]
+    fn a_level_is_the_range_between_two_ends() {
+        let mut shard = Shard::<u64>::new();
+        shard.insert_all(&[1, 2]);
+        shard.end_level();
+        shard.insert_all(&[2, 3, 4, 5]);
+        assert_eq!(shard.level(1), 0..2);
+        assert_eq!(shard.level(2), 2..5);
+        assert_eq!(shard.level(3), 5..5);
+    }
+}
