@@ -2,7 +2,7 @@
 
 use crate::check::check;
 use crate::explore::CheckError;
-use crate::model::Model;
+use crate::model::{Model, Mutant};
 use crate::options::{Liveness, Options};
 use crate::report::{Report, Trace, Verdict};
 use serde::Serialize;
@@ -50,37 +50,68 @@ impl MutantsReport {
     }
 }
 
-/// Checks every mutant of a model until it breaks one of the promises that it must break.
+/// Memory for the second look at a mutant, which is taken only to learn what else it breaks.
+const SECOND_LOOK_BYTES: usize = 256 << 20;
+
+/// Checks every mutant of a model until it breaks one of the promises that it must break, and then
+/// whether it also breaks invariants that no mutant has broken yet.
 pub fn check_mutants<M: Model>(
     name: &str,
     model: &M,
     options: &Options,
 ) -> Result<MutantsReport, CheckError> {
+    let mut unbroken: Vec<String> = model
+        .invariants()
+        .iter()
+        .filter(|invariant| invariant.unbreakable.is_none())
+        .map(|invariant| invariant.name.to_owned())
+        .collect();
     let mut mutants = Vec::new();
+    let mut models = Vec::new();
     for mutant in model.mutants() {
         if options.is_stopped() {
             break;
         }
-        let only = mutant.breaks.iter().map(|name| (*name).to_owned()).collect();
-        let temporal = mutant.model.properties();
-        let is_temporal = mutant.breaks.iter().any(|name| temporal.iter().any(|p| p.name == *name));
-        let options = Options {
+        let report = check(name, &mutant.model, &first_look(&mutant, options))?;
+        let fate = fate(mutant.name, mutant.sentence, &report);
+        unbroken.retain(|promise| Some(promise) != fate.broken.as_ref());
+        mutants.push(fate);
+        models.push(mutant.model);
+    }
+    for mutant in &models {
+        if unbroken.is_empty() || options.is_stopped() {
+            break;
+        }
+        let known: Vec<_> = mutant.invariants().iter().map(|check| check.name.to_owned()).collect();
+        let only: Vec<_> = unbroken.iter().filter(|name| known.contains(name)).cloned().collect();
+        let max_memory = options.max_memory.map_or(SECOND_LOOK_BYTES, |m| m.min(SECOND_LOOK_BYTES));
+        let second_look = Options {
             only,
-            first: !is_temporal,
-            liveness: if is_temporal { Liveness::On } else { Liveness::Off },
-            symmetry: options.symmetry && !is_temporal,
+            first: false,
+            liveness: Liveness::Off,
+            max_memory: Some(max_memory),
             ..options.clone()
         };
-        let report = check(name, &mutant.model, &options)?;
-        mutants.push(fate(mutant.name, mutant.sentence, &report));
+        let report = check(name, mutant, &second_look)?;
+        let is_broken = |name: &String| {
+            let finding = report.invariants.iter().find(|finding| finding.name == *name);
+            finding.is_some_and(|finding| finding.verdict == Verdict::Violated)
+        };
+        unbroken.retain(|name| !is_broken(name));
     }
-    let promised = model.invariants().iter().map(|check| check.name).collect::<Vec<_>>();
-    let unbroken = promised
-        .into_iter()
-        .filter(|name| !mutants.iter().any(|mutant| mutant.broken.as_deref() == Some(*name)))
-        .map(str::to_owned)
-        .collect();
     Ok(MutantsReport { model: name.to_owned(), size: Model::size(model), mutants, unbroken })
+}
+
+fn first_look<M: Model>(mutant: &Mutant<M>, options: &Options) -> Options {
+    let temporal = mutant.model.properties();
+    let is_temporal = mutant.breaks.iter().any(|name| temporal.iter().any(|p| p.name == *name));
+    Options {
+        only: mutant.breaks.iter().map(|name| (*name).to_owned()).collect(),
+        first: !is_temporal,
+        liveness: if is_temporal { Liveness::On } else { Liveness::Off },
+        symmetry: options.symmetry && !is_temporal,
+        ..options.clone()
+    }
 }
 
 fn fate(name: String, sentence: String, report: &Report) -> MutantReport {

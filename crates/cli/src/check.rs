@@ -356,5 +356,5 @@ fn summary_line(report: &Report) -> String {
     }
     let verdict = if found.is_empty() { "all hold".to_owned() } else { found.join(", ") };
     let states = render::thousands(report.distinct_states);
-    format!("{:28} {:34} {states:>12} states  {verdict}\n", report.model, report.size)
+    format!("{:26} {states:>11} states  {verdict}  ({})\n", report.model, report.size)
 }

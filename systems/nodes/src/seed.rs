@@ -228,7 +228,10 @@ impl Model for DpuMultiTenant {
     }
 
     fn mutants(&self) -> Vec<Mutant<Self>> {
-        let with = |guards: Guards| DpuMultiTenant { guards, ..self.clone() };
+        // A race is between two tenants: with one alone there is nothing to lose.
+        let topology = Topology { tenants: self.topology.tenants.max(2), ..self.topology.clone() };
+        let Ok(model) = DpuMultiTenant::new(topology, self.faults) else { return Vec::new() };
+        let with = |guards: Guards| DpuMultiTenant { guards, ..model.clone() };
         vec![
             Mutant::new(
                 "reclaim-ignores-hardware",
