@@ -1,13 +1,14 @@
 //! One check from beginning to end: explore, judge, and explain.
 
-use crate::explore::{CheckError, Checks, Explored, Sighting, Stop, explore};
-use crate::lint;
+use crate::explore::{CheckError, Explored, Sighting, Stop, explore};
 use crate::liveness;
-use crate::model::Model;
+use crate::model::{Action, Model};
 use crate::options::{Liveness, Options};
 use crate::report::{Finding, PropertyFinding, Reduction, Report, Trace, Unused, Verdict};
-use crate::space::Space;
 use crate::trace::path_to;
+use crate::typed::Typed;
+use crate::walk::{Facts, Promise, Walk};
+use crate::word::Word;
 use std::time::Instant;
 
 /// Above this many states, temporal properties are checked only when asked for: the graph of all
@@ -16,7 +17,6 @@ const LIVENESS_STATES: u64 = 20_000_000;
 
 /// Checks a model; `name` is how the report calls it.
 pub fn check<M: Model>(name: &str, model: &M, options: &Options) -> Result<Report, CheckError> {
-    known_promises(name, model, options)?;
     if options.liveness == Liveness::On && options.symmetry {
         return Err(CheckError::Conflict(
             "symmetry joins states that a fair loop must tell apart: check temporal properties \
@@ -24,112 +24,61 @@ pub fn check<M: Model>(name: &str, model: &M, options: &Options) -> Result<Repor
                 .to_owned(),
         ));
     }
-    let space = if options.liveness == Liveness::On || options.plain && !options.symmetry {
-        Space::plain(model)
-    } else {
-        Space::reduced(model, options.symmetry)?
-    };
-    let checks = wanted_checks(model, options);
-    let from = crate::checkpoint::resume(name, &space, options)?;
-    let explored = explore(&space, &checks, options, from, noted_states(&space, options))?;
-    crate::checkpoint::keep(name, &space, options, &explored)?;
-    let mut report = summary(name, &space, &explored, options);
-    judge(&space, &checks, &explored, options, &mut report);
-    lint::vacuous_invariants(model, &checks, &mut report);
+    M::Packed::check(name, &Typed::new(name, model, options)?, options)
+}
+
+/// The check itself, for one width of packed states; [`Word::check`] leads here.
+pub(crate) fn check_walk<W: Word>(
+    name: &str,
+    walk: &dyn Walk<W>,
+    options: &Options,
+) -> Result<Report, CheckError> {
+    let from = crate::checkpoint::resume(name, walk, options)?;
+    let explored = explore(walk, options, from, noted_states(walk.facts(), options))?;
+    crate::checkpoint::keep(name, walk, options, &explored)?;
+    let mut report = summary(name, walk, &explored, options);
+    judge(walk, &explored, options, &mut report);
+    call_vacuous(walk, &mut report);
     let wants_liveness = match options.liveness {
         Liveness::On => true,
         Liveness::Off => false,
         Liveness::Automatic => !options.symmetry && report.distinct_states <= LIVENESS_STATES,
     };
     let ready = wants_liveness && explored.stop.is_none();
-    check_properties(&space, explored, options, ready, &mut report)?;
+    check_properties(walk, explored, options, ready, &mut report)?;
     Ok(report)
 }
 
 /// Up to how many states the steps between them are worth noting for temporal properties.
-fn noted_states<M: Model>(space: &Space<'_, M>, options: &Options) -> u64 {
-    let has_properties = space.model.properties().iter().any(|p| options.wants(p.name));
-    let is_plain = space.product.is_none() && !space.is_symmetric();
+fn noted_states(facts: &Facts, options: &Options) -> u64 {
+    let is_plain = facts.product.is_none() && facts.permutations == 0;
     match options.liveness {
-        _ if !has_properties || !is_plain => 0,
+        _ if facts.properties.is_empty() || !is_plain => 0,
         Liveness::On => u64::MAX,
         Liveness::Off => 0,
         Liveness::Automatic => LIVENESS_STATES,
     }
 }
 
-fn wanted_checks<M: Model>(model: &M, options: &Options) -> Checks<M::State> {
-    let mut checks = Checks {
-        invariants: model.invariants(),
-        rules: model.step_rules(),
-        refinements: model.refines(),
-        reachable: model.reachable(),
-        deadlock: options.wants("deadlock"),
-    };
-    checks.invariants.retain(|check| options.wants(check.name));
-    checks.rules.retain(|check| options.wants(check.name));
-    checks.refinements.retain(|check| options.wants(&check.name));
-    checks.reachable.retain(|check| options.wants(check.name));
-    checks
-}
-
-fn known_promises<M: Model>(name: &str, model: &M, options: &Options) -> Result<(), CheckError> {
-    let mut known = vec!["deadlock".to_owned()];
-    known.extend(model.invariants().iter().map(|check| check.name.to_owned()));
-    known.extend(model.step_rules().iter().map(|check| check.name.to_owned()));
-    known.extend(model.properties().iter().map(|check| check.name.to_owned()));
-    known.extend(model.refines().iter().map(|check| check.name.clone()));
-    known.extend(model.reachable().iter().map(|check| check.name.to_owned()));
-    match options.only.iter().find(|only| !known.contains(only)) {
-        None => Ok(()),
-        Some(unknown) => Err(CheckError::UnknownPromise {
-            model: name.to_owned(),
-            name: unknown.clone(),
-            known: known.join(", "),
-        }),
-    }
-}
-
-fn summary<M: Model>(
+fn summary<W: Word>(
     name: &str,
-    space: &Space<'_, M>,
-    explored: &Explored<M::Packed>,
+    walk: &dyn Walk<W>,
+    explored: &Explored<W>,
     options: &Options,
 ) -> Report {
-    let seen = &explored.seen;
+    let (facts, seen) = (walk.facts(), &explored.seen);
     let seconds = explored.elapsed.as_secs_f64();
     let stored = explored.stored() as u64;
-    let each = space.product.as_ref().map_or(1, |product| product.count);
+    let each = facts.product.as_ref().map_or(1, |product| product.count);
     // What is queued was found but not expanded: it counts as seen, as TLC counts it.
     let distinct = seen.distinct + (stored - seen.expanded) * each;
-    let reduction = (space.product.is_some() || space.is_symmetric()).then(|| Reduction {
-        kept_states: stored,
-        flag_valuations: each,
-        flags: space.model.flags().into_iter().map(|flag| flag.name).collect(),
-        permutations: if space.is_symmetric() { space.model.symmetries() + 1 } else { 1 },
-        verified_states: seen.verified,
-    });
-    let actions = space.model.actions();
-    let flag_actions: Vec<u16> = space
-        .model
-        .flags()
-        .iter()
-        .flat_map(|flag| flag.moves.iter().map(|change| change.action))
-        .collect();
-    let unused = |(id, action): (usize, &crate::model::Action)| {
-        let idle = seen.actions[id] == 0
-            && !(space.product.is_some() && flag_actions.contains(&(id as u16)));
-        idle.then(|| Unused {
-            action: action.name.clone(),
-            explanation: space.model.explain(action.family()).map(str::to_owned),
-        })
-    };
+    let is_reduced = facts.product.is_some() || facts.permutations > 0;
     Report {
         model: name.to_owned(),
-        size: Model::size(space.model),
+        size: facts.size.clone(),
         distinct_states: distinct,
         generated_states: seen.generated,
-        depth: explored.depth + space.product.as_ref().map_or(0, |product| product.depth),
+        depth: explored.depth + facts.product.as_ref().map_or(0, |product| product.depth),
         seconds,
         states_per_second: distinct as f64 / seconds.max(1e-9),
         bytes_per_state: explored.peak_bytes as f64 / distinct.max(1) as f64,
@@ -143,56 +92,70 @@ fn summary<M: Model>(
             }
             .to_owned()
         }),
-        reduction,
+        reduction: is_reduced.then(|| Reduction {
+            kept_states: stored,
+            flag_valuations: each,
+            flags: facts.flags.iter().map(|flag| flag.name.clone()).collect(),
+            permutations: facts.permutations + 1,
+            verified_states: seen.verified,
+        }),
         deadlock: None,
-        deadlock_checked: options.wants("deadlock"),
+        deadlock_checked: facts.deadlock,
         invariants: Vec::new(),
         properties: Vec::new(),
         refines: Default::default(),
         reachable: Vec::new(),
-        never_taken: if explored.stop.is_none() {
-            actions.iter().enumerate().filter_map(unused).collect()
-        } else {
-            Vec::new()
-        },
+        never_taken: if explored.stop.is_none() { unused(walk, &seen.actions) } else { Vec::new() },
         liveness_seconds: 0.0,
         deadlock_explanation: None,
     }
 }
 
-fn judge<M: Model>(
-    space: &Space<'_, M>,
-    checks: &Checks<M::State>,
-    explored: &Explored<M::Packed>,
+/// The actions that no state enables. Those of flags that were left out are taken by their nature.
+fn unused<W: Word>(walk: &dyn Walk<W>, taken: &[u64]) -> Vec<Unused> {
+    let facts = walk.facts();
+    let moves = facts.flags.iter().flat_map(|flag| flag.moves.iter().map(|change| change.action));
+    let moves: Vec<u16> = if facts.product.is_some() { moves.collect() } else { Vec::new() };
+    let unused = |(id, action): (usize, &Action)| {
+        let is_idle = taken[id] == 0 && !moves.contains(&(id as u16));
+        is_idle.then(|| Unused {
+            action: action.name.clone(),
+            explanation: walk.explain(action.family()).map(str::to_owned),
+        })
+    };
+    facts.actions.iter().enumerate().filter_map(unused).collect()
+}
+
+fn judge<W: Word>(
+    walk: &dyn Walk<W>,
+    explored: &Explored<W>,
     options: &Options,
     report: &mut Report,
 ) {
-    let seen = &explored.seen;
-    let explain = |name: &str| space.model.explain(name).map(str::to_owned);
-    let trace = |sighting: &Sighting<M::Packed>| {
-        Trace::of(space.model, &path_to(space, explored, sighting, options.workers))
+    let (facts, seen) = (walk.facts(), &explored.seen);
+    let explain = |name: &str| walk.explain(name).map(str::to_owned);
+    let trace = |sighting: &Sighting<W>| {
+        Trace::of(walk, &path_to(walk, explored, sighting, options.workers))
     };
-    let finding = |name: &str, sentence: &str, sighting: &Option<Sighting<M::Packed>>| Finding {
-        name: name.to_owned(),
+    let finding = |promise: &Promise, sighting: &Option<Sighting<W>>| Finding {
+        name: promise.name.clone(),
         verdict: if sighting.is_some() { Verdict::Violated } else { Verdict::Holds },
         steps: sighting.map(|s| s.level - 1 + u32::from(s.step.is_some())),
-        sentence: sentence.to_owned(),
-        explanation: sighting.and_then(|_| explain(name)),
+        sentence: promise.sentence.clone(),
+        explanation: match sighting {
+            Some(_) => explain(&promise.name),
+            None => promise.unbreakable.map(str::to_owned),
+        },
         trace: sighting.as_ref().map(&trace),
     };
-    for (check, sighting) in checks.invariants.iter().zip(&seen.invariants) {
-        let mut finding = finding(check.name, check.sentence, sighting);
-        if finding.verdict == Verdict::Holds {
-            finding.explanation = check.unbreakable.map(str::to_owned);
-        }
-        report.invariants.push(finding);
+    for (promise, sighting) in facts.invariants.iter().zip(&seen.invariants) {
+        report.invariants.push(finding(promise, sighting));
     }
-    for (check, sighting) in checks.refinements.iter().zip(&seen.refinements) {
-        let sentence = format!("every step is a step of {} or changes nothing there", check.name);
-        report.refines.insert(check.name.clone(), finding(&check.name, &sentence, sighting));
+    for (promise, sighting) in facts.refinements.iter().zip(&seen.refinements) {
+        report.refines.insert(promise.name.clone(), finding(promise, sighting));
     }
-    for (check, sighting) in checks.rules.iter().zip(&seen.rules) {
-        let finding = finding(check.name, check.sentence, sighting);
+    for (promise, sighting) in facts.rules.iter().zip(&seen.rules) {
+        let finding = finding(promise, sighting);
         report.properties.push(PropertyFinding {
             name: finding.name,
             verdict: finding.verdict,
@@ -204,18 +167,18 @@ fn judge<M: Model>(
             trace: finding.trace,
         });
     }
-    for (check, sighting) in checks.reachable.iter().zip(&seen.reachable) {
+    for (promise, sighting) in facts.reachable.iter().zip(&seen.reachable) {
         let verdict = match sighting {
             Some(_) => Verdict::Holds,
             None if explored.stop.is_some() => Verdict::Unchecked,
             None => Verdict::Violated,
         };
         report.reachable.push(Finding {
-            name: check.name.to_owned(),
+            name: promise.name.clone(),
             verdict,
             steps: sighting.map(|s| s.level - 1),
-            sentence: check.sentence.to_owned(),
-            explanation: sighting.is_none().then(|| explain(check.name)).flatten(),
+            sentence: promise.sentence.clone(),
+            explanation: sighting.is_none().then(|| explain(&promise.name)).flatten(),
             trace: None,
         });
     }
@@ -223,20 +186,37 @@ fn judge<M: Model>(
     report.deadlock_explanation = seen.deadlock.and_then(|_| explain("deadlock"));
 }
 
-fn check_properties<M: Model>(
-    space: &Space<'_, M>,
-    explored: Explored<M::Packed>,
+/// Calls an invariant vacuous if it held everywhere and no well-typed state at all breaks it,
+/// reachable or not.
+fn call_vacuous<W: Word>(walk: &dyn Walk<W>, report: &mut Report) {
+    let open = report.invariants.iter().zip(&walk.facts().invariants).enumerate();
+    let open = open.filter(|(_, (finding, promise))| {
+        finding.verdict == Verdict::Holds && promise.unbreakable.is_none()
+    });
+    let open: Vec<usize> = open.map(|(place, _)| place).collect();
+    for place in walk.unbroken_at_random(open) {
+        let finding = &mut report.invariants[place];
+        finding.verdict = Verdict::Vacuous;
+        finding.explanation = walk
+            .explain(&finding.name)
+            .map(str::to_owned)
+            .or_else(|| Some("no state of the model, reachable or not, could break it".to_owned()));
+    }
+}
+
+fn check_properties<W: Word>(
+    walk: &dyn Walk<W>,
+    explored: Explored<W>,
     options: &Options,
     ready: bool,
     report: &mut Report,
 ) -> Result<(), CheckError> {
-    let mut properties = space.model.properties();
-    properties.retain(|property| options.wants(property.name));
-    if properties.is_empty() {
+    let facts = walk.facts();
+    if facts.properties.is_empty() {
         return Ok(());
     }
     if !ready {
-        report.properties.extend(properties.iter().map(|property| PropertyFinding {
+        report.properties.extend(facts.properties.iter().map(|property| PropertyFinding {
             name: property.name.to_owned(),
             verdict: Verdict::Unchecked,
             prefix_steps: None,
@@ -249,23 +229,15 @@ fn check_properties<M: Model>(
         return Ok(());
     }
     let started = Instant::now();
-    // A loop is made of whole states: those without flags are explored again with them.
-    let (plain, explored) = if space.product.is_some() {
-        drop(explored);
-        let plain = Space::plain(space.model);
-        let checks = Checks {
-            invariants: Vec::new(),
-            rules: Vec::new(),
-            refinements: Vec::new(),
-            reachable: Vec::new(),
-            deadlock: false,
-        };
-        let explored = explore(&plain, &checks, options, None, u64::MAX)?;
-        (plain, explored)
+    if facts.product.is_none() {
+        report.properties.extend(liveness::check(walk, explored, options)?);
     } else {
-        (Space::plain(space.model), explored)
-    };
-    report.properties.extend(liveness::check(&plain, explored, &properties, options)?);
+        // A loop is made of whole states: those without flags are explored again with them.
+        drop(explored);
+        let plain = walk.plain();
+        let explored = explore(&*plain, options, None, u64::MAX)?;
+        report.properties.extend(liveness::check(&*plain, explored, options)?);
+    }
     report.liveness_seconds = started.elapsed().as_secs_f64();
     Ok(())
 }

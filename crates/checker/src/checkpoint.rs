@@ -4,10 +4,9 @@
 //! leaves the older one as it was. A sum over all bytes is the last thing in it.
 
 use crate::explore::{CheckError, Explored, Seen, Sighting, Stop, read};
-use crate::model::Model;
 use crate::options::Options;
-use crate::space::Space;
 use crate::store::{SHARDS, Shard};
+use crate::walk::Walk;
 use crate::word::{MAX_LIMBS, Word};
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -20,18 +19,18 @@ const MAGIC: u64 = u64::from_le_bytes(*b"intrlock");
 const VERSION: u64 = 1;
 
 /// Keeps an exploration that was stopped, if the options say where.
-pub(crate) fn keep<M: Model>(
+pub(crate) fn keep<W: Word>(
     name: &str,
-    space: &Space<'_, M>,
+    walk: &dyn Walk<W>,
     options: &Options,
-    explored: &Explored<M::Packed>,
+    explored: &Explored<W>,
 ) -> Result<(), CheckError> {
     let Some(path) = &options.checkpoint else { return Ok(()) };
     if !matches!(explored.stop, Some(Stop::Interrupted | Stop::Memory)) {
         return Ok(());
     }
     let partial = path.with_extension("partial");
-    save(&partial, &subject(name, space), explored)
+    save(&partial, &subject(name, walk), explored)
         .and_then(|()| std::fs::rename(&partial, path))
         .map_err(|error| {
             // A half-written file helps nobody; the one before, if any, is untouched.
@@ -41,23 +40,25 @@ pub(crate) fn keep<M: Model>(
 }
 
 /// The exploration that was kept, if the options ask to go on from it.
-pub(crate) fn resume<M: Model>(
+pub(crate) fn resume<W: Word>(
     name: &str,
-    space: &Space<'_, M>,
+    walk: &dyn Walk<W>,
     options: &Options,
-) -> Result<Option<Explored<M::Packed>>, CheckError> {
+) -> Result<Option<Explored<W>>, CheckError> {
     let (Some(path), true) = (&options.checkpoint, options.resume) else { return Ok(None) };
-    load(path, &subject(name, space))
+    load(path, &subject(name, walk))
         .map(Some)
         .map_err(|error| CheckError::Checkpoint { path: path.clone(), why: error.to_string() })
 }
 
 /// What a checkpoint is of: it fits nothing else.
-fn subject<M: Model>(name: &str, space: &Space<'_, M>) -> String {
-    let flags = if space.product.is_some() { " without flags" } else { "" };
-    let symmetry = if space.is_symmetric() { " up to symmetry" } else { "" };
-    let promises: Vec<_> = space.model.invariants().iter().map(|check| check.name).collect();
-    format!("{name} {}{flags}{symmetry}: {}", Model::size(space.model), promises.join(" "))
+fn subject<W>(name: &str, walk: &dyn Walk<W>) -> String {
+    let facts = walk.facts();
+    let flags = if facts.product.is_some() { " without flags" } else { "" };
+    let symmetry = if facts.permutations > 0 { " up to symmetry" } else { "" };
+    let promises = facts.invariants.iter().chain(&facts.rules).chain(&facts.reachable);
+    let promises: Vec<_> = promises.map(|promise| promise.name.as_str()).collect();
+    format!("{name} {}{flags}{symmetry}: {}", facts.size, promises.join(" "))
 }
 
 /// A sum that any damage changes.

@@ -5,11 +5,12 @@
 //! found. Nothing is locked in the middle of a half, and no state is ever dropped or hashed away.
 
 use crate::edges::{Block, Recorder};
-use crate::model::{ActionId, Invariant, Model, Reachable, Refinement, StepRule, Steps};
+use crate::model::{ActionId, Model, Steps};
 use crate::options::{Options, Progress};
 use crate::rng::Rng;
 use crate::space::Space;
 use crate::store::{SHARDS, Shard, shard_of};
+use crate::walk::{Facts, StepPromise, Visit, Walk, Walker};
 use crate::word::Word;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -109,19 +110,19 @@ pub(crate) struct Seen<W> {
 }
 
 impl<W: Word> Seen<W> {
-    fn new(checks: &Checks<impl Sized>, actions: usize) -> Self {
+    fn new(facts: &Facts) -> Self {
         Seen {
             generated: 0,
             distinct: 0,
             expanded: 0,
             transitions: 0,
             verified: 0,
-            invariants: vec![None; checks.invariants.len()],
-            rules: vec![None; checks.rules.len()],
-            refinements: vec![None; checks.refinements.len()],
-            reachable: vec![None; checks.reachable.len()],
+            invariants: vec![None; facts.invariants.len()],
+            rules: vec![None; facts.rules.len()],
+            refinements: vec![None; facts.refinements.len()],
+            reachable: vec![None; facts.reachable.len()],
             deadlock: None,
-            actions: vec![0; actions],
+            actions: vec![0; facts.actions.len()],
         }
     }
 
@@ -162,15 +163,6 @@ fn keep_first<W: Ord>(mine: &mut Option<Sighting<W>>, theirs: Option<Sighting<W>
     if mine.as_ref().is_none_or(|mine| theirs < *mine) {
         *mine = Some(theirs);
     }
-}
-
-/// What is looked at in each state and on each step.
-pub(crate) struct Checks<S> {
-    pub(crate) invariants: Vec<Invariant<S>>,
-    pub(crate) rules: Vec<StepRule<S>>,
-    pub(crate) refinements: Vec<Refinement<S>>,
-    pub(crate) reachable: Vec<Reachable<S>>,
-    pub(crate) deadlock: bool,
 }
 
 /// A space that was explored, wholly or in part.
@@ -215,13 +207,13 @@ const TASK_STATES: u32 = 1024;
 const BUFFERED_WORDS: usize = 1 << 17;
 const RECENT: usize = 1 << 13;
 
-struct Shared<'a, M: Model> {
-    space: &'a Space<'a, M>,
-    checks: &'a Checks<M::State>,
+struct Shared<'a, W> {
+    walk: &'a dyn Walk<W>,
+    facts: &'a Facts,
     options: &'a Options,
-    shards: &'a [RwLock<Shard<M::Packed>>],
+    shards: &'a [RwLock<Shard<W>>],
     /// `found[worker][shard]`: successors on their way to a shard.
-    found: Vec<Vec<Mutex<Vec<M::Packed>>>>,
+    found: Vec<Vec<Mutex<Vec<W>>>>,
     /// `placed[worker][shard]`: where they were put, if steps are noted.
     placed: Vec<Vec<Mutex<Vec<u32>>>>,
     /// The steps out of the states of each shard.
@@ -247,21 +239,20 @@ struct Shared<'a, M: Model> {
 
 /// Explores the space from its initial states, or on from where `from` was stopped. The steps
 /// between states are noted while there are at most `noted_states`.
-pub(crate) fn explore<M: Model>(
-    space: &Space<'_, M>,
-    checks: &Checks<M::State>,
+pub(crate) fn explore<W: Word>(
+    walk: &dyn Walk<W>,
     options: &Options,
-    from: Option<Explored<M::Packed>>,
+    from: Option<Explored<W>>,
     noted_states: u64,
-) -> Result<Explored<M::Packed>, CheckError> {
+) -> Result<Explored<W>, CheckError> {
     let workers = options.workers.clamp(1, SHARDS);
     // An exploration that goes on from a checkpoint has not seen the steps before it.
     let noting = noted_states > 0 && from.is_none();
-    let mut before = from.unwrap_or_else(|| begin(space, checks));
+    let mut before = from.unwrap_or_else(|| begin(walk));
     let base = before.elapsed;
     let shared = Shared {
-        space,
-        checks,
+        walk,
+        facts: walk.facts(),
         options,
         shards: &before.shards,
         found: (0..workers).map(|_| (0..SHARDS).map(|_| Mutex::default()).collect()).collect(),
@@ -324,16 +315,17 @@ pub(crate) fn explore<M: Model>(
 }
 
 /// The initial states, as level 1.
-fn begin<M: Model>(space: &Space<'_, M>, checks: &Checks<M::State>) -> Explored<M::Packed> {
-    let mut shards: Vec<Shard<M::Packed>> = (0..SHARDS).map(|_| Shard::new()).collect();
-    let mut seen = Seen::new(checks, space.model.actions().len());
-    for state in space.model.initial() {
+fn begin<W: Word>(walk: &dyn Walk<W>) -> Explored<W> {
+    let mut shards: Vec<Shard<W>> = (0..SHARDS).map(|_| Shard::new()).collect();
+    let mut seen = Seen::new(walk.facts());
+    for word in walk.initial() {
         seen.generated += 1;
-        let word = space.canonical(&state);
-        shards[shard_of(word.mix())].insert_all(&[word]);
-        for (refinement, sighting) in checks.refinements.iter().zip(&mut seen.refinements) {
-            if !(refinement.starts)(&state) {
-                keep_first(sighting, Some(Sighting { level: 1, state: word, step: None }));
+        let key = walk.key(&word);
+        shards[shard_of(key.mix())].insert_all(&[key]);
+        let badly = walk.starts_badly(&word);
+        for (number, sighting) in seen.refinements.iter_mut().enumerate() {
+            if badly >> number & 1 == 1 {
+                keep_first(sighting, Some(Sighting { level: 1, state: key, step: None }));
             }
         }
     }
@@ -350,7 +342,7 @@ fn begin<M: Model>(space: &Space<'_, M>, checks: &Checks<M::State>) -> Explored<
     }
 }
 
-impl<M: Model> Shared<'_, M> {
+impl<W: Word> Shared<'_, W> {
     /// Cuts the states of the present level into tasks.
     fn set_tasks(&self) {
         let level = self.level.load(Ordering::Relaxed) as u32;
@@ -433,35 +425,38 @@ impl<M: Model> Shared<'_, M> {
             depth: self.level.load(Ordering::Relaxed) as u32,
             bytes: bytes as u64,
             elapsed: self.started.elapsed(),
-            multiplier: self.space.product.as_ref().map_or(1, |product| product.count),
+            multiplier: self.facts.product.as_ref().map_or(1, |product| product.count),
         });
     }
 }
 
-struct Worker<'a, M: Model> {
-    shared: &'a Shared<'a, M>,
+struct Worker<'a, W: Word> {
+    shared: &'a Shared<'a, W>,
     number: usize,
-    seen: Seen<M::Packed>,
-    steps: Steps<M::State>,
-    out: Vec<Vec<M::Packed>>,
+    walker: Box<dyn Walker<W> + 'a>,
+    visit: Visit<W>,
+    seen: Seen<W>,
+    out: Vec<Vec<W>>,
     buffered: usize,
     /// Successors met a moment ago, by hash: most repeats come close together.
-    recent: Vec<M::Packed>,
+    recent: Vec<W>,
     rng: Rng,
     recorder: Recorder,
     /// In how many valuations of the flags a need is met, for the needs met so far.
     met: Vec<(u64, u64)>,
 }
 
-impl<'a, M: Model> Worker<'a, M> {
-    fn new(shared: &'a Shared<'a, M>, number: usize) -> Self {
+impl<'a, W: Word> Worker<'a, W> {
+    fn new(shared: &'a Shared<'a, W>, number: usize) -> Self {
         // Any state that is surely known may fill the cache; the initial one is.
-        let known = shared.space.canonical(&shared.space.model.initial()[0]);
+        let known =
+            shared.walk.initial().first().map_or(W::default(), |word| shared.walk.key(word));
         Worker {
             shared,
             number,
-            seen: Seen::new(shared.checks, shared.space.model.actions().len()),
-            steps: Steps::default(),
+            walker: shared.walk.walker(),
+            visit: Visit::default(),
+            seen: Seen::new(shared.facts),
             out: vec![Vec::new(); SHARDS],
             buffered: 0,
             recent: vec![known; RECENT],
@@ -471,7 +466,7 @@ impl<'a, M: Model> Worker<'a, M> {
         }
     }
 
-    fn run(mut self) -> Seen<M::Packed> {
+    fn run(mut self) -> Seen<W> {
         let mut last_progress = Instant::now();
         loop {
             let noting = self.shared.noting.load(Ordering::Relaxed);
@@ -519,36 +514,74 @@ impl<'a, M: Model> Worker<'a, M> {
     }
 
     #[inline]
-    fn expand(&mut self, word: &M::Packed, level: u32) {
-        let space = self.shared.space;
-        let state = space.model.unpack(word);
+    fn expand(&mut self, word: &W, level: u32) {
+        let mut visit = std::mem::take(&mut self.visit);
+        self.walker.visit(word, &mut visit);
         let here = Sighting { level, state: *word, step: None };
-        self.look_at(&state, here);
-        let mut steps = std::mem::take(&mut self.steps);
-        space.expand(&state, &mut steps);
-        let orbit = space.orbit(&state);
-        let flags = space.product.as_ref().map_or(1, |product| product.count);
+        self.note_findings(&visit, here);
+        let product = self.shared.facts.product.as_ref();
+        let (flags, mut ways) = product.map_or((1, 0), |product| (product.count, product.moves));
         self.seen.expanded += 1;
-        self.seen.distinct += orbit * flags;
-        self.seen.transitions += steps.as_slice().len() as u64;
-        let mut ways = space.product.as_ref().map_or(0, |product| product.moves);
-        for step in steps.as_slice() {
-            self.seen.actions[step.action as usize] += 1;
-            ways += if flags == 1 { 1 } else { self.met(step.needs) };
-            let to = space.canonical(&step.to);
-            self.look_at_step(&state, &step.to, Sighting { step: Some((step.action, to)), ..here });
-            self.send(to, to != *word, step.action);
+        self.seen.distinct += visit.orbit * flags;
+        self.seen.transitions += visit.hops.len() as u64;
+        for hop in &visit.hops {
+            self.seen.actions[hop.action as usize] += 1;
+            ways += if flags == 1 { 1 } else { self.met(hop.needs) };
+            self.send(hop.key, hop.to != *word, hop.action);
         }
-        self.seen.generated += orbit * ways;
-        if steps.as_slice().is_empty() && flags == 1 {
-            self.at_rest(&state, here);
+        self.seen.generated += visit.orbit * ways;
+        if visit.hops.is_empty() && flags == 1 {
+            self.at_rest(here);
         }
-        self.steps = steps;
+        self.visit = visit;
+    }
+
+    /// Notes what the state and its steps break or reach, and verifies the declarations on it.
+    #[inline]
+    fn note_findings(&mut self, visit: &Visit<W>, here: Sighting<W>) {
+        if visit.broken != 0 || !visit.bad_steps.is_empty() {
+            self.note_broken(visit, here);
+        }
+        for (number, first) in self.seen.reachable.iter_mut().enumerate() {
+            if first.is_none() && visit.reached >> number & 1 == 1 {
+                *first = Some(here);
+            }
+        }
+        let facts = self.shared.facts;
+        if facts.product.is_none() && facts.permutations == 0 {
+            return;
+        }
+        // The declarations are held against every early state, and one in sixteen after that.
+        if self.seen.expanded < 4096 || here.state.mix() & 0xf0_0000 == 0 {
+            self.seen.verified += 1;
+            if let Err(refused) = self.walker.verify(&here.state, &mut self.rng) {
+                hold(&self.shared.refused).get_or_insert(refused);
+            }
+        }
+    }
+
+    fn note_broken(&mut self, visit: &Visit<W>, here: Sighting<W>) {
+        self.shared.violated.store(true, Ordering::Relaxed);
+        for (number, first) in self.seen.invariants.iter_mut().enumerate() {
+            if visit.broken >> number & 1 == 1 {
+                keep_first(first, Some(here));
+            }
+        }
+        for bad in &visit.bad_steps {
+            let hop = &visit.hops[bad.hop];
+            let step = Sighting { step: Some((hop.action, hop.key)), ..here };
+            match bad.breaks {
+                StepPromise::Rule(number) => keep_first(&mut self.seen.rules[number], Some(step)),
+                StepPromise::Refinement(number) => {
+                    keep_first(&mut self.seen.refinements[number], Some(step));
+                }
+            }
+        }
     }
 
     /// Puts a successor on its way to its shard; one that was sent a moment ago is not sent again.
     #[inline]
-    fn send(&mut self, word: M::Packed, changes: bool, action: ActionId) {
+    fn send(&mut self, word: W, changes: bool, action: ActionId) {
         let hash = word.mix();
         let (shard, slot) = (shard_of(hash), (hash >> 20) as usize % RECENT);
         let known = self.recent[slot] == word;
@@ -584,59 +617,13 @@ impl<'a, M: Model> Worker<'a, M> {
         if let Some((_, count)) = self.met.iter().find(|(known, _)| *known == needs) {
             return *count;
         }
-        let count = self.shared.space.product.as_ref().map_or(1, |product| product.with_up(needs));
+        let count = self.shared.facts.product.as_ref().map_or(1, |product| product.with_up(needs));
         self.met.push((needs, count));
         count
     }
 
-    fn look_at(&mut self, state: &M::State, here: Sighting<M::Packed>) {
-        let checks = self.shared.checks;
-        for (invariant, first) in checks.invariants.iter().zip(&mut self.seen.invariants) {
-            if !(invariant.holds)(state) {
-                self.shared.violated.store(true, Ordering::Relaxed);
-                keep_first(first, Some(here));
-            }
-        }
-        for (wanted, first) in checks.reachable.iter().zip(&mut self.seen.reachable) {
-            if first.is_none() && (wanted.holds)(state) {
-                keep_first(first, Some(here));
-            }
-        }
-        let space = self.shared.space;
-        if space.product.is_none() && !space.is_symmetric() {
-            return;
-        }
-        // The declarations are held against every early state, and one in sixteen after that.
-        if self.seen.expanded < 4096 || here.state.mix() & 0xf0_0000 == 0 {
-            self.seen.verified += 1;
-            if let Err(refused) = space.verify(state, &checks.invariants, &mut self.rng) {
-                hold(&self.shared.refused).get_or_insert(refused);
-            }
-        }
-    }
-
-    #[inline]
-    fn look_at_step(&mut self, from: &M::State, to: &M::State, step: Sighting<M::Packed>) {
-        let checks = self.shared.checks;
-        if checks.rules.is_empty() && checks.refinements.is_empty() || from == to {
-            return;
-        }
-        for (rule, first) in checks.rules.iter().zip(&mut self.seen.rules) {
-            if !(rule.allows)(from, to) {
-                self.shared.violated.store(true, Ordering::Relaxed);
-                keep_first(first, Some(step));
-            }
-        }
-        for (spec, first) in checks.refinements.iter().zip(&mut self.seen.refinements) {
-            if !(spec.steps)(from, to) {
-                self.shared.violated.store(true, Ordering::Relaxed);
-                keep_first(first, Some(step));
-            }
-        }
-    }
-
-    fn at_rest(&mut self, state: &M::State, here: Sighting<M::Packed>) {
-        if !self.shared.checks.deadlock || self.shared.space.model.may_rest(state) {
+    fn at_rest(&mut self, here: Sighting<W>) {
+        if !self.shared.facts.deadlock || self.shared.walk.may_rest(&here.state) {
             return;
         }
         self.shared.violated.store(true, Ordering::Relaxed);

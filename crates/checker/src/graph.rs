@@ -2,9 +2,9 @@
 
 use crate::edges::{Block, parted};
 use crate::explore::{Explored, hold, read};
-use crate::model::{ActionId, Model, Predicate, Steps};
-use crate::space::Space;
+use crate::model::ActionId;
 use crate::store::{SHARDS, Shard, shard_of};
+use crate::walk::Walk;
 use crate::word::Word;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,11 +34,7 @@ pub(crate) struct Graph<W> {
 impl<W: Word> Graph<W> {
     /// The graph of what was explored. Where the steps were not noted on the way, every state is
     /// expanded once more.
-    pub(crate) fn new<M: Model<Packed = W>>(
-        space: &Space<'_, M>,
-        mut explored: Explored<W>,
-        workers: usize,
-    ) -> Self {
+    pub(crate) fn new(walk: &dyn Walk<W>, mut explored: Explored<W>, workers: usize) -> Self {
         let mut base = vec![0];
         for shard in 0..SHARDS {
             base.push(base[shard] + explored.read(shard).len() as Id);
@@ -57,7 +53,7 @@ impl<W: Word> Graph<W> {
                     let shard = shard_of(word.mix());
                     base[shard] + shards[shard].find(word).expect("every successor was explored")
                 };
-                Segment::expanded(space, &shards[number], &find)
+                Segment::expanded(walk, &shards[number], &find)
             }
         };
         let next_shard = AtomicUsize::new(0);
@@ -80,8 +76,7 @@ impl<W: Word> Graph<W> {
             .map(|segment| segment.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner))
             .collect();
         let mut graph = Graph { explored, base, segments, initial: Vec::new() };
-        let initial = space.model.initial();
-        graph.initial = initial.iter().map(|state| graph.id(&space.model.pack(state))).collect();
+        graph.initial = walk.initial().iter().map(|word| graph.id(word)).collect();
         graph
     }
 
@@ -122,17 +117,13 @@ impl<W: Word> Graph<W> {
     }
 
     /// The states in which a predicate holds.
-    pub(crate) fn where_holds<M: Model<Packed = W>>(
-        &self,
-        model: &M,
-        holds: &Predicate<M::State>,
-    ) -> BitSet {
+    pub(crate) fn where_holds(&self, holds: impl Fn(&W) -> bool) -> BitSet {
         let mut set = BitSet::new(self.len());
         let mut id = 0;
         for shard in 0..SHARDS {
             let shard = self.explored.read(shard);
             for index in 0..shard.len() as u32 {
-                if holds(&model.unpack(&shard.get(index))) {
+                if holds(&shard.get(index)) {
                     set.insert(id);
                 }
                 id += 1;
@@ -170,24 +161,17 @@ impl Segment {
     }
 
     /// By expanding every state once more and looking up where each step leads.
-    fn expanded<M: Model>(
-        space: &Space<'_, M>,
-        shard: &Shard<M::Packed>,
-        find: &impl Fn(&M::Packed) -> Id,
-    ) -> Self {
+    fn expanded<W: Word>(walk: &dyn Walk<W>, shard: &Shard<W>, find: &impl Fn(&W) -> Id) -> Self {
         let mut segment = Segment::default();
         segment.first.reserve_exact(shard.len() + 1);
         segment.first.push(0);
-        let mut steps = Steps::default();
+        let (mut walker, mut hops) = (walk.walker(), Vec::new());
         for index in 0..shard.len() as u32 {
             let word = shard.get(index);
-            space.expand(&space.model.unpack(&word), &mut steps);
-            for step in steps.as_slice() {
-                let to = space.model.pack(&step.to);
-                if to != word {
-                    segment.to.push(find(&to));
-                    segment.action.push(step.action);
-                }
+            walker.hops(&word, &mut hops);
+            for hop in hops.iter().filter(|hop| hop.to != word) {
+                segment.to.push(find(&hop.to));
+                segment.action.push(hop.action);
             }
             segment.first.push(segment.to.len() as u32);
         }

@@ -3,9 +3,8 @@
 use crate::components::Part;
 use crate::graph::{Graph, Id};
 use crate::liveness::{Fair, Question};
-use crate::model::{ActionId, Model};
+use crate::model::ActionId;
 use crate::report::Path;
-use crate::space::Space;
 use crate::word::Word;
 use std::collections::{HashMap, VecDeque};
 
@@ -13,21 +12,19 @@ use std::collections::{HashMap, VecDeque};
 type Hop = (ActionId, Id);
 
 /// The lasso through `part` that answers the question.
-pub(crate) fn of<M: Model>(
-    space: &Space<'_, M>,
-    graph: &Graph<M::Packed>,
+pub(crate) fn of<W: Word>(
+    graph: &Graph<W>,
     fair: &Fair,
     question: &Question,
     part: &Part,
-) -> Path<M::State> {
+) -> Path<W> {
     let (start, prefix) = way_in(graph, question, part);
     let entry = prefix.last().map_or(start, |hop| hop.1);
     let circle = circle(graph, fair, question, part, entry);
-    let state = |id: Id| space.model.unpack(&graph.word(id));
-    let mut steps = vec![(None, state(start))];
+    let mut steps = vec![(None, graph.word(start))];
     let loop_to = prefix.len();
     for (action, id) in prefix.into_iter().chain(circle) {
-        steps.push((Some(action), state(id)));
+        steps.push((Some(action), graph.word(id)));
     }
     Path { steps, loop_to: Some(loop_to) }
 }

@@ -7,7 +7,6 @@ mod edges;
 pub mod explore;
 mod graph;
 mod lasso;
-mod lint;
 mod liveness;
 pub mod model;
 mod mutants;
@@ -22,6 +21,8 @@ mod space;
 mod store;
 pub mod symmetry;
 mod trace;
+mod typed;
+mod walk;
 pub mod word;
 
 pub use catalog::{AnyModel, Entry, Size, SizeError, SizeKey};

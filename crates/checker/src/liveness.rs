@@ -9,11 +9,12 @@ use crate::components::{Part, fair_parts};
 use crate::explore::{CheckError, Explored};
 use crate::graph::{BitSet, Graph, Id};
 use crate::lasso;
-use crate::model::{Fairness, Formula, Model, Property, Strength};
+use crate::model::{Fairness, Strength};
 use crate::options::Options;
 use crate::replay;
 use crate::report::{PropertyFinding, Trace, Verdict};
-use crate::space::Space;
+use crate::walk::{Asked, Shape, Side, Temporal, Walk};
+use crate::word::Word;
 
 /// Which behaviours break a formula.
 pub(crate) struct Question {
@@ -63,24 +64,26 @@ impl Fair {
 }
 
 /// Judges all properties of an explored space.
-pub(crate) fn check<M: Model>(
-    space: &Space<'_, M>,
-    explored: Explored<M::Packed>,
-    properties: &[Property<M::State>],
+pub(crate) fn check<W: Word>(
+    walk: &dyn Walk<W>,
+    explored: Explored<W>,
     options: &Options,
 ) -> Result<Vec<PropertyFinding>, CheckError> {
-    let fair = Fair::new(space.model.fairness(), space.model.actions().len())?;
-    let graph = Graph::new(space, explored, options.workers);
-    properties.iter().map(|property| judge(space, &graph, &fair, property)).collect()
+    let facts = walk.facts();
+    let fair = Fair::new(facts.fairness.clone(), facts.actions.len())?;
+    let graph = Graph::new(walk, explored, options.workers);
+    let judge = |(number, property)| judge(walk, &graph, &fair, number, property);
+    facts.properties.iter().enumerate().map(judge).collect()
 }
 
-fn judge<M: Model>(
-    space: &Space<'_, M>,
-    graph: &Graph<M::Packed>,
+fn judge<W: Word>(
+    walk: &dyn Walk<W>,
+    graph: &Graph<W>,
     fair: &Fair,
-    property: &Property<M::State>,
+    number: usize,
+    property: &Temporal,
 ) -> Result<PropertyFinding, CheckError> {
-    let explain = || space.model.explain(property.name).map(str::to_owned);
+    let explain = || walk.explain(property.name).map(str::to_owned);
     let mut finding = PropertyFinding {
         name: property.name.to_owned(),
         verdict: Verdict::Holds,
@@ -92,20 +95,21 @@ fn judge<M: Model>(
         trace: None,
     };
     let mut meaningful = false;
-    for formula in &property.formulas {
-        let question = ask(space.model, graph, formula);
+    for (formula, shape) in property.shapes.iter().enumerate() {
+        let asked = Asked { property: number, formula };
+        let question = ask(walk, graph, asked, *shape);
         meaningful |= !question.vacuous;
         let Some(part) = broken_by(graph, fair, &question) else { continue };
-        let path = lasso::of(space, graph, fair, &question, &part);
-        replay::lasso(space, &path, formula, &fair.conditions)
+        let path = lasso::of(graph, fair, &question, &part);
+        replay::lasso(walk, &path, asked, *shape)
             .map_err(|why| CheckError::Replay { name: property.name.to_owned(), why })?;
         let loop_to = path.loop_to.unwrap_or(path.steps.len() - 1);
         finding.verdict = Verdict::Violated;
         finding.prefix_steps = Some(loop_to as u32);
         finding.loop_steps = Some((path.steps.len() - 1 - loop_to) as u32);
         finding.explanation = explain();
-        finding.fairness = replay::reasons(space, &path, &fair.conditions);
-        finding.trace = Some(Trace::of(space.model, &path));
+        finding.fairness = replay::reasons(walk, &path);
+        finding.trace = Some(Trace::of(walk, &path));
         return Ok(finding);
     }
     if !meaningful {
@@ -116,9 +120,10 @@ fn judge<M: Model>(
 }
 
 /// The set of states in which a behaviour must stay to break the formula.
-fn ask<M: Model>(model: &M, graph: &Graph<M::Packed>, formula: &Formula<M::State>) -> Question {
+fn ask<W: Word>(walk: &dyn Walk<W>, graph: &Graph<W>, asked: Asked, shape: Shape) -> Question {
     let all = || BitSet::full(graph.len());
-    let holds = |predicate| graph.where_holds(model, predicate);
+    let p = || graph.where_holds(|word| walk.holds(asked, Side::P, word));
+    let q = || graph.where_holds(|word| walk.holds(asked, Side::Q, word));
     let initial = || {
         let mut set = BitSet::new(graph.len());
         graph.initial.iter().for_each(|id| set.insert(*id));
@@ -126,47 +131,43 @@ fn ask<M: Model>(model: &M, graph: &Graph<M::Packed>, formula: &Formula<M::State
     };
     let question =
         |inside| Question { inside, starts: None, witness: None, changes: false, vacuous: false };
-    match formula {
-        Formula::Eventually(q) => {
-            let inside = all().without(&holds(q));
+    match shape {
+        Shape::Eventually => {
+            let inside = all().without(&p());
             Question { starts: Some(initial().and(&inside)), ..question(inside) }
         }
-        Formula::AlwaysEventually(p) => question(all().without(&holds(p))),
-        Formula::EventuallyAlways(p) => {
-            Question { witness: Some(all().without(&holds(p))), ..question(all()) }
+        Shape::AlwaysEventually => question(all().without(&p())),
+        Shape::EventuallyAlways => {
+            Question { witness: Some(all().without(&p())), ..question(all()) }
         }
-        Formula::LeadsTo(p, q) => {
-            let (p, inside) = (holds(p), all().without(&holds(q)));
+        Shape::LeadsTo => {
+            let (p, inside) = (p(), all().without(&q()));
             let vacuous = p.is_empty();
             Question { starts: Some(p.and(&inside)), vacuous, ..question(inside) }
         }
-        Formula::AlwaysLeadsTo(p, q) => {
-            let p = holds(p);
+        Shape::AlwaysLeadsTo => {
+            let p = p();
             let vacuous = p.is_empty();
-            Question { vacuous, ..question(p.without(&holds(q))) }
+            Question { vacuous, ..question(p.without(&q())) }
         }
-        Formula::AlwaysImpliesEventually(p, q) => {
-            let p = holds(p);
+        Shape::AlwaysImpliesEventually => {
+            let p = p();
             let starts = initial().and(&p);
             let vacuous = starts.is_empty();
-            let inside = p.without(&holds(q));
+            let inside = p.without(&q());
             Question { starts: Some(starts.and(&inside)), vacuous, ..question(inside) }
         }
-        Formula::StableImpliesStable(p, q) => {
-            let p = holds(p);
+        Shape::StableImpliesStable => {
+            let p = p();
             let vacuous = p.is_empty();
-            Question { witness: Some(all().without(&holds(q))), vacuous, ..question(p) }
+            Question { witness: Some(all().without(&q())), vacuous, ..question(p) }
         }
-        Formula::ComesToRest => Question { changes: true, ..question(all()) },
+        Shape::ComesToRest => Question { changes: true, ..question(all()) },
     }
 }
 
 /// The fair part nearest to the start that breaks the formula, if there is one.
-fn broken_by<W: crate::word::Word>(
-    graph: &Graph<W>,
-    fair: &Fair,
-    question: &Question,
-) -> Option<Part> {
+fn broken_by<W: Word>(graph: &Graph<W>, fair: &Fair, question: &Question) -> Option<Part> {
     let reached;
     let inside = match &question.starts {
         None => &question.inside,
@@ -178,11 +179,7 @@ fn broken_by<W: crate::word::Word>(
     fair_parts(graph, fair, inside, question)
 }
 
-fn reach_within<W: crate::word::Word>(
-    graph: &Graph<W>,
-    starts: &BitSet,
-    inside: &BitSet,
-) -> BitSet {
+fn reach_within<W: Word>(graph: &Graph<W>, starts: &BitSet, inside: &BitSet) -> BitSet {
     let mut reached = starts.clone();
     let mut stack: Vec<Id> = starts.iter().collect();
     while let Some(id) = stack.pop() {

@@ -1,6 +1,7 @@
 //! What a check found, as data: the contract behind `-o json` and everything that is drawn from it.
 
-use crate::model::Model;
+use crate::model::ActionId;
+use crate::walk::Walk;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use std::collections::BTreeMap;
 
@@ -164,26 +165,25 @@ impl Serialize for Variables {
 }
 
 impl Trace {
-    /// The trace of these steps of a model; the first has no action.
-    pub(crate) fn of<M: Model>(model: &M, path: &Path<M::State>) -> Trace {
-        let actions = model.actions();
-        let state = |(action, state): &(Option<u16>, M::State)| {
-            let action = action.map(|action| &actions[action as usize]);
+    /// The trace of a path; its first step has no action.
+    pub(crate) fn of<W>(walk: &dyn Walk<W>, path: &Path<W>) -> Trace {
+        let state = |(action, word): &(Option<ActionId>, W)| {
+            let action = action.map(|action| &walk.facts().actions[action as usize]);
             TraceState {
                 action: action.map(|action| action.name.clone()),
                 actor: action.map(|action| action.actor.clone()),
                 target: action.and_then(|action| action.target.clone()),
-                state: Variables(model.describe(state)),
+                state: Variables(walk.describe(word)),
             }
         };
         Trace { states: path.steps.iter().map(state).collect(), loop_to: path.loop_to }
     }
 }
 
-/// A behaviour in the model's own terms.
+/// A behaviour as packed states, with the actions that led to them.
 #[derive(Debug, Clone)]
-pub(crate) struct Path<S> {
-    pub(crate) steps: Vec<(Option<u16>, S)>,
+pub(crate) struct Path<W> {
+    pub(crate) steps: Vec<(Option<ActionId>, W)>,
     pub(crate) loop_to: Option<usize>,
 }
 

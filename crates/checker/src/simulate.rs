@@ -2,7 +2,7 @@
 
 use crate::explore::hold;
 use crate::model::{ActionId, Invariant, Model, StepRule, Steps};
-use crate::report::{Path, Trace};
+use crate::report::{Trace, TraceState, Variables};
 use crate::rng::Rng;
 use crate::space::Space;
 use serde::Serialize;
@@ -234,9 +234,23 @@ impl<'a, M: Model> Walker<'a, M> {
             sentence: sentence.to_owned(),
             trace_number: number,
             walked_steps: actions.len() as u32,
-            steps: path.steps.len() as u32 - 1,
-            trace: Trace::of(self.space.model, &path),
+            steps: path.len() as u32 - 1,
+            trace: self.trace(&path),
         }
+    }
+
+    fn trace(&self, path: &[(Option<ActionId>, M::State)]) -> Trace {
+        let actions = self.space.model.actions();
+        let state = |(action, state): &(Option<ActionId>, M::State)| {
+            let action = action.map(|action| &actions[action as usize]);
+            TraceState {
+                action: action.map(|action| action.name.clone()),
+                actor: action.map(|action| action.actor.clone()),
+                target: action.and_then(|action| action.target.clone()),
+                state: Variables(self.space.model.describe(state)),
+            }
+        };
+        Trace { states: path.iter().map(state).collect(), loop_to: None }
     }
 
     /// Takes out steps as long as the promise still breaks: runs, long ones first, then pairs that
@@ -284,12 +298,16 @@ impl<'a, M: Model> Walker<'a, M> {
 
     /// Takes these actions in order, trying every way to take each; the path up to where the promise
     /// breaks, if it does.
-    fn run(&self, actions: &[ActionId], promise: usize) -> Option<Path<M::State>> {
+    fn run(
+        &self,
+        actions: &[ActionId],
+        promise: usize,
+    ) -> Option<Vec<(Option<ActionId>, M::State)>> {
         let mut budget = 20_000;
         for first in self.space.model.initial() {
             let mut path = vec![(None, first)];
             if self.run_from(&mut path, actions, promise, &mut budget) {
-                return Some(Path { steps: path, loop_to: None });
+                return Some(path);
             }
         }
         None

@@ -13,12 +13,12 @@ pub(crate) struct Space<'a, M: Model> {
     /// The values of the flags, when they are left out of the states.
     pub(crate) product: Option<FlagValues>,
     /// How many permutations to try beside the identity; 0 without symmetry.
-    permutations: usize,
+    pub(crate) permutations: usize,
 }
 
 /// The values that all flags can take, each flag by itself.
 #[derive(Debug, Clone)]
-pub(crate) struct FlagValues {
+pub struct FlagValues {
     /// All bits of all flags: their value at the start.
     pub(crate) all_up: u64,
     values: Vec<(u64, Vec<u64>)>,
@@ -125,10 +125,6 @@ impl<'a, M: Model> Space<'a, M> {
         }
         let permutations = if symmetry { model.symmetries() } else { 0 };
         Ok(Space { model, flags, product, permutations })
-    }
-
-    pub(crate) fn is_symmetric(&self) -> bool {
-        self.permutations > 0
     }
 
     /// The steps from a state of this space.

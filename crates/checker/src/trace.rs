@@ -5,46 +5,46 @@
 //! the price of one more exploration, and every other state stays small.
 
 use crate::explore::{Explored, Sighting, read};
-use crate::model::{ActionId, Model, Steps};
+use crate::model::ActionId;
 use crate::report::Path;
-use crate::space::Space;
 use crate::store::SHARDS;
+use crate::walk::Walk;
+use crate::word::Word;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The shortest path from an initial state to what was seen.
-pub(crate) fn path_to<M: Model>(
-    space: &Space<'_, M>,
-    explored: &Explored<M::Packed>,
-    sighting: &Sighting<M::Packed>,
+pub(crate) fn path_to<W: Word>(
+    walk: &dyn Walk<W>,
+    explored: &Explored<W>,
+    sighting: &Sighting<W>,
     workers: usize,
-) -> Path<M::State> {
-    let mut words = vec![sighting.state];
+) -> Path<W> {
+    let mut keys = vec![sighting.state];
     for level in (1..sighting.level).rev() {
-        let target = words[words.len() - 1];
-        words.push(predecessor(space, explored, level, target, workers));
+        let target = keys[keys.len() - 1];
+        keys.push(predecessor(walk, explored, level, target, workers));
     }
-    words.reverse();
-    let mut path = replay(space, &words);
-    if let Some((action, to)) = sighting.step {
-        let last = path.steps[path.steps.len() - 1].1.clone();
-        let to = step_to(space, &last, to, Some(action));
-        path.steps.push(to);
+    keys.reverse();
+    let mut path = replay(walk, &keys);
+    if let Some((action, key)) = sighting.step {
+        let last = path.steps[path.steps.len() - 1].1;
+        path.steps.push(step_to(walk, &last, key, Some(action)));
     }
     path
 }
 
 /// The smallest state of `level` from which a step leads to `target`.
-fn predecessor<M: Model>(
-    space: &Space<'_, M>,
-    explored: &Explored<M::Packed>,
+fn predecessor<W: Word>(
+    walk: &dyn Walk<W>,
+    explored: &Explored<W>,
     level: u32,
-    target: M::Packed,
+    target: W,
     workers: usize,
-) -> M::Packed {
+) -> W {
     let next_shard = AtomicUsize::new(0);
     let search = || {
-        let mut best: Option<M::Packed> = None;
-        let mut steps = Steps::default();
+        let mut best: Option<W> = None;
+        let (mut walker, mut hops) = (walk.walker(), Vec::new());
         loop {
             let shard = next_shard.fetch_add(1, Ordering::Relaxed);
             if shard >= SHARDS {
@@ -56,8 +56,8 @@ fn predecessor<M: Model>(
                 if best.is_some_and(|best| best <= word) {
                     continue;
                 }
-                space.expand(&space.model.unpack(&word), &mut steps);
-                if steps.as_slice().iter().any(|step| space.canonical(&step.to) == target) {
+                walker.hops(&word, &mut hops);
+                if hops.iter().any(|hop| hop.key == target) {
                     best = Some(word);
                 }
             }
@@ -74,34 +74,31 @@ fn predecessor<M: Model>(
 
 /// The real states behind a path of representatives: under symmetry each is chosen among its images
 /// so that it follows from the one before.
-fn replay<M: Model>(space: &Space<'_, M>, words: &[M::Packed]) -> Path<M::State> {
-    let first = space
-        .model
+fn replay<W: Word>(walk: &dyn Walk<W>, keys: &[W]) -> Path<W> {
+    let first = walk
         .initial()
         .into_iter()
-        .find(|state| space.canonical(state) == words[0])
+        .find(|word| walk.key(word) == keys[0])
         .expect("a path begins at an initial state");
     let mut steps = vec![(None, first)];
-    for word in &words[1..] {
-        let (_, last) = &steps[steps.len() - 1];
-        steps.push(step_to(space, last, *word, None));
+    for key in &keys[1..] {
+        let last = steps[steps.len() - 1].1;
+        steps.push(step_to(walk, &last, *key, None));
     }
     Path { steps, loop_to: None }
 }
 
-fn step_to<M: Model>(
-    space: &Space<'_, M>,
-    from: &M::State,
-    to: M::Packed,
+fn step_to<W: Word>(
+    walk: &dyn Walk<W>,
+    from: &W,
+    key: W,
     by: Option<ActionId>,
-) -> (Option<ActionId>, M::State) {
-    let mut steps = Steps::default();
-    space.expand(from, &mut steps);
-    let found = steps
-        .as_slice()
-        .iter()
-        .find(|step| by.is_none_or(|by| by == step.action) && space.canonical(&step.to) == to)
-        .or_else(|| steps.as_slice().iter().find(|step| space.canonical(&step.to) == to))
-        .expect("the next state of a path is a successor");
-    (Some(found.action), found.to.clone())
+) -> (Option<ActionId>, W) {
+    let mut hops = Vec::new();
+    walk.walker().hops(from, &mut hops);
+    let named = hops.iter().find(|hop| by.is_none_or(|by| by == hop.action) && hop.key == key);
+    // Under symmetry the action that was seen may be the image of the one that is possible here.
+    let found = named.or_else(|| hops.iter().find(|hop| hop.key == key));
+    let hop = found.expect("the next state of a path is a successor");
+    (Some(hop.action), hop.to)
 }
