@@ -123,10 +123,10 @@ impl<W: Word> Search<'_, W> {
         if self.question.changes && component.len() == 1 {
             return;
         }
-        if let Some(witness) = &self.question.witness {
-            if !component.iter().any(|id| witness.contains(*id)) {
-                return;
-            }
+        if let Some(witness) = &self.question.witness
+            && !component.iter().any(|id| witness.contains(*id))
+        {
+            return;
         }
         let (mut possible, mut everywhere, mut met) = (0_u128, u128::MAX, 0_u128);
         for id in &component {

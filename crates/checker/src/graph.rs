@@ -225,10 +225,8 @@ impl BitSet {
     /// All `len` states.
     pub(crate) fn full(len: usize) -> BitSet {
         let mut set = BitSet(vec![u64::MAX; len.div_ceil(64)]);
-        if len % 64 != 0 {
-            if let Some(last) = set.0.last_mut() {
-                *last = (1 << (len % 64)) - 1;
-            }
+        if let (Some(last), 1..) = (set.0.last_mut(), len % 64) {
+            *last = (1 << (len % 64)) - 1;
         }
         set
     }

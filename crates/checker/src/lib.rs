@@ -117,5 +117,5 @@ pub use mutants::{MutantReport, MutantsReport, check_mutants};
 pub use options::{Liveness, Options, Progress};
 pub use report::{Report, Verdict};
 pub use rng::Rng;
-pub use simulate::{Violation, Walked, Walks, simulate};
+pub use simulate::{OnWalks, Violation, Walked, Walks, simulate};
 pub use word::{Coder, Word};

@@ -5,6 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+/// Told how far an exploration is.
+pub type OnProgress = Arc<dyn Fn(&Progress) + Send + Sync>;
+
 /// How a check is carried out.
 #[derive(Clone)]
 pub struct Options {
@@ -29,7 +32,7 @@ pub struct Options {
     /// Set to end the check early.
     pub stop: Arc<AtomicBool>,
     /// Told twice a second how far the exploration is.
-    pub progress: Option<Arc<dyn Fn(&Progress) + Send + Sync>>,
+    pub progress: Option<OnProgress>,
 }
 
 /// Whether temporal properties are checked.

@@ -11,6 +11,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+/// Told how many walks and steps are done, and the time they took.
+pub type OnWalks = Arc<dyn Fn(u64, u64, Duration) + Send + Sync>;
+
 /// How to walk.
 #[derive(Clone)]
 pub struct Walks {
@@ -25,7 +28,7 @@ pub struct Walks {
     /// Set to end early.
     pub stop: Arc<AtomicBool>,
     /// Told twice a second how many walks and steps are done.
-    pub progress: Option<Arc<dyn Fn(u64, u64, Duration) + Send + Sync>>,
+    pub progress: Option<OnWalks>,
 }
 
 impl Default for Walks {

@@ -115,13 +115,13 @@ impl<'a, M: Model> Space<'a, M> {
     pub(crate) fn reduced(model: &'a M, symmetry: bool) -> Result<Self, CheckError> {
         let flags = model.flags();
         let product = if flags.is_empty() { None } else { Some(FlagValues::of(&flags)?) };
-        if let Some(product) = &product {
-            if model.initial().iter().any(|state| model.flag_bits(state) != product.all_up) {
-                return Err(CheckError::FalseFlag {
-                    flag: flags[0].name.clone(),
-                    why: "not every flag is up in every initial state".to_owned(),
-                });
-            }
+        if let Some(product) = &product
+            && model.initial().iter().any(|state| model.flag_bits(state) != product.all_up)
+        {
+            return Err(CheckError::FalseFlag {
+                flag: flags[0].name.clone(),
+                why: "not every flag is up in every initial state".to_owned(),
+            });
         }
         let permutations = if symmetry { model.symmetries() } else { 0 };
         Ok(Space { model, flags, product, permutations })

@@ -188,7 +188,7 @@ fn a_promise_that_does_not_exist_is_an_error_that_lists_those_that_do() {
 
 fn checkpoint(name: &str) -> std::path::PathBuf {
     let dir = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-    std::fs::create_dir_all(&dir).unwrap();
+    std::fs::create_dir_all(&dir).expect("the build folder can be written");
     dir.join(format!("{name}-{}", std::process::id()))
 }
 

@@ -61,8 +61,10 @@ impl Subject {
 }
 
 fn unknown(name: &str, entries: &[Entry]) -> String {
-    let near = entries.iter().map(|entry| entry.name).min_by_key(|known| distance(name, known));
-    let near = near.filter(|known| distance(name, known) <= name.len().max(6) / 2);
+    let names = || entries.iter().map(|entry| entry.name);
+    let begun = names().find(|known| known.starts_with(name));
+    let near = names().min_by_key(|known| distance(name, known));
+    let near = begun.or(near.filter(|known| distance(name, known) <= name.len().max(6) / 2));
     let hint = near.map_or_else(String::new, |known| format!("; did you mean `{known}`?"));
     format!("there is no model `{name}`{hint}\nnext: interlock check --list")
 }
