@@ -82,14 +82,13 @@ impl Tlc {
     }
 
     fn run_with(&self, module: &str, config: &str, args: &[String]) -> anyhow::Result<Said> {
-        let specs = root().join("specs");
-        let module = specs.join(module);
-        let config = specs.join(config);
-        let name = config.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-        let working = scratch().join("tlc-states").join(name.unwrap_or_default());
+        // TLC looks for files relative to where it runs: in the folder of the module.
+        let (folder, module) = module.rsplit_once('/').context("a module is in a folder")?;
+        let relative = config.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/'));
+        let relative = relative.with_context(|| format!("{config} is not beside its module"))?;
+        let working = scratch().join("tlc-states").join(relative.replace('/', "-"));
         let _ = std::fs::remove_dir_all(&working);
         std::fs::create_dir_all(&working)?;
-        let folder = module.parent().unwrap_or(&specs);
         let started = Instant::now();
         let output = Command::new("java")
             .args(["-XX:+UseParallelGC", "-Xmx6g", "-cp"])
@@ -98,10 +97,8 @@ impl Tlc {
             .args(args)
             .arg("-metadir")
             .arg(&working)
-            .arg("-config")
-            .arg(&config)
-            .arg(&module)
-            .current_dir(folder)
+            .args(["-config", relative, module])
+            .current_dir(root().join("specs").join(folder))
             .output()
             .context("cannot start java")?;
         let seconds = started.elapsed().as_secs_f64();
@@ -110,7 +107,7 @@ impl Tlc {
         let said = read(&text, seconds);
         let understood = said.generated.is_some() || said.violated_invariant.is_some();
         if !understood && !said.deadlock && !said.temporal {
-            bail!("TLC could not run {}: {}", config.display(), text.trim());
+            bail!("TLC could not run {config}: {}", text.trim());
         }
         Ok(said)
     }
