@@ -68,7 +68,7 @@ pub fn check_mutants<M: Model>(
         .collect();
     let mut mutants = Vec::new();
     let mut models = Vec::new();
-    for mutant in model.mutants() {
+    for mutant in chosen(name, model, options)? {
         if options.is_stopped() {
             break;
         }
@@ -77,6 +77,10 @@ pub fn check_mutants<M: Model>(
         unbroken.retain(|promise| Some(promise) != fate.broken.as_ref());
         mutants.push(fate);
         models.push(mutant.model);
+    }
+    // Who asks about one mutant or one promise does not ask about the others.
+    if options.mutant.is_some() || !options.only.is_empty() {
+        unbroken.clear();
     }
     for mutant in &models {
         if unbroken.is_empty() || options.is_stopped() {
@@ -102,11 +106,31 @@ pub fn check_mutants<M: Model>(
     Ok(MutantsReport { model: name.to_owned(), size: Model::size(model), mutants, unbroken })
 }
 
+fn chosen<M: Model>(
+    name: &str,
+    model: &M,
+    options: &Options,
+) -> Result<Vec<Mutant<M>>, CheckError> {
+    let mut mutants = model.mutants();
+    let Some(wanted) = &options.mutant else { return Ok(mutants) };
+    let known: Vec<_> = mutants.iter().map(|mutant| mutant.name.clone()).collect();
+    mutants.retain(|mutant| mutant.name == *wanted);
+    if mutants.is_empty() {
+        let known = known.join(", ");
+        let text = format!("{name} has no mutant `{wanted}`; it has: {known}");
+        return Err(CheckError::Conflict(text));
+    }
+    Ok(mutants)
+}
+
+/// Looks for what the mutant must break, or for what was asked for by name.
 fn first_look<M: Model>(mutant: &Mutant<M>, options: &Options) -> Options {
+    let breaks = || mutant.breaks.iter().map(|name| (*name).to_owned()).collect();
+    let only: Vec<String> = if options.only.is_empty() { breaks() } else { options.only.clone() };
     let temporal = mutant.model.properties();
-    let is_temporal = mutant.breaks.iter().any(|name| temporal.iter().any(|p| p.name == *name));
+    let is_temporal = only.iter().any(|name| temporal.iter().any(|p| p.name == *name));
     Options {
-        only: mutant.breaks.iter().map(|name| (*name).to_owned()).collect(),
+        only,
         first: !is_temporal,
         liveness: if is_temporal { Liveness::On } else { Liveness::Off },
         symmetry: options.symmetry && !is_temporal,

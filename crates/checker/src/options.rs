@@ -23,6 +23,8 @@ pub struct Options {
     pub symmetry: bool,
     /// Keep the free flags in every state instead of leaving them out.
     pub plain: bool,
+    /// Of the mutants, only the one of this name; all when none is named.
+    pub mutant: Option<String>,
     /// Bytes that the states may take.
     pub max_memory: Option<usize>,
     /// Where to keep what was explored when it cannot be finished, and where to go on from.
@@ -55,6 +57,7 @@ impl Default for Options {
             liveness: Liveness::Automatic,
             symmetry: false,
             plain: false,
+            mutant: None,
             max_memory: None,
             checkpoint: None,
             resume: false,

@@ -40,6 +40,9 @@ pub(crate) struct Args {
     /// Check the model with each rule broken on purpose; each must be caught
     #[arg(long)]
     mutants: bool,
+    /// Check this one mutant only
+    #[arg(long, value_name = "NAME")]
+    mutant: Option<String>,
     /// Tell the shortest way to each violation as a story
     #[arg(long)]
     trace: bool,
@@ -123,6 +126,7 @@ fn options(args: &Args) -> anyhow::Result<Options> {
         // The seed's own configuration is too large to tell interchangeable tenants apart.
         symmetry: args.symmetry || args.subject.seed_config,
         plain: args.plain,
+        mutant: args.mutant.clone(),
         max_memory: args.max_memory.or_else(memory::available),
         checkpoint: args.checkpoint.clone(),
         resume: args.resume,
@@ -172,7 +176,7 @@ fn mutants_of(
     options: &Options,
     line: &ProgressLine,
 ) -> anyhow::Result<Option<MutantsReport>> {
-    if !args.mutants {
+    if !args.mutants && args.mutant.is_none() {
         return Ok(None);
     }
     let options = Options { checkpoint: None, resume: false, ..options.clone() };

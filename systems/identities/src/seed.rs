@@ -293,7 +293,7 @@ impl Model for IrsaOperator {
 
     fn explain(&self, name: &str) -> Option<&'static str> {
         match name.split('(').next()? {
-            "deadlock" | "EventuallyAlwaysEnabledTermination" if self.workers == 1 => Some(
+            "deadlock" | "EventuallyDone" if self.workers == 1 => Some(
                 "a worker keeps its request until the resource is complete: the only one waits \
                  with the role for a policy that nobody is left to create",
             ),
@@ -478,22 +478,28 @@ impl Model for IrsaOperator {
     }
 
     fn properties(&self) -> Vec<Property<State>> {
-        let this = self.clone();
-        let only_termination = move |state: &State| {
-            let mut steps = Steps::default();
-            this.next(state, &mut steps);
-            steps.as_slice().iter().all(|step| step.action == this.termination())
+        let ended = |this: Self| {
+            move |state: &State| {
+                let mut steps = Steps::default();
+                this.next(state, &mut steps);
+                let termination = this.termination();
+                state.may_terminate()
+                    && steps.as_slice().iter().all(|step| step.action == termination)
+            }
         };
         vec![
             Property::new(
                 "TerminationIsTheLastAction",
                 "once Termination stays possible, in the end nothing else is",
-                Formula::always_leads_to(State::may_terminate, move |state| {
-                    state.may_terminate() && only_termination(state)
-                }),
+                Formula::always_leads_to(State::may_terminate, ended(self.clone())),
             ),
             Property::new(
-                "EventuallyAlwaysEnabledTermination",
+                "LastActionAsMeant",
+                "once Termination is possible, in the end nothing else is (ours: bound as it was meant)",
+                Formula::leads_to(State::may_terminate, ended(self.clone())),
+            ),
+            Property::new(
+                "EventuallyDone",
                 "in the end everything is as asked for, and stays so (ours; the seed does not ask)",
                 Formula::eventually_always(State::may_terminate),
             ),

@@ -331,7 +331,7 @@ impl Model for UpdateCluster {
 
     fn explain(&self, name: &str) -> Option<&'static str> {
         match name.split('(').next()? {
-            "LockIsHeld" | "deadlock" => Some(
+            "LockHasHolder" | "deadlock" => Some(
                 "a worker that finds its version outdated goes back to waiting and leaves the \
                  lock taken; it has no owner, so nobody can ever give it back",
             ),
@@ -452,7 +452,7 @@ impl Model for UpdateCluster {
                 },
             ),
             Invariant::new(
-                "LockIsHeld",
+                "LockHasHolder",
                 "a lock that is taken has a worker that holds it (ours; the seed does not ask)",
                 |s: &State| {
                     !s.is_locked
@@ -536,7 +536,7 @@ impl Model for UpdateCluster {
             Mutant::new(
                 "lock-kept",
                 "a worker that has finished keeps the lock",
-                &["LockIsHeld"],
+                &["LockHasHolder"],
                 without(Rule::FinishGivesLockBack),
             ),
             Mutant::new(
@@ -585,7 +585,8 @@ mod tests {
             (3, 2, Some(7), Some(11)),
         ] {
             let counts = reference::explore(&UpdateCluster::new(requests, workers));
-            let violated: Vec<_> = leak.map(|states| ("LockIsHeld", states)).into_iter().collect();
+            let violated: Vec<_> =
+                leak.map(|states| ("LockHasHolder", states)).into_iter().collect();
             assert_eq!((counts.violated, counts.deadlock), (violated, deadlock));
         }
     }
@@ -593,7 +594,7 @@ mod tests {
     #[test]
     fn a_lock_that_is_kept_is_noticed_and_one_that_is_never_taken_is_not() {
         let [kept, never_taken] = UpdateCluster::new(1, 2).mutants().try_into().ok().unwrap();
-        assert_eq!(reference::explore(&kept.model).violated, [("LockIsHeld", 4)]);
+        assert_eq!(reference::explore(&kept.model).violated, [("LockHasHolder", 4)]);
         assert_eq!(reference::explore(&never_taken.model).violated, []);
     }
 
