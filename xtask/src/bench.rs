@@ -1,7 +1,7 @@
 //! Measurements with a peer beside us: the same model, the same machine, one run, as ratios.
 
 use crate::tlc::Tlc;
-use crate::{interlock, root, say};
+use crate::{interlock, root, say, scratch};
 use anyhow::{Context, bail};
 use clap::Subcommand;
 use serde_json::Value;
@@ -135,16 +135,17 @@ fn number(answer: &Value, key: &str) -> f64 {
 /// The peer lives outside of the workspace, so that nobody who builds ours builds it too.
 fn build_stateright() -> anyhow::Result<PathBuf> {
     let folder = root().join("benches/stateright");
+    let target = scratch().join("stateright");
     let status = Command::new(env!("CARGO"))
         .args(["build", "--release", "--quiet"])
+        .env("CARGO_TARGET_DIR", &target)
         .current_dir(&folder)
         .status()
         .context("cannot start cargo")?;
     if !status.success() {
         bail!("the benchmark of stateright does not build");
     }
-    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    Ok(target.unwrap_or_else(|| folder.join("target")).join("release/stateright-bench"))
+    Ok(target.join("release/stateright-bench"))
 }
 
 fn run_stateright(binary: &PathBuf, race: &Race) -> anyhow::Result<(f64, f64, f64)> {

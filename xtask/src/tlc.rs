@@ -91,7 +91,10 @@ impl Tlc {
         std::fs::create_dir_all(&working)?;
         let started = Instant::now();
         let output = Command::new("java")
-            .args(["-XX:+UseParallelGC", "-Xmx6g", "-cp"])
+            .args(["-XX:+UseParallelGC", "-Xmx6g"])
+            // TLC unpacks its standard modules there; two at once must not share the folder.
+            .arg(format!("-Djava.io.tmpdir={}", working.display()))
+            .arg("-cp")
             .arg(&self.jar)
             .arg("tlc2.TLC")
             .args(args)
