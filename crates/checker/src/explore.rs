@@ -205,7 +205,7 @@ pub(crate) fn hold<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
 /// States expanded from one task, and successors buffered before they are added to the shards.
 const TASK_STATES: u32 = 1024;
 const BUFFERED_WORDS: usize = 1 << 17;
-const RECENT: usize = 1 << 13;
+const RECENT: usize = 1 << 14;
 
 struct Shared<'a, W> {
     walk: &'a dyn Walk<W>,

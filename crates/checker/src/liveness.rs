@@ -6,7 +6,7 @@
 //! all be met inside it. Every counterexample is replayed before it is shown.
 
 use crate::components::{Part, fair_parts};
-use crate::explore::{CheckError, Explored};
+use crate::explore::{CheckError, Explored, hold};
 use crate::graph::{BitSet, Graph, Id};
 use crate::lasso;
 use crate::model::{Fairness, Strength};
@@ -15,6 +15,12 @@ use crate::replay;
 use crate::report::{PropertyFinding, Trace, Verdict};
 use crate::walk::{Asked, Shape, Side, Temporal, Walk};
 use crate::word::Word;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Properties judged at once: each takes twelve bytes for every state.
+const MOST_JUDGES: usize = 4;
 
 /// Which behaviours break a formula.
 pub(crate) struct Question {
@@ -72,8 +78,21 @@ pub(crate) fn check<W: Word>(
     let facts = walk.facts();
     let fair = Fair::new(facts.fairness.clone(), facts.actions.len())?;
     let graph = Graph::new(walk, explored, options.workers);
-    let judge = |(number, property)| judge(walk, &graph, &fair, number, property);
-    facts.properties.iter().enumerate().map(judge).collect()
+    let next = AtomicUsize::new(0);
+    let findings: Mutex<BTreeMap<usize, Result<PropertyFinding, CheckError>>> = Mutex::default();
+    std::thread::scope(|scope| {
+        for _ in 0..options.workers.clamp(1, MOST_JUDGES) {
+            scope.spawn(|| {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(property) = facts.properties.get(number) else { return };
+                    let finding = judge(walk, &graph, &fair, number, property);
+                    hold(&findings).insert(number, finding);
+                }
+            });
+        }
+    });
+    findings.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect()
 }
 
 fn judge<W: Word>(

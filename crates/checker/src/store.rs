@@ -8,7 +8,7 @@ use crate::word::Word;
 
 /// Shards of the store: more than the cores of any machine this is meant for.
 pub(crate) const SHARDS: usize = 32;
-const CHUNK_BITS: u32 = 16;
+const CHUNK_BITS: u32 = 12;
 const CHUNK: usize = 1 << CHUNK_BITS;
 const PLACE_BITS: u32 = 27;
 const PLACE_MASK: u32 = (1 << PLACE_BITS) - 1;
