@@ -158,7 +158,18 @@ fn explored(page: &mut Page, report: &Report) {
         let _ = write!(time, "; temporal properties {}", duration(report.liveness_seconds));
     }
     page.fact("time", &time);
-    page.fact("memory", &format!("{:.1} bytes per state", report.bytes_per_state));
+    let bytes = report.bytes_per_state;
+    page.fact(
+        "memory",
+        &match &report.reduction {
+            None => format!("{bytes:.1} bytes per state"),
+            Some(reduction) => {
+                let all = bytes * report.distinct_states as f64;
+                let each = all / reduction.kept_states.max(1) as f64;
+                format!("{} MiB, {each:.1} bytes for each state that is kept", all as u64 >> 20)
+            }
+        },
+    );
     if let Some(reduction) = &report.reduction {
         page.fact("reduction", &reduced(reduction));
     }
@@ -296,7 +307,9 @@ fn answer(report: &Report, check: &str) -> (Ink, String, String) {
     let unchecked = named(Verdict::Unchecked);
     if !unchecked.is_empty() {
         let answer = format!("nothing broken; not checked: {}", unchecked.join(", "));
-        return (Ink::Yellow, answer, format!("{check} --liveness"));
+        // The graph of more states than this fits in no machine that one would try it on.
+        let option = if report.distinct_states < 200_000_000 { "--liveness" } else { "--mutants" };
+        return (Ink::Yellow, answer, format!("{check} {option}"));
     }
     (Ink::Green, "every promise holds".to_owned(), format!("{check} --mutants"))
 }
