@@ -24,6 +24,13 @@ pub fn check<M: Model>(name: &str, model: &M, options: &Options) -> Result<Repor
                 .to_owned(),
         ));
     }
+    if options.fingerprints && (options.liveness == Liveness::On || options.checkpoint.is_some()) {
+        return Err(CheckError::Conflict(
+            "states that are known by fingerprints only are forgotten: there is no graph of them for \
+             temporal properties, and nothing to keep in a checkpoint"
+                .to_owned(),
+        ));
+    }
     M::Packed::check(name, &Typed::new(name, model, options)?, options)
 }
 
@@ -37,12 +44,15 @@ pub(crate) fn check_walk<W: Word>(
     let explored = explore(walk, options, from, noted_states(walk.facts(), options))?;
     crate::checkpoint::keep(name, walk, options, &explored)?;
     let mut report = summary(name, walk, &explored, options);
-    judge(walk, &explored, options, &mut report);
+    judge(walk, &explored, options, &mut report)?;
     call_vacuous(walk, &mut report);
     let wants_liveness = match options.liveness {
         Liveness::On => true,
         Liveness::Off => false,
-        Liveness::Automatic => !options.symmetry && report.distinct_states <= LIVENESS_STATES,
+        Liveness::Automatic => {
+            let is_whole = !options.symmetry && !options.fingerprints;
+            is_whole && report.distinct_states <= LIVENESS_STATES
+        }
     };
     let ready = wants_liveness && explored.stop.is_none();
     check_properties(walk, explored, options, ready, &mut report)?;
@@ -53,7 +63,7 @@ pub(crate) fn check_walk<W: Word>(
 fn noted_states(facts: &Facts, options: &Options) -> u64 {
     let is_plain = facts.product.is_none() && facts.permutations == 0;
     match options.liveness {
-        _ if facts.properties.is_empty() || !is_plain => 0,
+        _ if facts.properties.is_empty() || !is_plain || options.fingerprints => 0,
         Liveness::On => u64::MAX,
         Liveness::Off => 0,
         Liveness::Automatic => LIVENESS_STATES,
@@ -89,6 +99,7 @@ fn summary<W: Word>(
                 Stop::Interrupted => "interrupted",
                 Stop::Memory => "the allowed memory is used up",
                 Stop::FirstViolation => "stopped at the first violation",
+                Stop::Depth => "as many levels were explored as were asked for",
             }
             .to_owned()
         }),
@@ -99,6 +110,7 @@ fn summary<W: Word>(
             permutations: facts.permutations + 1,
             verified_states: seen.verified,
         }),
+        collision_odds: options.fingerprints.then(|| collision_odds(stored)),
         deadlock: None,
         deadlock_checked: facts.deadlock,
         invariants: Vec::new(),
@@ -109,6 +121,12 @@ fn summary<W: Word>(
         liveness_seconds: 0.0,
         deadlock_explanation: None,
     }
+}
+
+/// The odds that among so many states two have the same 64-bit fingerprint, at most.
+fn collision_odds(states: u64) -> f64 {
+    let states = states as f64;
+    states * (states - 1.0) / 2.0 / 2_f64.powi(64)
 }
 
 /// The actions that no state enables. Those of flags that were left out are taken by their nature.
@@ -131,8 +149,23 @@ fn judge<W: Word>(
     explored: &Explored<W>,
     options: &Options,
     report: &mut Report,
-) {
+) -> Result<(), CheckError> {
     let (facts, seen) = (walk.facts(), &explored.seen);
+    // States that were forgotten are explored once more, exactly, as far as the traces need them.
+    let again = match (options.fingerprints, seen.last_violation()) {
+        (true, Some(level)) => {
+            let exactly = Options {
+                fingerprints: false,
+                first: false,
+                max_depth: Some(level),
+                ..options.clone()
+            };
+            Some(explore(walk, &exactly, None, 0)?)
+        }
+        _ => None,
+    };
+    let explored = again.as_ref().unwrap_or(explored);
+    let is_whole = report.complete;
     let explain = |name: &str| walk.explain(name).map(str::to_owned);
     let trace = |sighting: &Sighting<W>| {
         Trace::of(walk, &path_to(walk, explored, sighting, options.workers))
@@ -170,7 +203,7 @@ fn judge<W: Word>(
     for (promise, sighting) in facts.reachable.iter().zip(&seen.reachable) {
         let verdict = match sighting {
             Some(_) => Verdict::Holds,
-            None if explored.stop.is_some() => Verdict::Unchecked,
+            None if !is_whole => Verdict::Unchecked,
             None => Verdict::Violated,
         };
         report.reachable.push(Finding {
@@ -184,6 +217,7 @@ fn judge<W: Word>(
     }
     report.deadlock = seen.deadlock.as_ref().map(&trace);
     report.deadlock_explanation = seen.deadlock.and_then(|_| explain("deadlock"));
+    Ok(())
 }
 
 /// Calls an invariant vacuous if it held everywhere and no well-typed state at all breaks it,

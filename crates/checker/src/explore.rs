@@ -77,6 +77,8 @@ pub enum Stop {
     Memory,
     /// A violation was found and only the first was wanted.
     FirstViolation,
+    /// As many levels were explored as were asked for.
+    Depth,
 }
 
 /// Every step from `state`, those of the flags included.
@@ -146,6 +148,13 @@ impl<W: Word> Seen<W> {
         for (mine, theirs) in self.actions.iter_mut().zip(other.actions) {
             *mine += theirs;
         }
+    }
+
+    /// The deepest level at which something that needs a trace was seen.
+    pub(crate) fn last_violation(&self) -> Option<u32> {
+        let kinds = [&self.invariants, &self.rules, &self.refinements];
+        let sightings = kinds.into_iter().flatten().flatten().chain(&self.deadlock);
+        sightings.map(|sighting| sighting.level).max()
     }
 
     fn is_violated(&self) -> bool {
@@ -248,7 +257,7 @@ pub(crate) fn explore<W: Word>(
     let workers = options.workers.clamp(1, SHARDS);
     // An exploration that goes on from a checkpoint has not seen the steps before it.
     let noting = noted_states > 0 && from.is_none();
-    let mut before = from.unwrap_or_else(|| begin(walk));
+    let mut before = from.unwrap_or_else(|| begin(walk, options));
     let base = before.elapsed;
     let shared = Shared {
         walk,
@@ -315,8 +324,9 @@ pub(crate) fn explore<W: Word>(
 }
 
 /// The initial states, as level 1.
-fn begin<W: Word>(walk: &dyn Walk<W>) -> Explored<W> {
-    let mut shards: Vec<Shard<W>> = (0..SHARDS).map(|_| Shard::new()).collect();
+fn begin<W: Word>(walk: &dyn Walk<W>, options: &Options) -> Explored<W> {
+    let empty = if options.fingerprints { Shard::forgetful } else { Shard::new };
+    let mut shards: Vec<Shard<W>> = (0..SHARDS).map(|_| empty()).collect();
     let mut seen = Seen::new(walk.facts());
     for word in walk.initial() {
         seen.generated += 1;
@@ -384,6 +394,12 @@ impl<W: Word> Shared<'_, W> {
             Some(Stop::Memory)
         } else if self.options.first && self.violated.load(Ordering::Relaxed) {
             Some(Stop::FirstViolation)
+        } else if self
+            .options
+            .max_depth
+            .is_some_and(|most| self.level.load(Ordering::Relaxed) > most as usize)
+        {
+            Some(Stop::Depth)
         } else {
             None
         };
@@ -409,7 +425,11 @@ impl<W: Word> Shared<'_, W> {
             self.done.store(true, Ordering::Relaxed);
             return;
         }
-        self.shards.iter().for_each(|shard| write(shard).end_level());
+        for shard in self.shards {
+            let mut shard = write(shard);
+            shard.end_level();
+            shard.forget_before(level + 1);
+        }
         self.level.store(level as usize + 1, Ordering::Relaxed);
         self.set_tasks();
     }

@@ -134,6 +134,7 @@ fn first_look<M: Model>(mutant: &Mutant<M>, options: &Options) -> Options {
         first: !is_temporal,
         liveness: if is_temporal { Liveness::On } else { Liveness::Off },
         symmetry: options.symmetry && !is_temporal,
+        fingerprints: options.fingerprints && !is_temporal,
         ..options.clone()
     }
 }

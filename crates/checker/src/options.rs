@@ -25,6 +25,11 @@ pub struct Options {
     pub plain: bool,
     /// Of the mutants, only the one of this name; all when none is named.
     pub mutant: Option<String>,
+    /// Know states by 64-bit fingerprints and forget them once they are expanded: less memory for
+    /// wide states, and small odds, which are reported, that two are taken for one. Safety only.
+    pub fingerprints: bool,
+    /// Explore only this many levels.
+    pub max_depth: Option<u32>,
     /// Bytes that the states may take.
     pub max_memory: Option<usize>,
     /// Where to keep what was explored when it cannot be finished, and where to go on from.
@@ -58,6 +63,8 @@ impl Default for Options {
             symmetry: false,
             plain: false,
             mutant: None,
+            fingerprints: false,
+            max_depth: None,
             max_memory: None,
             checkpoint: None,
             resume: false,

@@ -30,6 +30,8 @@ pub struct Report {
     pub complete: bool,
     /// Why not, if not.
     pub stopped: Option<String>,
+    /// The odds that two states were taken for one, where they are known by fingerprints only.
+    pub collision_odds: Option<f64>,
     /// How the states were reduced, if they were.
     pub reduction: Option<Reduction>,
     /// The trace to a state without successors that is not allowed to rest.

@@ -30,13 +30,30 @@ pub(crate) struct Shard<W> {
     /// 0 is empty; else the place plus one, under a five-bit tag of the hash that spares most
     /// comparisons with other states.
     slots: Vec<u32>,
+    /// Fingerprints of all states, when the states themselves are not kept; 0 is empty.
+    prints: Option<Vec<u64>>,
     /// `levels[n]` is how many states there were before level n + 1 began.
     levels: Vec<u32>,
 }
 
 impl<W: Word> Shard<W> {
     pub(crate) fn new() -> Self {
-        Shard { chunks: vec![Vec::new()], len: 0, slots: vec![0; FIRST_SLOTS], levels: vec![0] }
+        let slots = vec![0; FIRST_SLOTS];
+        Shard { chunks: vec![Vec::new()], len: 0, slots, prints: None, levels: vec![0] }
+    }
+
+    /// A shard that knows its states by 64-bit fingerprints and keeps only those yet to be expanded.
+    pub(crate) fn forgetful() -> Self {
+        Shard { slots: Vec::new(), prints: Some(vec![0; FIRST_SLOTS]), ..Shard::new() }
+    }
+
+    /// Drops the states of all levels before this one, which nobody will ask for again.
+    pub(crate) fn forget_before(&mut self, level: u32) {
+        if self.prints.is_none() {
+            return;
+        }
+        let whole = self.level(level).start as usize >> CHUNK_BITS;
+        self.chunks[..whole].iter_mut().for_each(|chunk| *chunk = Vec::new());
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -50,7 +67,8 @@ impl<W: Word> Shard<W> {
     /// Bytes held, and those the next growth of the table will hold.
     pub(crate) fn bytes(&self) -> usize {
         let states: usize = self.chunks.iter().map(|chunk| chunk.capacity() * W::BYTES).sum();
-        states + self.slots.len() * 4 + self.levels.len() * 4
+        let prints = self.prints.as_ref().map_or(0, |prints| prints.len() * 8);
+        states + prints + self.slots.len() * 4 + self.levels.len() * 4
     }
 
     #[inline]
@@ -120,6 +138,10 @@ impl<W: Word> Shard<W> {
     #[inline]
     pub(crate) fn insert_noting(&mut self, words: &[W], mut note: impl FnMut(u32)) {
         const GROUP: usize = 32;
+        if self.prints.is_some() {
+            words.iter().for_each(|word| self.insert_print(word));
+            return;
+        }
         let mut hashes = [0_u64; GROUP];
         let mut firsts = [0_u32; GROUP];
         for group in words.chunks(GROUP) {
@@ -143,6 +165,21 @@ impl<W: Word> Shard<W> {
                     (firsts[i] & PLACE_MASK) - 1
                 });
             }
+        }
+    }
+
+    /// Adds a state unless one with the same fingerprint is known.
+    fn insert_print(&mut self, word: &W) {
+        let Some(prints) = &mut self.prints else { return };
+        if (self.len + 1) * 5 > prints.len() * 4 {
+            let mut larger = vec![0; prints.len() + prints.len() / 2];
+            for print in prints.iter().filter(|print| **print != 0) {
+                put_print(&mut larger, *print);
+            }
+            *prints = larger;
+        }
+        if put_print(prints, word.mix().max(1)) {
+            self.push(*word);
         }
     }
 
@@ -206,6 +243,21 @@ impl<W: Word> Shard<W> {
     }
 }
 
+/// Puts a fingerprint into a table that has room; false if it was there.
+fn put_print(prints: &mut [u64], print: u64) -> bool {
+    let mut at = (((print >> 32) * prints.len() as u64) >> 32) as usize;
+    loop {
+        match prints[at] {
+            0 => {
+                prints[at] = print;
+                return true;
+            }
+            known if known == print => return false,
+            _ => at = if at + 1 == prints.len() { 0 } else { at + 1 },
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -229,6 +281,27 @@ mod tests {
             assert_eq!(shard.find(word), Some(index as u32));
         }
         assert_eq!(shard.find(&300_000), None);
+    }
+
+    #[test]
+    fn a_forgetful_shard_counts_the_same_and_keeps_only_what_is_to_come() {
+        let mut rng = Rng::new(9);
+        let (mut exact, mut forgetful) = (Shard::<u128>::new(), Shard::<u128>::forgetful());
+        for _ in 0..40 {
+            let batch: Vec<u128> =
+                (0..5_000).map(|_| u128::from(rng.bits() % 90_000) << 40).collect();
+            exact.insert_all(&batch);
+            forgetful.insert_all(&batch);
+            exact.end_level();
+            forgetful.end_level();
+        }
+        assert_eq!(exact.len(), forgetful.len());
+        let before = forgetful.bytes();
+        forgetful.forget_before(39);
+        assert!(forgetful.bytes() < before && forgetful.bytes() < exact.bytes());
+        for index in forgetful.level(39) {
+            assert_eq!(forgetful.get(index), exact.get(index));
+        }
     }
 
     #[test]

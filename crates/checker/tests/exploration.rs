@@ -180,6 +180,34 @@ fn the_first_violation_ends_the_search_when_only_that_is_wanted() {
 }
 
 #[test]
+fn fingerprints_give_the_same_counts_and_traces_and_tell_their_odds() {
+    let model = Counters::honest(3, 9);
+    let exact = check("counters", &model, &quick()).unwrap();
+    let options = Options { fingerprints: true, ..quick() };
+    let hashed = check("counters", &model, &options).unwrap();
+    assert_eq!(
+        (hashed.distinct_states, hashed.generated_states, hashed.depth),
+        (exact.distinct_states, exact.generated_states, exact.depth)
+    );
+    assert!(hashed.complete && hashed.collision_odds.is_some_and(|odds| odds < 1e-10));
+    assert_eq!(exact.collision_odds, None);
+    let states = |report: &Report| report.invariants[0].trace.as_ref().unwrap().states.len();
+    assert_eq!(states(&hashed), states(&exact));
+    let both = Options { liveness: Liveness::On, ..options };
+    let error = check("counters", &model, &both).unwrap_err().to_string();
+    assert!(error.contains("fingerprints"), "{error}");
+}
+
+#[test]
+fn a_depth_that_was_asked_for_is_not_passed() {
+    let options = Options { max_depth: Some(4), ..quick() };
+    let report = check("counters", &Counters::honest(3, 9), &options).unwrap();
+    assert!(!report.complete);
+    assert_eq!(report.stopped.as_deref(), Some("as many levels were explored as were asked for"));
+    assert!(report.distinct_states < 9 * 9 * 9 * 2);
+}
+
+#[test]
 fn a_promise_that_does_not_exist_is_an_error_that_lists_those_that_do() {
     let options = Options { only: vec!["NotAllLost".to_owned()], ..quick() };
     let error = check("counters", &Counters::honest(2, 5), &options).unwrap_err().to_string();

@@ -37,6 +37,12 @@ pub(crate) struct Args {
     /// Keep free flags in every state instead of leaving them out (slower, the same answer)
     #[arg(long, conflicts_with = "symmetry")]
     plain: bool,
+    /// Know states by 64-bit fingerprints: less memory, and the odds of a mistake are told
+    #[arg(long, conflicts_with_all = ["liveness", "checkpoint"])]
+    fingerprints: bool,
+    /// Explore only this many levels
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_depth: Option<u32>,
     /// Check the model with each rule broken on purpose; each must be caught
     #[arg(long)]
     mutants: bool,
@@ -127,6 +133,8 @@ fn options(args: &Args) -> anyhow::Result<Options> {
         symmetry: args.symmetry || args.subject.seed_config,
         plain: args.plain,
         mutant: args.mutant.clone(),
+        fingerprints: args.fingerprints,
+        max_depth: args.max_depth,
         max_memory: args.max_memory.or_else(memory::available),
         checkpoint: args.checkpoint.clone(),
         resume: args.resume,
@@ -211,7 +219,7 @@ fn exit_code(
         keep_note(args);
         return ExitCode::from(130);
     }
-    if !report.complete && !args.first {
+    if !report.complete && !args.first && args.max_depth.is_none() {
         let limit = options.max_memory.unwrap_or_default() >> 20;
         output::complain(&format!(
             "error: the states do not fit in {limit} MiB; allow more with --max-memory, or take a \

@@ -170,6 +170,12 @@ fn explored(page: &mut Page, report: &Report) {
             }
         },
     );
+    if let Some(odds) = report.collision_odds {
+        let text = format!(
+            "states are known by 64-bit fingerprints; the odds that two are one: {odds:.1e}"
+        );
+        page.fact("inexact", &text);
+    }
     if let Some(reduction) = &report.reduction {
         page.fact("reduction", &reduced(reduction));
     }
@@ -362,6 +368,7 @@ mod tests {
             complete: true,
             stopped: None,
             reduction: None,
+            collision_odds: None,
             deadlock: None,
             deadlock_checked: true,
             invariants: vec![finding("TypeOK", Verdict::Holds, None, Some("the types say it"))],
