@@ -1,6 +1,6 @@
 //! What a check found, as data: the contract behind `-o json` and everything that is drawn from it.
 
-use crate::model::ActionId;
+use crate::model::{Action, ActionId};
 use crate::walk::Walk;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use std::collections::BTreeMap;
@@ -152,6 +152,18 @@ pub struct TraceState {
     pub state: Variables,
 }
 
+impl TraceState {
+    /// A state and the action that led to it.
+    pub(crate) fn new(action: Option<&Action>, state: Vec<(&'static str, String)>) -> Self {
+        TraceState {
+            action: action.map(|action| action.name.clone()),
+            actor: action.map(|action| action.actor.clone()),
+            target: action.and_then(|action| action.target.clone()),
+            state: Variables(state),
+        }
+    }
+}
+
 /// Variables with their values as TLA+ would print them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Variables(pub Vec<(&'static str, String)>);
@@ -169,14 +181,9 @@ impl Serialize for Variables {
 impl Trace {
     /// The trace of a path; its first step has no action.
     pub(crate) fn of<W>(walk: &dyn Walk<W>, path: &Path<W>) -> Trace {
+        let actions = &walk.facts().actions;
         let state = |(action, word): &(Option<ActionId>, W)| {
-            let action = action.map(|action| &walk.facts().actions[action as usize]);
-            TraceState {
-                action: action.map(|action| action.name.clone()),
-                actor: action.map(|action| action.actor.clone()),
-                target: action.and_then(|action| action.target.clone()),
-                state: Variables(walk.describe(word)),
-            }
+            TraceState::new(action.map(|action| &actions[action as usize]), walk.describe(word))
         };
         Trace { states: path.steps.iter().map(state).collect(), loop_to: path.loop_to }
     }

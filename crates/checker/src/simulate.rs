@@ -2,7 +2,7 @@
 
 use crate::explore::hold;
 use crate::model::{ActionId, Invariant, Model, StepRule, Steps};
-use crate::report::{Trace, TraceState, Variables};
+use crate::report::{Trace, TraceState};
 use crate::rng::Rng;
 use crate::space::Space;
 use serde::Serialize;
@@ -246,12 +246,7 @@ impl<'a, M: Model> Walker<'a, M> {
         let actions = self.space.model.actions();
         let state = |(action, state): &(Option<ActionId>, M::State)| {
             let action = action.map(|action| &actions[action as usize]);
-            TraceState {
-                action: action.map(|action| action.name.clone()),
-                actor: action.map(|action| action.actor.clone()),
-                target: action.and_then(|action| action.target.clone()),
-                state: Variables(self.space.model.describe(state)),
-            }
+            TraceState::new(action, self.space.model.describe(state))
         };
         Trace { states: path.iter().map(state).collect(), loop_to: None }
     }
