@@ -3,6 +3,7 @@
 mod bench;
 mod compare;
 mod interlock;
+mod kinds;
 mod tlc;
 
 use clap::{Parser, Subcommand};
@@ -30,6 +31,8 @@ enum Command {
         #[arg(long)]
         all: bool,
     },
+    /// Write the tables of built-in kinds anew from upstream's published modules (needs Go and the network)
+    Kinds,
     /// Measure, with a peer beside us in the same run
     Bench {
         /// What to measure
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::TestReal => compare::run("", false),
         Command::Tlc { id, all } => compare::run(&id, all),
+        Command::Kinds => kinds::run(&root().join("crates/apiserver/kinds")).map(|()| true),
         Command::Bench { subject } => bench::run(&subject),
     };
     match outcome {

@@ -4,6 +4,7 @@ mod catalog;
 mod check;
 mod memory;
 mod output;
+mod serve;
 mod simulate;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -26,6 +27,8 @@ enum Command {
     Check(check::Args),
     /// Walk a model at random: deep, seeded, many walks at once
     Simulate(simulate::Args),
+    /// Serve a Kubernetes API with logical clusters, from a store on this machine
+    Serve(serve::Args),
     /// Print a completion script for your shell
     Completions {
         /// The shell to complete for
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Check(args) => check::run(&args),
         Command::Simulate(args) => simulate::run(&args),
+        Command::Serve(args) => serve::run(&args),
         Command::Completions { shell } => completions(shell),
     };
     outcome.unwrap_or_else(|error| {

@@ -1,0 +1,370 @@
+//! Logical clusters: their names and ids, the kinds each serves, and the rights each gives.
+//!
+//! An empty cluster costs a few map entries: built-in kinds and the hub's are shared by all, and what a
+//! cluster adds of its own (custom kinds, roles) is read from the store when it is first asked for.
+
+use crate::access::RoleSet;
+use crate::crd;
+use crate::kinds;
+use crate::resource::Resource;
+use crate::schema::Schema;
+use crate::status::Status;
+use crate::storage::{self, Owner, Storage};
+use interlock_store::{KeyRange, Table};
+use serde_json::Value;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock};
+
+/// The id and the name of the hub's own cluster. No other id can be the same: theirs are hexadecimal.
+pub(crate) const ROOT: &str = "root";
+
+/// Our API group.
+pub(crate) const HUB_GROUP: &str = "interlock.dev";
+
+/// The identity of kinds that the hub publishes.
+pub(crate) const HUB_IDENTITY: &str = "hub";
+
+/// One logical cluster.
+pub(crate) struct Cluster {
+    /// Never used again once the cluster is gone; in every row of the store.
+    pub(crate) id: Arc<str>,
+    /// What people call it; in paths.
+    pub(crate) name: Arc<str>,
+    is_terminating: AtomicBool,
+    custom: RwLock<Arc<Vec<Arc<Resource>>>>,
+    /// Held while the custom kinds are read, so that an older reading never replaces a newer one.
+    reading: tokio::sync::Mutex<()>,
+    roles: Mutex<Roles>,
+}
+
+/// The roles as they were last read, and how often they changed since the start.
+#[derive(Default)]
+struct Roles {
+    compiled: Option<Arc<RoleSet>>,
+    changes: u64,
+}
+
+/// All logical clusters of the process.
+pub(crate) struct Clusters {
+    by_name: RwLock<HashMap<Arc<str>, Arc<Cluster>>>,
+    by_id: RwLock<HashMap<Arc<str>, Arc<Cluster>>>,
+    hub: Hub,
+    /// Counts clusters that came and went.
+    changes: tokio::sync::watch::Sender<u64>,
+}
+
+/// The kinds that the hub publishes.
+#[derive(Default)]
+pub(crate) struct Hub {
+    /// In every cluster, without a copy.
+    pub(crate) everywhere: Vec<Arc<Resource>>,
+    /// In the root cluster only.
+    pub(crate) root_only: Vec<Arc<Resource>>,
+    /// The definitions of those in every cluster, as they may be applied again unchanged.
+    pub(crate) definitions: Vec<Value>,
+}
+
+impl Hub {
+    /// Compiles the definitions that the hub publishes.
+    pub(crate) fn new(definitions: Vec<Value>) -> Result<Hub, Status> {
+        let compile = |definition: &Value| {
+            let mut definition = definition.clone();
+            crd::defaults(&mut definition);
+            crd::read(&definition, HUB_IDENTITY, Some(object_meta())).map_err(|errors| {
+                let name = crate::object::name(&definition);
+                Status::invalid("apiextensions.k8s.io", "CustomResourceDefinition", name, &errors)
+            })
+        };
+        let mut hub = Hub { definitions, ..Hub::default() };
+        for definition in &hub.definitions {
+            hub.everywhere.extend(compile(definition)?.into_iter().map(Arc::new));
+        }
+        hub.root_only.extend(compile(&logical_cluster_definition())?.into_iter().map(Arc::new));
+        Ok(hub)
+    }
+
+    /// The definition that the hub publishes under this name.
+    pub(crate) fn definition(&self, name: &str) -> Option<&Value> {
+        self.definitions.iter().find(|definition| crate::object::name(definition) == name)
+    }
+
+    /// Whether a group is the hub's: a tenant may not put kinds there.
+    pub(crate) fn owns_group(&self, group: &str) -> bool {
+        group == HUB_GROUP || self.everywhere.iter().any(|resource| &*resource.group == group)
+    }
+}
+
+/// The schema of `metadata`, the same for all kinds.
+pub(crate) fn object_meta() -> &'static Schema {
+    kinds::built_in().object_meta()
+}
+
+/// The kind that logical clusters are created and deleted by.
+fn logical_cluster_definition() -> Value {
+    serde_json::from_str(include_str!("../kinds/logicalcluster.json"))
+        .expect("the definition is part of the program, and a test reads it")
+}
+
+impl Clusters {
+    /// The root cluster, and those that the store knows.
+    pub(crate) async fn load(storage: &Storage, hub: Hub) -> Result<Self, Status> {
+        let clusters = Clusters {
+            by_name: RwLock::default(),
+            by_id: RwLock::default(),
+            hub,
+            changes: tokio::sync::watch::Sender::new(0),
+        };
+        clusters.add(ROOT, ROOT);
+        let table = clusters.logical_clusters_table();
+        for object in storage
+            .objects(KeyRange::prefix(table, storage::prefix(Owner::Cluster(ROOT), None)))
+            .await?
+        {
+            clusters.learn(&object);
+        }
+        let ids: Vec<Arc<Cluster>> = read(&clusters.by_id).values().cloned().collect();
+        // One pass over all definitions finds the few clusters that have any.
+        let definitions = storage
+            .range(KeyRange::prefix(definitions_table(), ""), None, usize::MAX)
+            .await
+            .map_err(storage::read_refused)?;
+        for cluster in ids {
+            let prefix = storage::prefix(Owner::Cluster(&cluster.id), None);
+            if definitions.items.iter().any(|item| item.key.row.starts_with(&prefix)) {
+                clusters.read_custom(&cluster, storage).await?;
+            }
+        }
+        Ok(clusters)
+    }
+
+    /// The kinds that the hub publishes.
+    pub(crate) fn hub(&self) -> &Hub {
+        &self.hub
+    }
+
+    /// The table of logical clusters.
+    pub(crate) fn logical_clusters_table(&self) -> Table {
+        storage::table_of(HUB_GROUP, "logicalclusters", HUB_IDENTITY)
+    }
+
+    /// The cluster of this name.
+    pub(crate) fn named(&self, name: &str) -> Option<Arc<Cluster>> {
+        read(&self.by_name).get(name).cloned()
+    }
+
+    /// The cluster with this id.
+    pub(crate) fn with_id(&self, id: &str) -> Option<Arc<Cluster>> {
+        read(&self.by_id).get(id).cloned()
+    }
+
+    /// The hub's own cluster.
+    pub(crate) fn root(&self) -> Arc<Cluster> {
+        self.named(ROOT).expect("the root cluster is added first and never removed")
+    }
+
+    /// All names, root first.
+    pub(crate) fn names(&self) -> Vec<Arc<str>> {
+        let mut names: Vec<Arc<str>> = read(&self.by_name).keys().cloned().collect();
+        names.sort_by(|a, b| (&**a != ROOT, a).cmp(&(&**b != ROOT, b)));
+        names
+    }
+
+    /// Takes in what a LogicalCluster object says.
+    pub(crate) fn learn(&self, object: &Value) {
+        let name = crate::object::name(object);
+        let Some(id) = object["status"]["id"].as_str() else { return };
+        let cluster = match self.with_id(id) {
+            Some(cluster) => cluster,
+            None => self.add(id, name),
+        };
+        cluster.is_terminating.store(crate::object::is_deleting(object), Ordering::Release);
+    }
+
+    /// Forgets a cluster that is gone, with all that was held for it.
+    pub(crate) fn forget(&self, name: &str) {
+        let removed = write(&self.by_name).remove(name);
+        if let Some(cluster) = removed {
+            write(&self.by_id).remove(&cluster.id);
+            self.changes.send_modify(|count| *count += 1);
+        }
+    }
+
+    /// Changes whenever a cluster came or went.
+    pub(crate) fn changes(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    fn add(&self, id: &str, name: &str) -> Arc<Cluster> {
+        let cluster = Arc::new(Cluster {
+            id: Arc::from(id),
+            name: Arc::from(name),
+            is_terminating: AtomicBool::new(false),
+            custom: RwLock::new(no_resources()),
+            reading: tokio::sync::Mutex::new(()),
+            roles: Mutex::default(),
+        });
+        write(&self.by_name).insert(Arc::clone(&cluster.name), Arc::clone(&cluster));
+        write(&self.by_id).insert(Arc::clone(&cluster.id), Arc::clone(&cluster));
+        self.changes.send_modify(|count| *count += 1);
+        cluster
+    }
+
+    /// Reads a cluster's custom kinds again, after one of its definitions changed.
+    pub(crate) async fn read_custom(
+        &self,
+        cluster: &Cluster,
+        storage: &Storage,
+    ) -> Result<(), Status> {
+        let _alone = cluster.reading.lock().await;
+        let prefix = storage::prefix(Owner::Cluster(&cluster.id), None);
+        let definitions = storage.objects(KeyRange::prefix(definitions_table(), prefix)).await?;
+        let mut resources = Vec::new();
+        for definition in &definitions {
+            if !crd::is_established(definition)
+                || self.hub.definition(crate::object::name(definition)).is_some()
+            {
+                continue;
+            }
+            match crd::read(definition, &cluster.id, Some(object_meta())) {
+                Ok(versions) => resources.extend(versions.into_iter().map(Arc::new)),
+                Err(errors) => tracing::warn!(
+                    cluster = %cluster.name,
+                    definition = crate::object::name(definition),
+                    because = ?errors.first().map(ToString::to_string),
+                    "a stored definition cannot be read, its kind is not served",
+                ),
+            }
+        }
+        let resources = if resources.is_empty() { no_resources() } else { Arc::new(resources) };
+        *write(&cluster.custom) = resources;
+        Ok(())
+    }
+
+    /// The resource that a cluster serves under these names.
+    pub(crate) fn find(
+        &self,
+        cluster: &Cluster,
+        group: &str,
+        version: &str,
+        plural: &str,
+    ) -> Option<Arc<Resource>> {
+        if let Some(built_in) = kinds::built_in().find(group, version, plural) {
+            return Some(Arc::clone(&built_in.resource));
+        }
+        let matches = |resource: &&Arc<Resource>| {
+            &*resource.group == group
+                && &*resource.version == version
+                && &*resource.plural == plural
+        };
+        if let Some(resource) = self.hub.everywhere.iter().find(matches) {
+            return Some(Arc::clone(resource));
+        }
+        if &*cluster.id == ROOT
+            && let Some(resource) = self.hub.root_only.iter().find(matches)
+        {
+            return Some(Arc::clone(resource));
+        }
+        cluster.custom().iter().find(matches).cloned()
+    }
+
+    /// Every table that can hold objects.
+    pub(crate) fn tables(&self) -> HashSet<Table> {
+        let clusters: Vec<Arc<Cluster>> = read(&self.by_id).values().cloned().collect();
+        let mut tables: HashSet<Table> =
+            self.served(&self.root()).iter().map(|resource| storage::table(resource)).collect();
+        for cluster in clusters {
+            tables.extend(cluster.custom().iter().map(|resource| storage::table(resource)));
+        }
+        tables
+    }
+
+    /// Everything that a cluster serves, in the order in which discovery tells it.
+    pub(crate) fn served(&self, cluster: &Cluster) -> Vec<Arc<Resource>> {
+        let mut resources: Vec<Arc<Resource>> = kinds::built_in().resources.clone();
+        resources.extend(self.hub.everywhere.iter().cloned());
+        if &*cluster.id == ROOT {
+            resources.extend(self.hub.root_only.iter().cloned());
+        }
+        resources.extend(cluster.custom().iter().cloned());
+        resources
+    }
+}
+
+impl Cluster {
+    /// Whether it is the hub's own.
+    pub(crate) fn is_root(&self) -> bool {
+        &*self.id == ROOT
+    }
+
+    /// Whether its deletion was asked for.
+    pub(crate) fn is_terminating(&self) -> bool {
+        self.is_terminating.load(Ordering::Acquire)
+    }
+
+    /// The kinds that its own definitions add.
+    pub(crate) fn custom(&self) -> Arc<Vec<Arc<Resource>>> {
+        Arc::clone(&read(&self.custom))
+    }
+
+    /// Its roles, read and compiled if they are not at hand.
+    pub(crate) async fn roles(&self, storage: &Storage) -> Result<Arc<RoleSet>, Status> {
+        let changes = {
+            let roles = lock(&self.roles);
+            if let Some(compiled) = &roles.compiled {
+                return Ok(Arc::clone(compiled));
+            }
+            roles.changes
+        };
+        let prefix = storage::prefix(Owner::Cluster(&self.id), None);
+        let all = async |plural: &str| {
+            let table = storage::table_of("rbac.authorization.k8s.io", plural, "-");
+            storage.objects(KeyRange::prefix(table, prefix.as_str())).await
+        };
+        let (roles, cluster_roles) = (all("roles").await?, all("clusterroles").await?);
+        let (bindings, cluster_bindings) =
+            (all("rolebindings").await?, all("clusterrolebindings").await?);
+        let compiled = Arc::new(RoleSet::compile(
+            roles.iter(),
+            cluster_roles.iter(),
+            bindings.iter(),
+            cluster_bindings.iter(),
+        ));
+        let mut held = lock(&self.roles);
+        // A role that changed while we read must not be hidden by what we read before.
+        if held.changes == changes {
+            held.compiled = Some(Arc::clone(&compiled));
+        }
+        Ok(compiled)
+    }
+
+    /// Forgets the compiled roles: one of them changed, or nobody has asked for long.
+    pub(crate) fn forget_roles(&self) {
+        let mut roles = lock(&self.roles);
+        roles.compiled = None;
+        roles.changes += 1;
+    }
+}
+
+/// The table of custom resource definitions.
+pub(crate) fn definitions_table() -> Table {
+    storage::table_of("apiextensions.k8s.io", "customresourcedefinitions", "-")
+}
+
+fn no_resources() -> Arc<Vec<Arc<Resource>>> {
+    static NONE: LazyLock<Arc<Vec<Arc<Resource>>>> = LazyLock::new(Arc::default);
+    Arc::clone(&NONE)
+}
+
+// A thread that panicked while it held one of these locks left whole values behind: they are replaced, not edited.
+fn read<T>(lock: &RwLock<T>) -> std::sync::RwLockReadGuard<'_, T> {
+    lock.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write<T>(lock: &RwLock<T>) -> std::sync::RwLockWriteGuard<'_, T> {
+    lock.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

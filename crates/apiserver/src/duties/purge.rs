@@ -1,0 +1,143 @@
+//! Emptying a namespace, a kind or a whole logical cluster: what holds an object is honoured, the rest goes fast.
+
+use crate::clusters::Cluster;
+use crate::handlers::own_call_for;
+use crate::object;
+use crate::request::DeleteOptions;
+use crate::resource::Resource;
+use crate::server::Server;
+use crate::status::Status;
+use crate::storage::{self, NotCommitted, Owner};
+use interlock_store::{Guard, KeyRange, Operation, Transaction, Versioned};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What could not be removed yet.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    /// How many objects were found, held or not.
+    pub(super) found: usize,
+    /// How many objects of each resource are left: `pods` or `widgets.example.com`.
+    pub(super) resources: BTreeMap<String, usize>,
+    /// How many objects each finalizer holds.
+    pub(super) finalizers: BTreeMap<String, usize>,
+}
+
+impl Held {
+    /// Whether nothing is left.
+    pub(super) fn is_empty(&self) -> bool {
+        self.resources.is_empty()
+    }
+
+    /// What is left, as a condition's message says it.
+    pub(super) fn what_is_left(&self) -> String {
+        let list: Vec<String> = self
+            .resources
+            .iter()
+            .map(|(resource, count)| format!("{resource} has {count} resource instances"))
+            .collect();
+        format!("Some resources are remaining: {}", list.join(", "))
+    }
+
+    /// Who holds it, as a condition's message says it.
+    pub(super) fn who_holds_it(&self) -> String {
+        let list: Vec<String> = self
+            .finalizers
+            .iter()
+            .map(|(finalizer, count)| format!("{finalizer} in {count} resource instances"))
+            .collect();
+        format!("Some content in the namespace has finalizers remaining: {}", list.join(", "))
+    }
+}
+
+/// Removes the objects of these resources from a cluster, or from one of its namespaces.
+pub(super) async fn purge(
+    server: &Server,
+    cluster: &Arc<Cluster>,
+    namespace: Option<&str>,
+    resources: &[Arc<Resource>],
+) -> Result<Held, Status> {
+    let mut held = Held::default();
+    let mut free: Vec<Vec<Versioned>> = Vec::new();
+    for resource in resources {
+        let prefix = storage::prefix(Owner::Cluster(&cluster.id), namespace);
+        let range = KeyRange::prefix(storage::table(resource), prefix);
+        let page =
+            server.storage().range(range, None, usize::MAX).await.map_err(storage::read_refused)?;
+        held.found += page.items.len();
+        let mut gone_at_once = Vec::new();
+        for item in page.items {
+            if is_free(resource, &item) {
+                gone_at_once.push(item);
+            } else {
+                mark(server, cluster, resource, &item, &mut held).await?;
+            }
+        }
+        if !gone_at_once.is_empty() {
+            free.push(gone_at_once);
+        }
+    }
+    remove(server, cluster, free).await?;
+    Ok(held)
+}
+
+/// Whether nothing can hold an object.
+fn is_free(resource: &Resource, item: &Versioned) -> bool {
+    let object = object::decode(item);
+    let is_pod = resource.group.is_empty() && &*resource.plural == "pods";
+    object::finalizers(&object).next().is_none() && !is_pod
+}
+
+/// Asks for the deletion of an object that may be held.
+async fn mark(
+    server: &Server,
+    cluster: &Arc<Cluster>,
+    resource: &Arc<Resource>,
+    item: &Versioned,
+    held: &mut Held,
+) -> Result<(), Status> {
+    let (_, namespace, name) = storage::parts(&item.key.row);
+    let call = own_call_for(server, cluster, Arc::clone(resource)).for_name(name, namespace);
+    let written = match call.delete_with(&DeleteOptions::default()).await {
+        Ok(written) => written,
+        Err(status) if status.code == 404 => return Ok(()),
+        Err(status) => return Err(status),
+    };
+    if call.deletion_answer(&written).is_some() {
+        return Ok(());
+    }
+    let shown = crate::status::qualified(&resource.group, &resource.plural);
+    *held.resources.entry(shown).or_default() += 1;
+    for finalizer in object::finalizers(&written.object) {
+        *held.finalizers.entry(finalizer.to_owned()).or_default() += 1;
+    }
+    Ok(())
+}
+
+/// Removes objects, one of each table in one commit: two of one table could not share a revision.
+async fn remove(
+    server: &Server,
+    cluster: &Cluster,
+    mut tables: Vec<Vec<Versioned>>,
+) -> Result<(), Status> {
+    const MOST_TOGETHER: usize = 100;
+    loop {
+        let mut plan = Transaction::default();
+        for table in tables.iter_mut().take(MOST_TOGETHER) {
+            if let Some(item) = table.pop() {
+                plan.guards.push(Guard::At(item.key.clone(), item.modified));
+                plan.operations.push(Operation::Delete(item.key));
+            }
+        }
+        tables.retain(|table| !table.is_empty());
+        if plan.operations.is_empty() {
+            return Ok(());
+        }
+        match server.commit(cluster, plan).await {
+            Ok(_) => {}
+            // Somebody touched one of them: the next round sees what is left.
+            Err(NotCommitted::Guard(_)) => {}
+            Err(NotCommitted::Refused(status)) => return Err(status),
+        }
+    }
+}

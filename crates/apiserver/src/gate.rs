@@ -1,0 +1,455 @@
+//! The gate: who is calling, which cluster they mean, whether they may, and what is written down about it.
+
+use crate::access::tokens::BoundKind;
+use crate::access::{Attributes, Identity, Scope, certificates};
+use crate::audit::{AuditEvent, Stage};
+use crate::clusters::{Cluster, HUB_GROUP};
+use crate::endpoints;
+use crate::handlers::call::{Call, Endpoint, FieldValidation};
+use crate::handlers::{self, Brought};
+use crate::http::{self, Body};
+use crate::kinds;
+use crate::limits;
+use crate::negotiate;
+use crate::object;
+use crate::request::{ClusterName, Query, RequestInfo, ResourceRequest, Verb};
+use crate::server::Server;
+use crate::status::Status;
+use crate::storage;
+use ::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
+use ::http::request::Parts;
+use ::http::{HeaderMap, Request, Response};
+use bytes::Bytes;
+use http_body::Body as HttpBody;
+use interlock_store::Key;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+/// What is known about a caller before the request is read.
+#[derive(Debug, Clone, Default)]
+pub struct Caller {
+    /// An identity that the wiring vouches for: calls inside of the process. Never from a header.
+    pub identity: Option<Identity>,
+    /// The certificate that TLS has checked.
+    pub certificate: Option<Vec<u8>>,
+    /// Where the call came from, for the audit log.
+    pub address: Option<std::net::IpAddr>,
+}
+
+/// What is written down about a request once it has been answered.
+#[derive(Default)]
+struct Noted {
+    info: Option<RequestInfo>,
+    identity: Option<Identity>,
+    cluster: Option<Arc<Cluster>>,
+    received: Option<jiff::Timestamp>,
+}
+
+impl Server {
+    /// Serves one request.
+    pub async fn handle<B>(&self, request: Request<B>, caller: &Caller) -> Response<Body>
+    where
+        B: HttpBody<Data = Bytes>,
+    {
+        let (began, received) = (Instant::now(), self.now());
+        let (parts, body) = request.into_parts();
+        let mut noted = Noted::default();
+        let result = self.pass(&parts, body, caller, &mut noted).await;
+        let response = match result {
+            Ok(response) => response,
+            Err(status) => {
+                if status.code >= 500 {
+                    tracing::warn!(
+                        path = parts.uri.path(), code = status.code, because = %status.message,
+                        "a request failed",
+                    );
+                }
+                http::refusal(&status)
+            }
+        };
+        noted.received = Some(received);
+        self.note(&parts, caller, noted, &response, began);
+        response
+    }
+
+    async fn pass<B>(
+        &self,
+        parts: &Parts,
+        body: B,
+        caller: &Caller,
+        noted: &mut Noted,
+    ) -> Result<Response<Body>, Status>
+    where
+        B: HttpBody<Data = Bytes>,
+    {
+        let info = RequestInfo::parse(parts.method.as_str(), parts.uri.path(), parts.uri.query())?;
+        noted.info = Some(info.clone());
+        if let Some(answer) = endpoints::health(self, &info) {
+            return Ok(answer);
+        }
+        let identity = self.identify(parts, caller, &info).await?;
+        let cluster = self.enter(&identity, &info.cluster).await?;
+        noted.cluster = Some(Arc::clone(&cluster));
+        let identity = self.impersonate(&parts.headers, identity, &cluster).await?;
+        noted.identity = Some(identity.clone());
+        self.authorize(&identity, &cluster, &info).await?;
+        let work = match info.verb {
+            Verb::Watch => limits::Work::Watch,
+            Verb::Get | Verb::List | Verb::Head | Verb::Options => limits::Work::Read,
+            Verb::Create
+            | Verb::Update
+            | Verb::Patch
+            | Verb::Delete
+            | Verb::DeleteCollection
+            | Verb::Post
+            | Verb::Put => limits::Work::Write,
+        };
+        let limited = limits::Caller {
+            cluster: &cluster.id,
+            user: &identity.user,
+            is_privileged: caller.identity.is_some() || is_lease(&info),
+        };
+        let permit = self.limits().enter(&limited, work, Instant::now())?;
+        let Some(asked) = info.resource.clone() else {
+            return endpoints::serve(self, &cluster, &info, parts).await;
+        };
+        let is_wildcard = info.cluster == ClusterName::Wildcard;
+        if is_wildcard && !matches!(info.verb, Verb::List | Verb::Watch) {
+            return Err(Status::method_not_allowed("all clusters can only be listed and watched"));
+        }
+        let call = self.call(parts, &info, asked, identity, cluster)?;
+        let is_question =
+            kinds::built_in().of(&call.resource).is_some_and(kinds::BuiltIn::is_virtual);
+        let endpoint = match info.verb {
+            _ if is_question => negotiate::Endpoint::Plain,
+            Verb::Watch => negotiate::Endpoint::Watch,
+            _ => negotiate::Endpoint::Objects,
+        };
+        let accepted = negotiate::negotiate(header(&parts.headers, ACCEPT), endpoint)?;
+        let brought = Brought {
+            verb: info.verb,
+            query: Query::parse(parts.uri.query())?,
+            accepted,
+            content_type: header(&parts.headers, CONTENT_TYPE).unwrap_or_default().to_owned(),
+            body: http::read_body(body).await?,
+            is_wildcard,
+            permit,
+        };
+        let is_pretty = accepted.is_pretty || brought.query.pretty() == Some(true);
+        let response = handlers::serve(call, brought).await?;
+        Ok(http::dressed(response, is_pretty, accepted.content_type()))
+    }
+
+    fn call(
+        &self,
+        parts: &Parts,
+        info: &RequestInfo,
+        asked: ResourceRequest,
+        identity: Identity,
+        cluster: Arc<Cluster>,
+    ) -> Result<Call, Status> {
+        let resource = self
+            .clusters()
+            .find(&cluster, &asked.group, &asked.version, &asked.resource)
+            .ok_or_else(Status::no_such_path)?;
+        let is_one = !matches!(info.verb, Verb::List | Verb::Watch | Verb::DeleteCollection);
+        let namespace = if resource.is_namespaced {
+            asked.namespace.unwrap_or_default()
+        } else if asked.namespace.is_some() && &*resource.plural != "namespaces" {
+            return Err(Status::no_such_path());
+        } else {
+            String::new()
+        };
+        if resource.is_namespaced && namespace.is_empty() && is_one {
+            return Err(if info.verb == Verb::Create {
+                Status::method_not_allowed(
+                    "the server does not allow this method on the requested resource",
+                )
+            } else {
+                Status::no_such_path()
+            });
+        }
+        let user_agent = header(&parts.headers, USER_AGENT).unwrap_or_default();
+        Ok(Call {
+            server: self.clone(),
+            cluster,
+            identity,
+            resource,
+            namespace,
+            name: if is_one { asked.name.unwrap_or_default() } else { String::new() },
+            subresource: asked.subresource.unwrap_or_default(),
+            endpoint: Endpoint::Main,
+            manager: manager_from(user_agent),
+            is_apply: false,
+            dry_run: false,
+            field_validation: FieldValidation::Warn,
+            now: self.now(),
+            warnings: Mutex::default(),
+        })
+    }
+
+    /// Who is calling.
+    async fn identify(
+        &self,
+        parts: &Parts,
+        caller: &Caller,
+        info: &RequestInfo,
+    ) -> Result<Identity, Status> {
+        if let Some(identity) = &caller.identity {
+            return Ok(identity.clone());
+        }
+        if let Some(value) = parts.headers.get(AUTHORIZATION) {
+            let token = value.to_str().ok().and_then(|text| text.strip_prefix("Bearer "));
+            let token = token.ok_or_else(Status::unauthorized)?.trim();
+            return self.identify_token(token, &self.token_key().own_audiences()).await;
+        }
+        if let Some(certificate) = &caller.certificate {
+            return certificates::identity_of(certificate).map_err(|_| Status::unauthorized());
+        }
+        let is_open = matches!(info.path.as_str(), "/version" | "/version/");
+        if is_open { Ok(Identity::anonymous()) } else { Err(Status::unauthorized()) }
+    }
+
+    /// Whose token it is. Deleting a service account, or what the token is bound to, ends it.
+    pub(crate) async fn identify_token(
+        &self,
+        token: &str,
+        audiences: &[&str],
+    ) -> Result<Identity, Status> {
+        if let Some(identity) = self.static_tokens().identity_of(token) {
+            return Ok(identity.clone());
+        }
+        let now = self.now().as_second();
+        let claims =
+            self.token_key().verify(token, audiences, now).map_err(|_| Status::unauthorized())?;
+        let key = Key::new(
+            storage::table_of("", "serviceaccounts", "-"),
+            storage::row(&claims.cluster, &claims.namespace, &claims.name),
+        );
+        let bound = claims.bound.as_ref().map(|bound| {
+            let (plural, namespace) = match bound.kind {
+                BoundKind::Pod => ("pods", claims.namespace.as_str()),
+                BoundKind::Secret => ("secrets", claims.namespace.as_str()),
+                BoundKind::Node => ("nodes", ""),
+            };
+            let row = storage::row(&claims.cluster, namespace, &bound.object.name);
+            (Key::new(storage::table_of("", plural, "-"), row), bound.object.uid.as_str())
+        });
+        for (key, uid) in std::iter::once((key, claims.uid.as_str())).chain(bound) {
+            let found = self.storage().get(&key).await?.map(|version| object::decode(&version));
+            if found.is_none_or(|found| object::uid(&found) != uid || object::is_deleting(&found)) {
+                return Err(Status::unauthorized());
+            }
+        }
+        Ok(claims.identity())
+    }
+
+    /// The cluster that is meant, if the caller may enter it. What is not there and what may not be entered look
+    /// the same.
+    async fn enter(&self, identity: &Identity, name: &ClusterName) -> Result<Arc<Cluster>, Status> {
+        let root = self.clusters().root();
+        let refused = || {
+            Status::forbidden(
+                HUB_GROUP,
+                "logicalclusters",
+                &name.to_string(),
+                format!("User \"{}\" cannot enter the cluster \"{name}\"", identity.user),
+            )
+        };
+        let cluster = match name {
+            ClusterName::Root | ClusterName::Wildcard => root,
+            ClusterName::Named(name) => match self.clusters().named(name) {
+                Some(cluster) => cluster,
+                None if identity.is_anonymous() => return Err(Status::unauthorized()),
+                None => return Err(refused()),
+            },
+        };
+        match &identity.scope {
+            Scope::Cluster(_) => identity.check_scope(&cluster.id)?,
+            Scope::Hub if cluster.is_root() || identity.is_master() => {}
+            Scope::Hub => {
+                let roles = self.clusters().root().roles(self.storage()).await?;
+                let attributes = Attributes {
+                    verb: "access",
+                    group: HUB_GROUP,
+                    resource: "logicalclusters",
+                    name: &cluster.name,
+                    ..Attributes::default()
+                };
+                if !roles.allows(identity, &attributes).allowed {
+                    return Err(refused());
+                }
+            }
+        }
+        if *name == ClusterName::Wildcard && identity.scope != Scope::Hub {
+            return Err(Status::unauthorized());
+        }
+        Ok(cluster)
+    }
+
+    /// Takes on another identity, if the caller may.
+    async fn impersonate(
+        &self,
+        headers: &HeaderMap,
+        identity: Identity,
+        cluster: &Arc<Cluster>,
+    ) -> Result<Identity, Status> {
+        let Some(user) = headers.get("impersonate-user") else {
+            let has_other = headers.keys().any(|name| name.as_str().starts_with("impersonate-"));
+            if has_other {
+                return Err(Status::bad_request(
+                    "requested groups, uid or extra without impersonating a user",
+                ));
+            }
+            return Ok(identity);
+        };
+        let user = user.to_str().map_err(|_| Status::bad_request("Impersonate-User is no text"))?;
+        let groups: Vec<String> = headers
+            .get_all("impersonate-group")
+            .iter()
+            .filter_map(|group| group.to_str().ok().map(str::to_owned))
+            .collect();
+        let account = crate::access::identity::service_account_of(user);
+        let mut wanted = vec![match account {
+            Some((namespace, name)) => ("serviceaccounts", namespace, name),
+            None => ("users", "", user),
+        }];
+        wanted.extend(groups.iter().map(|group| ("groups", "", group.as_str())));
+        for (resource, namespace, name) in wanted {
+            let attributes = Attributes {
+                verb: "impersonate",
+                resource,
+                namespace,
+                name,
+                ..Attributes::default()
+            };
+            self.check(&identity, cluster, &attributes).await?;
+        }
+        // Somebody else's rights, but never somewhere else: the scope stays.
+        let mut other = Identity::authenticated(user, groups, identity.scope);
+        if let Some((namespace, _)) = account
+            && other.groups.iter().all(|group| group == crate::access::identity::AUTHENTICATED)
+        {
+            other.groups.push(crate::access::identity::SERVICE_ACCOUNTS.to_owned());
+            other.groups.push(format!("{}:{namespace}", crate::access::identity::SERVICE_ACCOUNTS));
+        }
+        Ok(other)
+    }
+
+    async fn authorize(
+        &self,
+        identity: &Identity,
+        cluster: &Arc<Cluster>,
+        info: &RequestInfo,
+    ) -> Result<(), Status> {
+        let Some(asked) = &info.resource else {
+            let attributes = Attributes::path(info.verb.as_str(), &info.path);
+            return self.check(identity, cluster, &attributes).await;
+        };
+        let attributes = Attributes {
+            verb: info.verb.as_str(),
+            group: &asked.group,
+            resource: &asked.resource,
+            subresource: asked.subresource.as_deref().unwrap_or_default(),
+            name: asked.name.as_deref().unwrap_or_default(),
+            namespace: asked.namespace.as_deref().unwrap_or_default(),
+            ..Attributes::default()
+        };
+        self.check(identity, cluster, &attributes).await?;
+        if info.cluster == ClusterName::Wildcard {
+            let attributes = Attributes { verb: "wildcard", ..attributes };
+            self.check(identity, cluster, &attributes).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether an identity may do something in a cluster; if not, a refusal in upstream's words.
+    pub(crate) async fn check(
+        &self,
+        identity: &Identity,
+        cluster: &Arc<Cluster>,
+        attributes: &Attributes<'_>,
+    ) -> Result<(), Status> {
+        if identity.is_master() {
+            return Ok(());
+        }
+        let roles = cluster.roles(self.storage()).await?;
+        let decision = roles.allows(identity, attributes);
+        if decision.allowed {
+            return Ok(());
+        }
+        if identity.is_anonymous() && attributes.resource.is_empty() {
+            return Err(Status::unauthorized());
+        }
+        Err(attributes.forbidden(identity, &decision))
+    }
+
+    fn note(
+        &self,
+        parts: &Parts,
+        caller: &Caller,
+        noted: Noted,
+        response: &Response<Body>,
+        began: Instant,
+    ) {
+        let code = response.status().as_u16();
+        let (verb, resource) = match &noted.info {
+            Some(info) => (
+                info.verb.as_str(),
+                info.resource.as_ref().map_or("", |asked| asked.resource.as_str()),
+            ),
+            None => ("", ""),
+        };
+        // Only resources that are served become labels: clients must not be able to make new ones.
+        let known = kinds::built_in().resources.iter().any(|kind| &*kind.plural == resource);
+        let label = if known || resource.is_empty() { resource } else { "custom" };
+        self.metrics().request(verb, label, code, began.elapsed());
+        let (Some(audit), Some(info), Some(identity)) = (self.audit(), noted.info, noted.identity)
+        else {
+            return;
+        };
+        if !is_write(info.verb) {
+            return;
+        }
+        audit.record(&AuditEvent {
+            stage: Stage::ResponseComplete,
+            id: self.new_uid(),
+            verb: info.verb.as_str(),
+            uri: parts.uri.to_string(),
+            identity: &identity,
+            source: caller.address,
+            user_agent: header(&parts.headers, USER_AGENT).unwrap_or_default(),
+            resource: info.resource.as_ref(),
+            code,
+            cluster: noted.cluster.as_ref().map_or("", |cluster| &*cluster.name),
+            received: noted.received.unwrap_or_else(|| self.now()),
+            took: began.elapsed(),
+        });
+    }
+}
+
+fn is_write(verb: Verb) -> bool {
+    matches!(
+        verb,
+        Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection
+    )
+}
+
+/// Leases keep their holders alive: they go ahead of the rest.
+fn is_lease(info: &RequestInfo) -> bool {
+    info.resource
+        .as_ref()
+        .is_some_and(|asked| asked.group == "coordination.k8s.io" && asked.resource == "leases")
+}
+
+/// The first header of a name, if it is text.
+fn header(headers: &HeaderMap, name: ::http::HeaderName) -> Option<&str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// A writer that does not say its name is known by the first word of its user agent.
+fn manager_from(user_agent: &str) -> String {
+    let name = user_agent.split('/').next().unwrap_or_default();
+    let name: String = name.chars().filter(|letter| !letter.is_control()).take(128).collect();
+    if name.is_empty() { "unknown".to_owned() } else { name }
+}

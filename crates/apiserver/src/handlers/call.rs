@@ -1,0 +1,254 @@
+//! A call: one request that passed the gate, with all that its handler needs to know.
+
+use crate::access::Identity;
+use crate::behaviour;
+use crate::clusters::Cluster;
+use crate::decode;
+use crate::kinds;
+use crate::protobuf;
+use crate::resource::Resource;
+use crate::schema;
+use crate::server::Server;
+use crate::status::Status;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Through which door a write comes, which says what of the object it may touch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Endpoint {
+    /// The object itself: everything but its status.
+    Main,
+    /// `/status`: nothing but the status.
+    Status,
+    /// A subresource whose handler has made exactly the change that it may: `scale`, `approval`, `finalize`.
+    Other,
+}
+
+impl Endpoint {
+    /// The same door, as the kinds' own rules know it.
+    pub(crate) fn of_behaviour(self) -> behaviour::Endpoint {
+        match self {
+            Endpoint::Main => behaviour::Endpoint::Main,
+            Endpoint::Status | Endpoint::Other => behaviour::Endpoint::Status,
+        }
+    }
+}
+
+/// What to do about fields that the schema does not know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FieldValidation {
+    /// Refuse the write.
+    Strict,
+    /// Drop them, and say so in a header.
+    Warn,
+    /// Drop them.
+    Ignore,
+}
+
+/// One request that passed the gate.
+pub(crate) struct Call {
+    /// The server.
+    pub(crate) server: Server,
+    /// Where.
+    pub(crate) cluster: Arc<Cluster>,
+    /// Who.
+    pub(crate) identity: Identity,
+    /// What sort of thing.
+    pub(crate) resource: Arc<Resource>,
+    /// In which namespace; empty for none or all.
+    pub(crate) namespace: String,
+    /// Which one; empty when the call is about many, or makes a new one.
+    pub(crate) name: String,
+    /// `status`, `scale`; mostly empty.
+    pub(crate) subresource: String,
+    /// The door.
+    pub(crate) endpoint: Endpoint,
+    /// Under which name the fields that this call writes are owned.
+    pub(crate) manager: String,
+    /// Whether it is a server-side apply, which makes its own managedFields.
+    pub(crate) is_apply: bool,
+    /// Whether nothing is to be stored.
+    pub(crate) dry_run: bool,
+    /// What to do about unknown fields.
+    pub(crate) field_validation: FieldValidation,
+    /// The time of the call.
+    pub(crate) now: Timestamp,
+    /// What the client is told beside the answer.
+    pub(crate) warnings: Mutex<Vec<String>>,
+}
+
+impl Call {
+    /// Whether nothing is to be stored.
+    pub(crate) fn is_dry_run(&self) -> bool {
+        self.dry_run
+    }
+
+    /// The time of the call as objects have it.
+    pub(crate) fn now_text(&self) -> String {
+        time_text(self.now)
+    }
+
+    /// Tells the client something beside the answer.
+    pub(crate) fn warn(&self, text: impl Into<String>) {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(text.into());
+    }
+
+    /// The same call for another object of the same resource.
+    pub(crate) fn for_name(&self, name: &str, namespace: &str) -> Call {
+        Call {
+            server: self.server.clone(),
+            cluster: Arc::clone(&self.cluster),
+            identity: self.identity.clone(),
+            resource: Arc::clone(&self.resource),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            subresource: self.subresource.clone(),
+            endpoint: self.endpoint,
+            manager: self.manager.clone(),
+            is_apply: self.is_apply,
+            dry_run: self.dry_run,
+            field_validation: self.field_validation,
+            now: self.now,
+            warnings: Mutex::default(),
+        }
+    }
+
+    /// The object in a request's body, decoded, checked for its form, with defaults.
+    pub(crate) fn object_from(&self, content_type: &str, body: &[u8]) -> Result<Value, Status> {
+        let decoded = decode_body(content_type, body, self.resource.is_custom())?;
+        self.take(decoded.value, &decoded.problems, 400)
+    }
+
+    /// Takes an object in: its kind must be right, what the schema does not know is dropped, what is not
+    /// given gets its default. `refusal_code` is what strictness answers with.
+    pub(crate) fn take(
+        &self,
+        mut object: Value,
+        problems: &[String],
+        refusal_code: u16,
+    ) -> Result<Value, Status> {
+        self.check_kind(&mut object)?;
+        let shape = self.resource.schema.shape();
+        if !self.resource.is_custom() {
+            schema::decode_check(&object, shape).map_err(|why| {
+                Status::bad_request(format!(
+                    "{} in version {:?} cannot be handled as a {}: {why}",
+                    self.resource.kind, self.resource.version, self.resource.kind
+                ))
+            })?;
+        }
+        let unknown = schema::prune(&mut object, shape);
+        self.report_fields(&unknown, problems, refusal_code)?;
+        if let Some(built_in) = kinds::built_in().of(&self.resource) {
+            kinds::built_in().as_upstream_writes(&built_in.openapi_name, &mut object);
+        }
+        if &*self.resource.group == "events.k8s.io" {
+            behaviour::events::from_events_v1(&mut object);
+        }
+        if self.resource.is_custom() {
+            schema::apply_defaults(&mut object, shape);
+        } else {
+            behaviour::defaults(&self.resource, &mut object);
+        }
+        Ok(object)
+    }
+
+    /// What a strict client is refused for, and a warned one is told.
+    pub(super) fn report_fields(
+        &self,
+        unknown: &[String],
+        problems: &[String],
+        refusal_code: u16,
+    ) -> Result<(), Status> {
+        let mut texts: Vec<String> =
+            unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
+        texts.extend(problems.iter().cloned());
+        if texts.is_empty() {
+            return Ok(());
+        }
+        match self.field_validation {
+            FieldValidation::Ignore => Ok(()),
+            FieldValidation::Warn => {
+                texts.into_iter().for_each(|text| self.warn(text));
+                Ok(())
+            }
+            FieldValidation::Strict if refusal_code == 422 => Err(Status::new(
+                422,
+                "Invalid",
+                format!(
+                    "{} \"{}\" is invalid: patch: Invalid value: strict decoding error: {}",
+                    crate::status::qualified(&self.resource.group, &self.resource.kind),
+                    self.name,
+                    texts.join(", ")
+                ),
+            )
+            .about(&self.resource.group, &self.resource.kind, &self.name)),
+            FieldValidation::Strict => Err(Status::bad_request(format!(
+                "{} in version {:?} cannot be handled as a {}: strict decoding error: {}",
+                self.resource.kind,
+                self.resource.version,
+                self.resource.kind,
+                texts.join(", ")
+            ))),
+        }
+    }
+
+    /// An object without kind and version gets those of the URL; other ones are refused.
+    fn check_kind(&self, object: &mut Value) -> Result<(), Status> {
+        let wanted = (self.resource.api_version(), &*self.resource.kind);
+        let Some(fields) = object.as_object_mut() else {
+            return Err(Status::bad_request("the body must be an object"));
+        };
+        for (field, wanted) in [("apiVersion", wanted.0.as_str()), ("kind", wanted.1)] {
+            match fields.get(field) {
+                None => {}
+                Some(Value::String(given)) if given == wanted || given.is_empty() => {}
+                Some(given) => {
+                    return Err(Status::bad_request(format!(
+                        "the {field} in the data ({given}) does not match the one that was \
+                         expected ({wanted})"
+                    )));
+                }
+            }
+            fields.insert(field.to_owned(), json!(wanted));
+        }
+        if fields
+            .get("metadata")
+            .is_some_and(|metadata| !metadata.is_object() && !metadata.is_null())
+        {
+            return Err(Status::bad_request("metadata must be an object"));
+        }
+        Ok(())
+    }
+}
+
+/// A body in any of the forms in which objects come.
+pub(crate) fn decode_body(
+    content_type: &str,
+    body: &[u8],
+    is_custom: bool,
+) -> Result<Incoming, Status> {
+    let form = decode::BodyForm::of(Some(content_type), is_custom)?;
+    match decode::body(form, body)? {
+        decode::Body::Decoded(decoded) => {
+            Ok(Incoming { problems: decoded.strict_errors(), value: decoded.value })
+        }
+        decode::Body::Protobuf => protobuf::decode(body)
+            .map(|value| Incoming { value, problems: Vec::new() })
+            .map_err(|why| Status::bad_request(format!("the protobuf body cannot be read: {why}"))),
+    }
+}
+
+/// A decoded body.
+pub(crate) struct Incoming {
+    /// What it says.
+    pub(crate) value: Value,
+    /// What a strict client is refused for: keys that stood twice.
+    pub(crate) problems: Vec<String>,
+}
+
+/// A time as objects have it: whole seconds.
+pub(crate) fn time_text(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}

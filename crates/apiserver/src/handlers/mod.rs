@@ -1,0 +1,266 @@
+//! Handlers: what is done for each verb on each resource, once a request has passed the gate.
+
+pub(crate) mod call;
+mod delete;
+mod patch;
+mod questions;
+mod read;
+mod render;
+mod selection;
+pub(crate) mod special;
+mod subresources;
+mod watch;
+pub(crate) mod write;
+
+pub(crate) use delete::{FOREGROUND, ORPHAN};
+pub(crate) use read::patience;
+
+use crate::access::Identity;
+use crate::clusters::Cluster;
+use crate::decode;
+use crate::http::{self, Body};
+use crate::limits::Permit;
+use crate::negotiate::Accepted;
+use crate::object;
+use crate::request::{DeleteOptions, ListOptions, Query, Verb, WriteKind};
+use crate::server::Server;
+use crate::status::Status;
+use crate::table::IncludeObject;
+use ::http::Response;
+use bytes::Bytes;
+use call::{Call, Endpoint, FieldValidation};
+use render::{Form, Rendering};
+use selection::{Reading, Selection};
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+use write::{Outcome, Written};
+
+/// What a request brings along beside what its path says.
+pub(crate) struct Brought {
+    /// What is to be done.
+    pub(crate) verb: Verb,
+    /// The parameters.
+    pub(crate) query: Query,
+    /// The form that the client takes.
+    pub(crate) accepted: Accepted,
+    /// `Content-Type`.
+    pub(crate) content_type: String,
+    /// The body, read whole.
+    pub(crate) body: Bytes,
+    /// Whether the request is about all clusters.
+    pub(crate) is_wildcard: bool,
+    /// Held while the request is served.
+    pub(crate) permit: Permit,
+}
+
+/// Serves one request.
+pub(crate) async fn serve(mut call: Call, brought: Brought) -> Result<Response<Body>, Status> {
+    if let Some(answer) = questions::answer(&call, &brought).await {
+        return answer;
+    }
+    if !call.subresource.is_empty() && call.subresource != "status" {
+        return subresources::serve(call, brought).await;
+    }
+    if call.subresource == "status" {
+        if !call.resource.has_status {
+            return Err(Status::no_such_path());
+        }
+        call.endpoint = Endpoint::Status;
+    }
+    match brought.verb {
+        Verb::Get => {
+            let rendering = call.rendering(&brought)?;
+            call.get(&rendering).await
+        }
+        Verb::List => {
+            let options = brought.query.list_options()?;
+            let reading = call.reading(&brought, &options)?;
+            call.list(&options, &reading).await
+        }
+        Verb::Watch => {
+            let options = brought.query.list_options()?;
+            let reading = call.reading(&brought, &options)?;
+            call.watch(&options, reading, brought.permit).await
+        }
+        Verb::Create if call.subresource.is_empty() => {
+            call.take_options(&brought, WriteKind::Create)?;
+            let object = call.object_from(&brought.content_type, &brought.body)?;
+            let written = call.create(object).await?;
+            call.written(&brought, written)
+        }
+        Verb::Update => {
+            call.take_options(&brought, WriteKind::Update)?;
+            let written = call.replace(&brought).await?;
+            call.written(&brought, written)
+        }
+        Verb::Patch => {
+            let written = patch::patch(&mut call, &brought).await?;
+            call.written(&brought, written)
+        }
+        Verb::Delete if call.subresource.is_empty() => {
+            let options = delete_options(&brought)?;
+            call.dry_run = options.dry_run;
+            let written = call.delete_with(&options).await?;
+            match call.deletion_answer(&written) {
+                Some(answer) => Ok(http::json(200, &answer)),
+                None => call.written(&brought, written),
+            }
+        }
+        Verb::DeleteCollection => delete_collection(&mut call, &brought).await,
+        Verb::Create | Verb::Delete | Verb::Post | Verb::Put | Verb::Head | Verb::Options => {
+            Err(Status::method_not_allowed(
+                "the server does not allow this method on the requested resource",
+            ))
+        }
+    }
+}
+
+impl Call {
+    fn rendering(&self, brought: &Brought) -> Result<Rendering, Status> {
+        let include = IncludeObject::parse(brought.query.include_object()?).unwrap_or_default();
+        let form = Form::of(brought.accepted.rendering, include);
+        Ok(Rendering::new(self, form, brought.is_wildcard))
+    }
+
+    fn reading(&self, brought: &Brought, options: &ListOptions) -> Result<Reading, Status> {
+        Ok(Reading {
+            selection: Selection::new(self, options)?,
+            rendering: self.rendering(brought)?,
+            is_wildcard: brought.is_wildcard,
+        })
+    }
+
+    /// Takes in the options of a write.
+    fn take_options(&mut self, brought: &Brought, kind: WriteKind) -> Result<bool, Status> {
+        let options = brought.query.write_options(kind)?;
+        self.dry_run = options.dry_run;
+        if !options.field_manager.is_empty() {
+            self.manager = options.field_manager;
+        }
+        self.field_validation = match options.field_validation.as_str() {
+            "Strict" => FieldValidation::Strict,
+            "Ignore" => FieldValidation::Ignore,
+            _ => FieldValidation::Warn,
+        };
+        Ok(options.force)
+    }
+
+    /// Replaces an object by the one in the body.
+    async fn replace(&self, brought: &Brought) -> Result<Written, Status> {
+        let object = self.object_from(&brought.content_type, &brought.body)?;
+        if object::name(&object).is_empty() {
+            return Err(Status::bad_request(
+                "the name of the object must be given in its metadata",
+            ));
+        }
+        // Upstream makes these on a PUT too.
+        let may_create = self.resource.group.is_empty()
+            && matches!(&*self.resource.plural, "events" | "endpoints" | "limitranges");
+        self.change(may_create, |_| Ok(object.clone())).await
+    }
+
+    /// The answer to a write.
+    fn written(&self, brought: &Brought, written: Written) -> Result<Response<Body>, Status> {
+        let rendering = self.rendering(brought)?;
+        let code = if written.outcome == Outcome::Created { 201 } else { 200 };
+        let mut object = written.object;
+        rendering.face(&mut object);
+        let mut response = http::json(code, &rendering.value(object));
+        let warnings = self.warnings.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        http::warn(&mut response, &warnings);
+        Ok(response)
+    }
+}
+
+/// A delete's options: in the body if there is one, else in the query.
+fn delete_options(brought: &Brought) -> Result<DeleteOptions, Status> {
+    if brought.body.is_empty() {
+        return brought.query.delete_options();
+    }
+    let decoded = call::decode_body(&brought.content_type, &brought.body, false)?;
+    let kind = object::text(&decoded.value, "kind");
+    if !kind.is_empty() && kind != "DeleteOptions" {
+        return Err(Status::bad_request(format!("expected DeleteOptions, got {kind}")));
+    }
+    DeleteOptions::from_body(&decoded.value)
+}
+
+/// Deletes all that a list would show.
+async fn delete_collection(call: &mut Call, brought: &Brought) -> Result<Response<Body>, Status> {
+    let options = delete_options(brought)?;
+    call.dry_run = options.dry_run;
+    let list = brought.query.list_options()?;
+    let selection = Selection::new(call, &list)?;
+    let page = call
+        .server
+        .storage()
+        .range(call.range(false), None, usize::MAX)
+        .await
+        .map_err(crate::storage::read_refused)?;
+    let mut items = Vec::new();
+    for item in page.items.iter().filter(|item| selection.takes(item)) {
+        let (_, namespace, name) = crate::storage::parts(&item.key.row);
+        let one = call.for_name(name, namespace);
+        match one.delete_with(&options).await {
+            Ok(written) => items.push(written.object),
+            // Somebody else was faster.
+            Err(status) if status.code == 404 => {}
+            Err(status) => return Err(status),
+        }
+    }
+    Ok(http::json(
+        200,
+        &json!({
+            "kind": &*call.resource.list_kind, "apiVersion": call.resource.api_version(),
+            "metadata": {"resourceVersion": page.revision.to_string()}, "items": items,
+        }),
+    ))
+}
+
+/// A call of the server's own, with all rights.
+pub(crate) fn own_call(
+    server: &Server,
+    cluster: &Arc<Cluster>,
+    group: &str,
+    version: &str,
+    plural: &str,
+) -> Call {
+    let resource = server
+        .clusters()
+        .find(cluster, group, version, plural)
+        .expect("the server asks only for kinds that it serves");
+    own_call_for(server, cluster, resource)
+}
+
+/// A call of the server's own on a resource, with all rights.
+pub(crate) fn own_call_for(
+    server: &Server,
+    cluster: &Arc<Cluster>,
+    resource: Arc<crate::resource::Resource>,
+) -> Call {
+    Call {
+        server: server.clone(),
+        cluster: Arc::clone(cluster),
+        identity: Identity::authenticated(
+            "system:apiserver",
+            vec![crate::access::identity::MASTERS.to_owned()],
+            crate::access::Scope::Hub,
+        ),
+        resource,
+        namespace: String::new(),
+        name: String::new(),
+        subresource: String::new(),
+        endpoint: Endpoint::Main,
+        manager: "interlock-apiserver".to_owned(),
+        is_apply: false,
+        dry_run: false,
+        field_validation: FieldValidation::Ignore,
+        now: server.now(),
+        warnings: Mutex::default(),
+    }
+}
+
+/// A patch's or a subresource's body as plain JSON.
+pub(crate) fn json_body(brought: &Brought) -> Result<Value, Status> {
+    Ok(decode::json(&brought.body)?.value)
+}

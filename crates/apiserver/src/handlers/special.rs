@@ -1,0 +1,336 @@
+//! What single kinds do on a write beyond their schema: the few whose objects change what the server itself does.
+
+use super::call::{Call, Endpoint};
+use crate::access::{bootstrap, escalation, validation};
+use crate::clusters::{HUB_GROUP, HUB_IDENTITY, ROOT, definitions_table};
+use crate::crd;
+use crate::name;
+use crate::object;
+use crate::resource::Resource;
+use crate::status::{FieldError, Status};
+use crate::storage;
+use interlock_store::{Guard, Key, Operation, Transaction};
+use serde_json::{Value, json};
+
+/// The finalizer that keeps a definition until its objects are gone.
+pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
+/// The finalizer that keeps a logical cluster until its objects are gone.
+pub(crate) const CONTENTS: &str = "interlock.dev/contents";
+/// Who writes for rollouts: their writes carry a token that is compared with the cluster's fence.
+const ROLLOUTS_USER: &str = "system:interlock:rollouts";
+const ROLLOUTS_MANAGER: &str = "interlock-rollouts";
+const TOKEN: &str = "interlock.dev/token";
+
+/// The kinds that this room knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Special {
+    Namespace,
+    Definition,
+    LogicalCluster,
+    Rights,
+}
+
+fn special(resource: &Resource) -> Option<Special> {
+    match (&*resource.group, &*resource.plural) {
+        ("", "namespaces") => Some(Special::Namespace),
+        ("apiextensions.k8s.io", "customresourcedefinitions") => Some(Special::Definition),
+        (HUB_GROUP, "logicalclusters") => Some(Special::LogicalCluster),
+        ("rbac.authorization.k8s.io", _) => Some(Special::Rights),
+        _ => None,
+    }
+}
+
+/// An object of the layer that all clusters share and none has written: the bootstrap roles.
+pub(crate) fn shared_object(resource: &Resource, name: &str) -> Option<Value> {
+    shared_objects(resource).iter().find(|object| object::name(object) == name).cloned()
+}
+
+/// All objects of that layer.
+pub(crate) fn shared_objects(resource: &Resource) -> &'static [Value] {
+    if &*resource.group != "rbac.authorization.k8s.io" {
+        return &[];
+    }
+    bootstrap::objects(&resource.plural)
+}
+
+/// Makes a new object whole before it is validated.
+pub(crate) fn prepare_create(call: &Call, object: &mut Value) -> Result<(), Status> {
+    match special(&call.resource) {
+        Some(Special::Definition) => {
+            crd::defaults(object);
+            add_finalizer(object, CLEANUP);
+        }
+        Some(Special::LogicalCluster) => {
+            let id = call.server.new_cluster_id();
+            let url = format!("/clusters/{}", object::name(object));
+            object["status"] = json!({"phase": "Ready", "id": id, "url": url});
+            add_finalizer(object, CONTENTS);
+        }
+        Some(Special::Rights) => validation::defaults(object),
+        Some(Special::Namespace) | None => {}
+    }
+    Ok(())
+}
+
+/// Makes a changed object whole before it is validated.
+pub(crate) fn prepare_update(call: &Call, old: &Value, new: &mut Value) -> Result<(), Status> {
+    match special(&call.resource) {
+        Some(Special::Definition) => {
+            crd::defaults(new);
+            if call.endpoint == Endpoint::Main && crd::is_established(old) {
+                crd::established(new, &call.now_text());
+            }
+        }
+        Some(Special::Rights) => validation::defaults(new),
+        Some(Special::LogicalCluster) => {
+            new["status"]["id"] = old["status"]["id"].clone();
+            new["status"]["url"] = old["status"]["url"].clone();
+        }
+        Some(Special::Namespace) | None => {}
+    }
+    Ok(())
+}
+
+/// What is wrong with an object beyond what its schema says.
+pub(crate) fn validate(call: &Call, old: Option<&Value>, new: &Value) -> Vec<FieldError> {
+    match special(&call.resource) {
+        Some(Special::Definition) => {
+            let mut errors = crd::validate(new);
+            if let Some(old) = old {
+                errors.extend(crd::validate_update(old, new));
+            }
+            errors
+        }
+        Some(Special::Rights) => validation::validate(old, new),
+        Some(Special::LogicalCluster) => {
+            let given = object::name(new);
+            let mut problems = name::dns1123_label(given);
+            if given == ROOT {
+                problems.push("the root cluster is there already".to_owned());
+            }
+            problems
+                .into_iter()
+                .map(|why| FieldError::invalid("metadata.name", &json!(given), why))
+                .collect()
+        }
+        Some(Special::Namespace) | None => Vec::new(),
+    }
+}
+
+/// Whether a new object may come in, and what is committed along with it.
+pub(crate) async fn admit_create(call: &Call, object: &mut Value) -> Result<Transaction, Status> {
+    if call.cluster.is_terminating() {
+        return Err(Status::forbidden(
+            &call.resource.group,
+            &call.resource.plural,
+            object::name(object),
+            format!("the cluster {} is being terminated", call.cluster.name),
+        ));
+    }
+    let mut plan = Transaction::default();
+    plan.guards.extend(call.namespace_guard().await?);
+    plan.guards.extend(cluster_guard(call).await?);
+    plan.guards.extend(definition_guard(call).await?);
+    plan.guards.extend(fence(call, object).await?);
+    match special(&call.resource) {
+        Some(Special::Namespace) => {
+            let name = object::name(object).to_owned();
+            plan.operations.extend(namespace_contents(call, &call.cluster.id, &name));
+        }
+        Some(Special::LogicalCluster) => {
+            let id = object["status"]["id"].as_str().unwrap_or_default().to_owned();
+            let namespace = new_namespace(call, "default");
+            plan.operations.push(Operation::Put(
+                Key::new(
+                    storage::table_of("", "namespaces", "-"),
+                    storage::row(&id, "", "default"),
+                ),
+                object::encode(&namespace),
+            ));
+            plan.operations.extend(namespace_contents(call, &id, "default"));
+        }
+        Some(Special::Definition) => {
+            admit_definition(call, object)?;
+            let clusters = call.server.clusters();
+            if clusters.hub().definition(object::name(object)).is_some() {
+                crd::established(object, &call.now_text());
+            } else {
+                crd::accept_names(object, &clusters.served(&call.cluster), &call.now_text());
+            }
+        }
+        Some(Special::Rights) => admit_rights(call, None, object).await?,
+        None => {}
+    }
+    Ok(plan)
+}
+
+/// A new object outside of namespaces must not land in a logical cluster that is on its way out. Those inside
+/// of one are guarded by it.
+async fn cluster_guard(call: &Call) -> Result<Option<Guard>, Status> {
+    if call.cluster.is_root() || call.resource.is_namespaced {
+        return Ok(None);
+    }
+    let table = call.server.clusters().logical_clusters_table();
+    let key = Key::new(table, storage::row(ROOT, "", &call.cluster.name));
+    match call.server.storage().get(&key).await? {
+        Some(versioned) => Ok(Some(Guard::At(key, versioned.modified))),
+        None => Err(Status::not_found(HUB_GROUP, "logicalclusters", &call.cluster.name)),
+    }
+}
+
+/// A new object of a custom kind must not land while its definition is on its way out.
+async fn definition_guard(call: &Call) -> Result<Option<Guard>, Status> {
+    if !call.resource.is_custom() || &*call.resource.identity == HUB_IDENTITY {
+        return Ok(None);
+    }
+    let name = crate::status::qualified(&call.resource.group, &call.resource.plural);
+    let key = Key::new(definitions_table(), storage::row(&call.resource.identity, "", &name));
+    let Some(versioned) = call.server.storage().get(&key).await? else {
+        return Err(Status::no_such_path());
+    };
+    if object::is_deleting(&object::decode(&versioned)) {
+        return Err(Status::method_not_allowed(
+            "create not allowed while custom resource definition is terminating",
+        ));
+    }
+    Ok(Some(Guard::At(key, versioned.modified)))
+}
+
+/// Whether a change may come in, and what is committed along with it.
+pub(crate) async fn admit_update(
+    call: &Call,
+    old: &Value,
+    new: &mut Value,
+) -> Result<Transaction, Status> {
+    let mut plan = Transaction::default();
+    plan.guards.extend(fence(call, new).await?);
+    match special(&call.resource) {
+        Some(Special::Definition) => admit_definition(call, new)?,
+        Some(Special::Rights) => admit_rights(call, Some(old), new).await?,
+        Some(Special::Namespace | Special::LogicalCluster) | None => {}
+    }
+    Ok(plan)
+}
+
+/// Nobody grants what they do not have.
+async fn admit_rights(call: &Call, old: Option<&Value>, new: &Value) -> Result<(), Status> {
+    if call.identity.is_master() {
+        return Ok(());
+    }
+    let roles = call.server.roles_for(&call.cluster, &call.identity).await?;
+    escalation::check_write(&roles, &call.identity, &call.resource, old, new)
+}
+
+/// The hub's kinds may be applied again unchanged; other kinds in the hub's groups are refused.
+fn admit_definition(call: &Call, object: &Value) -> Result<(), Status> {
+    let hub = call.server.clusters().hub();
+    let group = object["spec"]["group"].as_str().unwrap_or_default();
+    if !hub.owns_group(group) {
+        return Ok(());
+    }
+    let name = object::name(object);
+    let same = hub.definition(name).is_some_and(|definition| {
+        let mut definition = definition.clone();
+        crd::defaults(&mut definition);
+        definition["spec"] == object["spec"]
+    });
+    if same {
+        return Ok(());
+    }
+    Err(Status::forbidden(
+        &call.resource.group,
+        &call.resource.plural,
+        name,
+        format!("the group {group} belongs to the hub, which serves its kinds in every cluster"),
+    ))
+}
+
+/// A write for rollouts must not be older than the cluster's fence; the guard makes the comparison exact.
+pub(crate) async fn fence(call: &Call, object: &Value) -> Result<Option<Guard>, Status> {
+    if call.identity.user != ROLLOUTS_USER && call.manager != ROLLOUTS_MANAGER {
+        return Ok(None);
+    }
+    let key = Key::new(
+        storage::table_of("", "configmaps", "-"),
+        storage::row(&call.cluster.id, "interlock-system", "rollout-fence"),
+    );
+    // The fence itself is raised by an ordinary guarded write.
+    if call.key() == key
+        || storage::table(&call.resource) == key.table && {
+            object::namespace(object) == "interlock-system"
+                && object::name(object) == "rollout-fence"
+        }
+    {
+        return Ok(None);
+    }
+    let Some(versioned) = call.server.storage().get(&key).await? else {
+        return Ok(Some(Guard::Absent(key)));
+    };
+    let fence = object::decode(&versioned);
+    let number = |value: &Value| value.as_str().and_then(|text| text.parse::<i64>().ok());
+    let raised = number(&fence["data"]["token"]).unwrap_or(i64::MAX);
+    let carried = object::metadata(object)
+        .get("annotations")
+        .and_then(|annotations| number(&annotations[TOKEN]));
+    match carried {
+        Some(token) if token >= raised => Ok(Some(Guard::At(key, versioned.modified))),
+        _ => Err(Status::forbidden(
+            &call.resource.group,
+            &call.resource.plural,
+            object::name(object),
+            format!("the write carries the token {carried:?}, the fence stands at {raised}"),
+        )),
+    }
+}
+
+/// What every namespace has from the start.
+fn namespace_contents(call: &Call, cluster: &str, namespace: &str) -> [Operation; 2] {
+    let account = json!({
+        "apiVersion": "v1", "kind": "ServiceAccount", "metadata": new_metadata(call, "default", namespace),
+    });
+    let mut authority = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": new_metadata(call, "kube-root-ca.crt", namespace),
+        "data": {"ca.crt": call.server.authority_pem()},
+    });
+    authority["metadata"]["annotations"] = json!({
+        "kubernetes.io/description":
+            "The certificates that this cluster's API server can be known by.",
+    });
+    [("serviceaccounts", "default", account), ("configmaps", "kube-root-ca.crt", authority)].map(
+        |(plural, name, object)| {
+            let key = Key::new(
+                storage::table_of("", plural, "-"),
+                storage::row(cluster, namespace, name),
+            );
+            Operation::Put(key, object::encode(&object))
+        },
+    )
+}
+
+fn new_namespace(call: &Call, name: &str) -> Value {
+    let mut metadata = new_metadata(call, name, "");
+    metadata["labels"] = json!({"kubernetes.io/metadata.name": name});
+    json!({
+        "apiVersion": "v1", "kind": "Namespace", "metadata": metadata,
+        "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"},
+    })
+}
+
+fn new_metadata(call: &Call, name: &str, namespace: &str) -> Value {
+    let mut metadata = json!({
+        "name": name, "uid": call.server.new_uid(), "creationTimestamp": call.now_text(),
+    });
+    if !namespace.is_empty() {
+        metadata["namespace"] = json!(namespace);
+    }
+    metadata
+}
+
+fn add_finalizer(object: &mut Value, finalizer: &str) {
+    let mut finalizers: Vec<String> = object::finalizers(object).map(str::to_owned).collect();
+    if !finalizers.iter().any(|name| name == finalizer) {
+        finalizers.push(finalizer.to_owned());
+    }
+    object::metadata_mut(object).insert("finalizers".to_owned(), json!(finalizers));
+}

@@ -1,0 +1,546 @@
+//! Writes: from what a client sent to what is committed.
+//!
+//! Every write is a loop of look, make, commit under a guard on what was looked at. A guard that failed means
+//! that somebody else was faster: look again. A client that named the version it saw gets a conflict then.
+
+use super::call::{Call, Endpoint};
+use super::special;
+use crate::apply;
+use crate::behaviour;
+use crate::name;
+use crate::object;
+use crate::schema;
+use crate::status::{FieldError, Status};
+use crate::storage::{self, NotCommitted};
+use interlock_store::{Guard, Key, Operation, Revision, Transaction};
+use serde_json::{Value, json};
+
+/// How often a write looks again before it gives up. Each round means that somebody else got through.
+const ROUNDS: usize = 64;
+
+/// An object as it was found.
+#[derive(Debug, Clone)]
+pub(crate) struct Live {
+    /// With its resourceVersion.
+    pub(crate) object: Value,
+    /// When it was written; none for an object of the shared layer that was never written here.
+    pub(crate) modified: Option<Revision>,
+}
+
+/// What a write did.
+#[derive(Debug, Clone)]
+pub(crate) struct Written {
+    /// The object as it stands now, or stood before it was removed.
+    pub(crate) object: Value,
+    /// How it came about.
+    pub(crate) outcome: Outcome,
+}
+
+/// What became of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It is new.
+    Created,
+    /// It changed, or was as wanted already.
+    Changed,
+    /// It is gone.
+    Removed,
+}
+
+/// Why one round of a write did not end it.
+enum Round {
+    Again,
+    Refused(Status),
+}
+
+impl From<Status> for Round {
+    fn from(status: Status) -> Self {
+        Round::Refused(status)
+    }
+}
+
+impl Call {
+    /// The key of the object that the call names.
+    pub(crate) fn key(&self) -> Key {
+        self.key_of(&self.name)
+    }
+
+    fn key_of(&self, name: &str) -> Key {
+        Key::new(
+            storage::table(&self.resource),
+            storage::row(&self.cluster.id, &self.namespace, name),
+        )
+    }
+
+    /// The object that the call names, as it is now.
+    pub(crate) async fn live(&self) -> Result<Option<Live>, Status> {
+        self.live_named(&self.name).await
+    }
+
+    async fn live_named(&self, name: &str) -> Result<Option<Live>, Status> {
+        if let Some(versioned) = self.server.storage().get(&self.key_of(name)).await? {
+            let mut object = object::decode(&versioned);
+            self.after_reading(&mut object);
+            return Ok(Some(Live { object, modified: Some(versioned.modified) }));
+        }
+        Ok(special::shared_object(&self.resource, name)
+            .map(|object| Live { object, modified: None }))
+    }
+
+    /// The object that the call names, or 404.
+    pub(crate) async fn found(&self) -> Result<Live, Status> {
+        self.live().await?.ok_or_else(|| self.not_found())
+    }
+
+    /// Defaults that the schema has learnt since the object was stored, and the version that was asked for.
+    pub(crate) fn after_reading(&self, object: &mut Value) {
+        if self.resource.is_custom() {
+            schema::apply_defaults(object, self.resource.schema.shape());
+            object["apiVersion"] = json!(self.resource.api_version());
+        }
+    }
+
+    /// Stores a new object.
+    pub(crate) async fn create(&self, object: Value) -> Result<Written, Status> {
+        for _ in 0..ROUNDS {
+            match self.create_round(object.clone()).await {
+                Ok(written) => return Ok(written),
+                Err(Round::Again) => {}
+                Err(Round::Refused(status)) => return Err(status),
+            }
+        }
+        Err(Status::conflict(
+            &self.resource.group,
+            &self.resource.plural,
+            object::name(&object),
+            "the objects it depends on change too fast; please try again",
+        ))
+    }
+
+    async fn create_round(&self, mut object: Value) -> Result<Written, Round> {
+        self.check_place(&object)?;
+        if !object::meta_text(&object, "resourceVersion").is_empty() {
+            return Err(Status::bad_request(
+                "resourceVersion should not be set on objects to be created",
+            )
+            .into());
+        }
+        let is_generated = object::name(&object).is_empty();
+        self.name_new(&mut object);
+        self.stamp_new(&mut object);
+        behaviour::prepare_create(&self.resource, &mut object);
+        behaviour::bump_generation(&self.resource, None, &mut object);
+        special::prepare_create(self, &mut object)?;
+        self.track(None, &mut object)?;
+        self.check(None, &object)?;
+        let mut plan = special::admit_create(self, &mut object).await?;
+        let key = self.key_of(object::name(&object));
+        plan.guards.insert(0, Guard::Absent(key.clone()));
+        plan.operations.insert(0, Operation::Put(key.clone(), self.stored(&object)));
+        let exists = || {
+            Status::already_exists(
+                &self.resource.group,
+                &self.resource.plural,
+                object::name(&object),
+            )
+        };
+        if special::shared_object(&self.resource, object::name(&object)).is_some() {
+            return Err(exists().into());
+        }
+        if self.is_dry_run() {
+            if self.server.storage().get(&key).await?.is_some() {
+                return Err(exists().into());
+            }
+            return Ok(Written { object, outcome: Outcome::Created });
+        }
+        match self.commit(plan).await {
+            Ok(revision) => {
+                object::set_resource_version(&mut object, revision);
+                Ok(Written { object, outcome: Outcome::Created })
+            }
+            // A generated name that is taken: make another one.
+            Err(NotCommitted::Guard(failed)) if failed == key && is_generated => Err(Round::Again),
+            Err(NotCommitted::Guard(failed)) if failed == key => Err(exists().into()),
+            Err(NotCommitted::Guard(_)) => Err(Round::Again),
+            Err(NotCommitted::Refused(status)) => Err(status.into()),
+        }
+    }
+
+    /// Changes the object that the call names. `make` says what it should be, from what it is; with
+    /// `may_create` it is also asked when there is none.
+    pub(crate) async fn change(
+        &self,
+        may_create: bool,
+        make: impl Fn(Option<&Live>) -> Result<Value, Status>,
+    ) -> Result<Written, Status> {
+        for _ in 0..ROUNDS {
+            let Some(live) = self.live().await? else {
+                if !may_create {
+                    return Err(self.not_found());
+                }
+                match self.create_round(make(None)?).await {
+                    Ok(written) => return Ok(written),
+                    Err(Round::Again) => continue,
+                    // Somebody made it in between: now it is a change.
+                    Err(Round::Refused(status)) if status.reason == "AlreadyExists" => continue,
+                    Err(Round::Refused(status)) => return Err(status),
+                }
+            };
+            let new = make(Some(&live))?;
+            match self.change_round(&live, new).await {
+                Ok(written) => return Ok(written),
+                Err(Round::Again) => {}
+                Err(Round::Refused(status)) => return Err(status),
+            }
+        }
+        Err(self.modified_meanwhile())
+    }
+
+    async fn change_round(&self, live: &Live, mut new: Value) -> Result<Written, Round> {
+        let old = &live.object;
+        self.check_place(&new)?;
+        self.check_seen(old, &new)?;
+        self.keep_unchangeable(old, &mut new);
+        if self.endpoint != Endpoint::Other {
+            behaviour::prepare_update(&self.resource, old, &mut new, self.endpoint.of_behaviour());
+        }
+        behaviour::bump_generation(&self.resource, Some(old), &mut new);
+        special::prepare_update(self, old, &mut new)?;
+        self.track(Some(old), &mut new)?;
+        self.check(Some(old), &new)?;
+        let mut plan = special::admit_update(self, old, &mut new).await?;
+        let key = self.key();
+        // The last finalizer is gone: this write is the deletion.
+        if object::is_deleting(&new) && may_go(&new) {
+            return self.remove_round(live, new, None).await;
+        }
+        let encoded = self.stored(&new);
+        if live.modified.is_some() && encoded == self.stored(old) {
+            return Ok(Written { object: old.clone(), outcome: Outcome::Changed });
+        }
+        if self.is_dry_run() {
+            return Ok(Written { object: new, outcome: Outcome::Changed });
+        }
+        plan.guards.insert(0, storage::guard(&key, live.modified));
+        plan.operations.insert(0, Operation::Put(key, encoded));
+        match self.commit(plan).await {
+            Ok(revision) => {
+                object::set_resource_version(&mut new, revision);
+                Ok(Written { object: new, outcome: Outcome::Changed })
+            }
+            Err(NotCommitted::Guard(_)) => Err(Round::Again),
+            Err(NotCommitted::Refused(status)) => Err(status.into()),
+        }
+    }
+
+    async fn remove_round(
+        &self,
+        live: &Live,
+        gone: Value,
+        fence: Option<Guard>,
+    ) -> Result<Written, Round> {
+        if self.is_dry_run() {
+            return Ok(Written { object: gone, outcome: Outcome::Removed });
+        }
+        let key = self.key();
+        let mut plan =
+            Transaction::one(storage::guard(&key, live.modified), Operation::Delete(key));
+        plan.guards.extend(fence);
+        match self.commit(plan).await {
+            Ok(revision) => {
+                let mut object = gone;
+                object::set_resource_version(&mut object, revision);
+                Ok(Written { object, outcome: Outcome::Removed })
+            }
+            Err(NotCommitted::Guard(_)) => Err(Round::Again),
+            Err(NotCommitted::Refused(status)) => Err(status.into()),
+        }
+    }
+
+    /// Asks for the deletion of the object that the call names. `mark` puts the deletion mark and says whether
+    /// the object can go at once.
+    pub(crate) async fn delete(
+        &self,
+        mark: impl Fn(&Live) -> Result<(Value, bool), Status>,
+    ) -> Result<Written, Status> {
+        for _ in 0..ROUNDS {
+            let live = self.found().await?;
+            if live.modified.is_none() {
+                return Err(Status::forbidden(
+                    &self.resource.group,
+                    &self.resource.plural,
+                    &self.name,
+                    "it is part of every cluster and cannot be deleted",
+                ));
+            }
+            let (marked, goes) = mark(&live)?;
+            let fence = special::fence(self, &live.object).await?;
+            let round = if goes {
+                self.remove_round(&live, marked, fence).await
+            } else {
+                self.mark_round(&live, marked, fence).await
+            };
+            match round {
+                Ok(written) => return Ok(written),
+                Err(Round::Again) => {}
+                Err(Round::Refused(status)) => return Err(status),
+            }
+        }
+        Err(self.modified_meanwhile())
+    }
+
+    async fn mark_round(
+        &self,
+        live: &Live,
+        mut marked: Value,
+        fence: Option<Guard>,
+    ) -> Result<Written, Round> {
+        let encoded = self.stored(&marked);
+        if self.is_dry_run() || encoded == self.stored(&live.object) {
+            return Ok(Written { object: marked, outcome: Outcome::Changed });
+        }
+        let key = self.key();
+        let guard = storage::guard(&key, live.modified);
+        let mut plan = Transaction::one(guard, Operation::Put(key, encoded));
+        plan.guards.extend(fence);
+        match self.commit(plan).await {
+            Ok(revision) => {
+                object::set_resource_version(&mut marked, revision);
+                Ok(Written { object: marked, outcome: Outcome::Changed })
+            }
+            Err(NotCommitted::Guard(_)) => Err(Round::Again),
+            Err(NotCommitted::Refused(status)) => Err(status.into()),
+        }
+    }
+
+    /// Commits, and lets everybody in the process know what follows from it.
+    async fn commit(&self, plan: Transaction) -> Result<Revision, NotCommitted> {
+        self.server.commit(&self.cluster, plan).await
+    }
+
+    /// An object as it is stored.
+    fn stored(&self, object: &Value) -> Vec<u8> {
+        object::encode_as(object, &self.resource.stored_api_version())
+    }
+
+    fn name_new(&self, new: &mut Value) {
+        let base = object::meta_text(new, "generateName").to_owned();
+        if object::name(new).is_empty() && !base.is_empty() {
+            let name = name::generate_name(&base, || self.server.random_u32());
+            object::metadata_mut(new).insert("name".to_owned(), json!(name));
+        }
+    }
+
+    fn stamp_new(&self, new: &mut Value) {
+        let metadata = object::metadata_mut(new);
+        for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"] {
+            metadata.remove(field);
+        }
+        if self.resource.is_namespaced {
+            metadata.insert("namespace".to_owned(), json!(self.namespace));
+        } else {
+            metadata.remove("namespace");
+        }
+        metadata.insert("uid".to_owned(), json!(self.server.new_uid()));
+        metadata.insert("creationTimestamp".to_owned(), json!(self.now_text()));
+    }
+
+    /// An object must be where the URL says.
+    fn check_place(&self, object: &Value) -> Result<(), Status> {
+        let (name, namespace) = (object::name(object), object::namespace(object));
+        if !self.name.is_empty() && !name.is_empty() && name != self.name {
+            return Err(Status::bad_request(format!(
+                "the name of the object ({name}) does not match the name on the URL ({})",
+                self.name
+            )));
+        }
+        if self.resource.is_namespaced && !namespace.is_empty() && namespace != self.namespace {
+            return Err(Status::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+        Ok(())
+    }
+
+    /// What the client says it saw must be what is there.
+    fn check_seen(&self, old: &Value, new: &Value) -> Result<(), Status> {
+        let seen = object::meta_text(new, "resourceVersion");
+        if !seen.is_empty() && seen != "0" && seen != object::meta_text(old, "resourceVersion") {
+            return Err(self.modified_meanwhile());
+        }
+        let uid = object::uid(new);
+        if !uid.is_empty() && uid != object::uid(old) {
+            return Err(self.conflict(format!(
+                "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                object::uid(old)
+            )));
+        }
+        Ok(())
+    }
+
+    /// What no client can change.
+    fn keep_unchangeable(&self, old: &Value, new: &mut Value) {
+        let kept = object::metadata(old);
+        let metadata = object::metadata_mut(new);
+        for field in [
+            "name",
+            "namespace",
+            "uid",
+            "creationTimestamp",
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "generation",
+            "resourceVersion",
+            "generateName",
+        ] {
+            match kept.get(field) {
+                Some(value) => metadata.insert(field.to_owned(), value.clone()),
+                None => metadata.remove(field),
+            };
+        }
+        metadata.remove("selfLink");
+    }
+
+    /// managedFields after a write that was no apply; an apply has made its own.
+    fn track(&self, old: Option<&Value>, new: &mut Value) -> Result<(), Status> {
+        if self.is_apply {
+            return Ok(());
+        }
+        self.with_write(|write| apply::track_update(write, old, new))
+            .map_err(|error| self.apply_refused(error))
+    }
+
+    /// Runs something that wants to know who writes what through which endpoint.
+    pub(crate) fn with_write<T>(&self, run: impl FnOnce(&apply::Write<'_>) -> T) -> T {
+        let reset: &[&[&str]] = match self.endpoint {
+            Endpoint::Main if self.resource.has_status => &[&["status"]],
+            Endpoint::Main => &[],
+            Endpoint::Status | Endpoint::Other => &[&["spec"]],
+        };
+        let now = self.now_text();
+        run(&apply::Write {
+            shape: self.resource.schema.shape(),
+            api_version: &self.resource.api_version(),
+            manager: &self.manager,
+            subresource: &self.subresource,
+            now: &now,
+            reset,
+        })
+    }
+
+    /// What a refused apply is to the client.
+    pub(crate) fn apply_refused(&self, error: apply::ApplyError) -> Status {
+        error.into_status(
+            &self.resource.group,
+            &self.resource.plural,
+            &self.resource.kind,
+            &self.name,
+        )
+    }
+
+    /// Whether the object may be stored.
+    fn check(&self, old: Option<&Value>, new: &Value) -> Result<(), Status> {
+        let rule = behaviour::name_rule(&self.resource);
+        let mut errors = name::validate_metadata(new, self.resource.is_namespaced, rule);
+        if let Some(old) = old {
+            errors.extend(new_finalizers_while_deleting(old, new));
+        }
+        if self.resource.is_custom() {
+            errors.extend(schema::validate(new, old, self.resource.schema.shape()));
+        } else {
+            errors.extend(behaviour::validate(&self.resource, new));
+            errors.extend(match old {
+                Some(old) => behaviour::validate_update(&self.resource, old, new),
+                None => behaviour::validate_create(&self.resource, new),
+            });
+        }
+        errors.extend(special::validate(self, old, new));
+        if errors.is_empty() {
+            return Ok(());
+        }
+        let shown = if object::name(new).is_empty() {
+            object::meta_text(new, "generateName")
+        } else {
+            object::name(new)
+        };
+        Err(Status::invalid(&self.resource.group, &self.resource.kind, shown, &errors))
+    }
+
+    /// 404 for the object that the call names.
+    pub(crate) fn not_found(&self) -> Status {
+        Status::not_found(&self.resource.group, &self.resource.plural, &self.name)
+    }
+
+    /// 409 for the object that the call names.
+    pub(crate) fn conflict(&self, why: impl std::fmt::Display) -> Status {
+        Status::conflict(&self.resource.group, &self.resource.plural, &self.name, why)
+    }
+
+    fn modified_meanwhile(&self) -> Status {
+        self.conflict(
+            "the object has been modified; please apply your changes to the latest version and try again",
+        )
+    }
+
+    /// A guard on the namespace that a new object goes into: it must be there and not be going.
+    pub(crate) async fn namespace_guard(&self) -> Result<Option<Guard>, Status> {
+        if !self.resource.is_namespaced {
+            return Ok(None);
+        }
+        let key = Key::new(
+            storage::table_of("", "namespaces", "-"),
+            storage::row(&self.cluster.id, "", &self.namespace),
+        );
+        let Some(versioned) = self.server.storage().get(&key).await? else {
+            return Err(Status::not_found("", "namespaces", &self.namespace));
+        };
+        let namespace = object::decode(&versioned);
+        if object::is_deleting(&namespace) {
+            let mut status = Status::forbidden(
+                &self.resource.group,
+                &self.resource.plural,
+                &self.name,
+                format!(
+                    "unable to create new content in namespace {} because it is being terminated",
+                    self.namespace
+                ),
+            );
+            status.details.causes.push(crate::status::Cause {
+                reason: "NamespaceTerminating",
+                message: format!("namespace {} is being terminated", self.namespace),
+                field: "metadata.namespace".to_owned(),
+            });
+            return Err(status);
+        }
+        Ok(Some(Guard::At(key, versioned.modified)))
+    }
+}
+
+/// Whether nothing holds an object that is to be deleted.
+pub(crate) fn may_go(object: &Value) -> bool {
+    let grace = object::metadata(object).get("deletionGracePeriodSeconds").and_then(Value::as_i64);
+    let held_by_spec = object::text(object, "kind") == "Namespace"
+        && object["spec"]["finalizers"].as_array().is_some_and(|list| !list.is_empty());
+    object::finalizers(object).next().is_none() && grace.unwrap_or(0) == 0 && !held_by_spec
+}
+
+fn new_finalizers_while_deleting(old: &Value, new: &Value) -> Option<FieldError> {
+    if !object::is_deleting(old) {
+        return None;
+    }
+    let added: Vec<&str> = object::finalizers(new)
+        .filter(|name| !object::finalizers(old).any(|old_name| old_name == *name))
+        .collect();
+    if added.is_empty() {
+        return None;
+    }
+    let shown: Vec<String> = added.iter().map(|name| format!("{name:?}")).collect();
+    Some(FieldError::forbidden(
+        "metadata.finalizers",
+        format!(
+            "no new finalizers can be added if the object is being deleted, found new finalizers \
+             []string{{{}}}",
+            shown.join(", ")
+        ),
+    ))
+}

@@ -1,0 +1,61 @@
+//! The Kubernetes API over the store, with logical clusters, in one process.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use interlock_apiserver::{Listening, Server, Transport};
+//!
+//! let server = Server::in_memory().await?;
+//! let listening = Listening::on(&server, "127.0.0.1:0".parse()?, Transport::InTheClear).await?;
+//! println!("the API is at http://{}", listening.address());
+//! listening.run().await;
+//! # Ok(()) }
+//! ```
+//!
+//! A request goes one way: [`gate`](gate) says who calls and whether they may, `handlers` decode, default, validate
+//! and commit, `handlers::render` shows what is stored. `duties` is what the server does by itself.
+
+pub mod access;
+mod apply;
+pub mod audit;
+mod behaviour;
+mod clusters;
+mod crd;
+mod decode;
+mod discovery;
+mod duties;
+mod endpoints;
+mod gate;
+mod handlers;
+mod http;
+mod in_process;
+mod kinds;
+pub mod kubeconfig;
+pub mod limits;
+pub mod metrics;
+mod name;
+mod negotiate;
+mod object;
+mod openapi;
+mod openapi_cache;
+mod patch;
+mod protobuf;
+mod random;
+mod request;
+mod resource;
+mod schema;
+mod selector;
+mod serve;
+mod server;
+mod status;
+mod storage;
+mod table;
+
+pub use access::Identity;
+pub use gate::Caller;
+pub use http::Body;
+pub use in_process::InProcess;
+pub use serve::{ListenError, Listening, Transport};
+pub use server::{Clock, Config, Random, Server, StartError};
+pub use status::Status;
+
+pub use interlock_store::{OpenError, Recovery};

@@ -1,0 +1,404 @@
+//! The server: one store, many logical clusters, and the way that every request takes.
+
+use crate::access::certificates::Authority;
+use crate::access::static_tokens::StaticTokens;
+use crate::access::tokens::TokenKey;
+use crate::access::{Identity, RoleSet};
+use crate::audit::AuditLog;
+use crate::clusters::{Cluster, Clusters, Hub, ROOT, definitions_table};
+use crate::handlers::patience;
+use crate::limits::Limits;
+use crate::metrics::Metrics;
+use crate::openapi_cache::OpenApiCache;
+use crate::status::Status;
+use crate::storage::{self, NotCommitted, Storage};
+use interlock_store::{
+    Changes as _, Embedded, KeyRange, Operation, ReadError, Revision, Store, Transaction,
+};
+use jiff::Timestamp;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// Where the time comes from: the machine, or a simulation.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// Where random numbers come from: the machine, or a simulation.
+pub type Random = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+/// What a server is to be.
+#[derive(Clone)]
+pub struct Config {
+    /// Where data and keys are kept; none keeps everything in memory, for tests.
+    pub data_directory: Option<PathBuf>,
+    /// Names and addresses under which clients reach the server, beside the loopback ones.
+    pub names: Vec<String>,
+    /// A file of static tokens.
+    pub token_file: Option<PathBuf>,
+    /// Definitions of the kinds that the hub serves in every logical cluster.
+    pub hub_definitions: Vec<Value>,
+    /// How often history is cut off.
+    pub compaction_interval: Duration,
+    /// How the store works.
+    pub store: interlock_store::Options,
+    /// What clients may use.
+    pub limits: crate::limits::Caps,
+    /// Whether an audit log is written into the data directory.
+    pub has_audit_log: bool,
+    /// The clock.
+    pub clock: Clock,
+    /// Random numbers.
+    pub random: Random,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            data_directory: None,
+            names: Vec::new(),
+            token_file: None,
+            hub_definitions: Vec::new(),
+            compaction_interval: Duration::from_secs(5 * 60),
+            store: interlock_store::Options::default(),
+            limits: crate::limits::Caps::default(),
+            has_audit_log: true,
+            clock: Arc::new(Timestamp::now),
+            random: Arc::new(crate::random::machine),
+        }
+    }
+}
+
+/// Why a server could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The store.
+    #[error("cannot open the store")]
+    Store(#[source] interlock_store::OpenError),
+    /// Keys and certificates.
+    #[error("cannot load or make the certificates")]
+    Certificates(#[source] crate::access::certificates::CertificateError),
+    /// Keys of tokens.
+    #[error("cannot load or make the key that signs tokens")]
+    Tokens(#[source] crate::access::tokens::TokenError),
+    /// The file of static tokens.
+    #[error("cannot read the token file")]
+    TokenFile(#[source] crate::access::static_tokens::StaticTokensError),
+    /// The audit log.
+    #[error("cannot open the audit log")]
+    Audit(#[source] std::io::Error),
+    /// What is stored, or the hub's definitions, cannot be read.
+    #[error("{0}")]
+    Contents(String),
+}
+
+/// A Kubernetes API server with logical clusters. Clones are the same server.
+#[derive(Clone)]
+pub struct Server(Arc<Inner>);
+
+struct Inner {
+    storage: Storage,
+    clusters: Clusters,
+    authority: Option<Authority>,
+    authority_pem: String,
+    token_key: TokenKey,
+    static_tokens: StaticTokens,
+    limits: Limits,
+    metrics: Metrics,
+    audit: Option<AuditLog>,
+    openapi: OpenApiCache,
+    config: Config,
+    stopping: watch::Sender<bool>,
+}
+
+impl Server {
+    /// Opens the store, makes what a first start needs, and begins the server's own duties.
+    pub async fn start(config: Config) -> Result<Server, StartError> {
+        let now = (config.clock)().as_second();
+        let store = match &config.data_directory {
+            Some(directory) => Embedded::open(directory.join("store"), config.store.clone())
+                .map_err(StartError::Store)?,
+            None => Embedded::in_memory(),
+        };
+        let storage = Storage { store: Arc::new(store) };
+        let (authority, token_key) = match &config.data_directory {
+            Some(directory) => {
+                let options = crate::access::certificates::CertificateOptions {
+                    names: config.names.clone(),
+                    ..Default::default()
+                };
+                let authority = Authority::load_or_create(directory, options, now)
+                    .map_err(StartError::Certificates)?;
+                let key =
+                    TokenKey::load_or_create(&directory.join("pki")).map_err(StartError::Tokens)?;
+                (Some(authority), key)
+            }
+            None => (None, TokenKey::generate().map_err(StartError::Tokens)?),
+        };
+        let authority_pem = match &authority {
+            Some(authority) => {
+                authority.server_authority_pem().map_err(StartError::Certificates)?
+            }
+            None => String::new(),
+        };
+        let static_tokens = match &config.token_file {
+            Some(path) => StaticTokens::read(path).map_err(StartError::TokenFile)?,
+            None => StaticTokens::default(),
+        };
+        let audit = match &config.data_directory {
+            Some(directory) if config.has_audit_log => Some(
+                AuditLog::open(directory.join("audit.log"), crate::audit::Options::default())
+                    .map_err(StartError::Audit)?,
+            ),
+            Some(_) | None => None,
+        };
+        let contents = |status: Status| StartError::Contents(status.message);
+        let hub = Hub::new(config.hub_definitions.clone()).map_err(contents)?;
+        let clusters = Clusters::load(&storage, hub).await.map_err(contents)?;
+        let server = Server(Arc::new(Inner {
+            storage,
+            clusters,
+            authority,
+            authority_pem,
+            token_key,
+            static_tokens,
+            limits: Limits::new(config.limits.clone()),
+            metrics: Metrics::default(),
+            audit,
+            openapi: OpenApiCache::default(),
+            stopping: watch::Sender::new(false),
+            config,
+        }));
+        server.bootstrap().await.map_err(contents)?;
+        crate::duties::begin(&server);
+        Ok(server)
+    }
+
+    /// A server that keeps everything in memory, for tests.
+    pub async fn in_memory() -> Result<Server, StartError> {
+        Server::start(Config::default()).await
+    }
+
+    /// Ends watches and duties, and closes the store.
+    pub async fn stop(&self) {
+        self.0.stopping.send_replace(true);
+        self.0.storage.store.close().await;
+        if let Some(audit) = &self.0.audit {
+            audit.close();
+        }
+    }
+
+    /// Becomes true when the server stops.
+    pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
+        self.0.stopping.subscribe()
+    }
+
+    /// Becomes true when the server stops; for those who serve it.
+    pub fn stops(&self) -> watch::Receiver<bool> {
+        self.stopping()
+    }
+
+    pub(crate) fn storage(&self) -> &Storage {
+        &self.0.storage
+    }
+
+    pub(crate) fn clusters(&self) -> &Clusters {
+        &self.0.clusters
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.0.limits
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.0.metrics
+    }
+
+    pub(crate) fn audit(&self) -> Option<&AuditLog> {
+        self.0.audit.as_ref()
+    }
+
+    pub(crate) fn openapi(&self) -> &OpenApiCache {
+        &self.0.openapi
+    }
+
+    pub(crate) fn config(&self) -> &Config {
+        &self.0.config
+    }
+
+    pub(crate) fn token_key(&self) -> &TokenKey {
+        &self.0.token_key
+    }
+
+    pub(crate) fn static_tokens(&self) -> &StaticTokens {
+        &self.0.static_tokens
+    }
+
+    /// Keys and certificates; none for a server in memory.
+    pub fn authority(&self) -> Option<&Authority> {
+        self.0.authority.as_ref()
+    }
+
+    /// What clients must trust to reach the server.
+    pub(crate) fn authority_pem(&self) -> &str {
+        &self.0.authority_pem
+    }
+
+    /// The names of all logical clusters, `root` first.
+    pub fn cluster_names(&self) -> Vec<Arc<str>> {
+        self.0.clusters.names()
+    }
+
+    /// Changes whenever a logical cluster came or went.
+    pub fn cluster_changes(&self) -> watch::Receiver<u64> {
+        self.0.clusters.changes()
+    }
+
+    /// Waits until the store has failed, and says why. The process should end then.
+    pub async fn failed(&self) -> String {
+        self.0.storage.store.stopped().await.to_string()
+    }
+
+    /// What the store found when it was opened.
+    pub fn recovery(&self) -> &interlock_store::Recovery {
+        self.0.storage.store.recovery()
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        (self.0.config.clock)()
+    }
+
+    pub(crate) fn random_u32(&self) -> u32 {
+        (self.0.config.random)() as u32
+    }
+
+    /// A new uid, in the form of a random UUID.
+    pub(crate) fn new_uid(&self) -> String {
+        crate::random::uuid(&*self.0.config.random)
+    }
+
+    /// An id that no logical cluster ever had.
+    pub(crate) fn new_cluster_id(&self) -> String {
+        format!("{:016x}", (self.0.config.random)())
+    }
+
+    /// The rights that count for an identity in a cluster.
+    pub(crate) async fn roles_for(
+        &self,
+        cluster: &Cluster,
+        _identity: &Identity,
+    ) -> Result<Arc<RoleSet>, Status> {
+        cluster.roles(self.storage()).await
+    }
+
+    /// Commits, and lets everybody in the process know what follows from it before it is acknowledged.
+    pub(crate) async fn commit(
+        &self,
+        cluster: &Cluster,
+        mut plan: Transaction,
+    ) -> Result<Revision, NotCommitted> {
+        plan.fairness = fairness(&cluster.id);
+        let tables: Vec<_> =
+            plan.operations.iter().map(|operation| operation.key().table.clone()).collect();
+        let learnt = self.logical_cluster_changes(&plan);
+        let revision = self.storage().commit(plan).await?;
+        for table in tables {
+            if table.starts_with("rbac.authorization.k8s.io/") {
+                cluster.forget_roles();
+            } else if table == definitions_table() {
+                self.clusters()
+                    .read_custom(cluster, self.storage())
+                    .await
+                    .map_err(NotCommitted::Refused)?;
+                self.openapi().forget(&cluster.id);
+            }
+        }
+        for change in learnt {
+            match change {
+                Learnt::Changed(object) => self.clusters().learn(&object),
+                Learnt::Gone(name) => self.clusters().forget(&name),
+            }
+        }
+        Ok(revision)
+    }
+
+    fn logical_cluster_changes(&self, plan: &Transaction) -> Vec<Learnt> {
+        let table = self.clusters().logical_clusters_table();
+        plan.operations
+            .iter()
+            .filter(|operation| operation.key().table == table)
+            .map(|operation| match operation {
+                Operation::Put(_, bytes) => {
+                    let stored = interlock_store::Value::new(bytes.as_slice());
+                    Learnt::Changed(crate::object::decode_at(&stored, 0))
+                }
+                Operation::Delete(key) => Learnt::Gone(storage::parts(&key.row).2.to_owned()),
+            })
+            .collect()
+    }
+
+    /// Waits for a version that is not there yet, but not for long.
+    pub(crate) async fn wait_for(&self, version: Revision) -> Result<(), Status> {
+        let newest = self.storage().store.newest().await.map_err(storage::read_refused)?;
+        if version <= newest {
+            return Ok(());
+        }
+        match tokio::time::timeout(patience(), self.reached(version, newest)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(storage::read_refused(error)),
+            Err(_) => {
+                let newest = self.storage().store.newest().await;
+                Err(storage::too_large_version(newest.map_err(storage::read_refused)?))
+            }
+        }
+    }
+
+    async fn reached(&self, version: Revision, newest: Revision) -> Result<(), ReadError> {
+        let mut changes = self.storage().store.watch(KeyRange::everything(), newest).await?;
+        while changes.next().await?.seen < version {}
+        Ok(())
+    }
+
+    /// Whether writes can be taken, and if not, why.
+    pub fn readiness(&self) -> Result<(), String> {
+        match self.storage().store.stop_reason() {
+            None => Ok(()),
+            Some(why) => Err(why.to_string()),
+        }
+    }
+
+    /// The namespaces that the root cluster has from the first start.
+    async fn bootstrap(&self) -> Result<(), Status> {
+        for name in ["default", "kube-system"] {
+            let call =
+                crate::handlers::own_call(self, &self.clusters().root(), "", "v1", "namespaces");
+            let namespace = serde_json::json!({
+                "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name},
+            });
+            let namespace = call.take(namespace, &[], 400)?;
+            match call.create(namespace).await {
+                Ok(_) => {}
+                Err(status) if status.reason == "AlreadyExists" => {}
+                Err(status) => return Err(status),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Waits until the server stops.
+pub(crate) async fn stopped(stopping: &mut watch::Receiver<bool>) {
+    // A sender that is gone means the same.
+    let _ = stopping.wait_for(|stopping| *stopping).await;
+}
+
+enum Learnt {
+    Changed(Value),
+    Gone(String),
+}
+
+/// Writers of one cluster share one turn.
+fn fairness(cluster: &str) -> u64 {
+    if cluster == ROOT { 0 } else { u64::from_str_radix(cluster, 16).unwrap_or(u64::MAX) }
+}
