@@ -1,9 +1,16 @@
-//! Measurements with a peer beside us: the same model, the same machine, one run, as ratios.
+//! Measurements with a peer beside us: the same work, the same machine, one run, as ratios.
 
-use crate::tlc::Tlc;
-use crate::{interlock, root, say, scratch};
+mod apiserver;
+mod checker;
+mod etcd;
+mod load;
+mod process;
+mod spread;
+mod store;
+
+use crate::{root, scratch};
 use anyhow::{Context, bail};
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Command;
@@ -13,148 +20,65 @@ use std::process::Command;
 pub(crate) enum Subject {
     /// The checker against TLC and stateright
     Checker,
+    /// The store against etcd
+    Store(Run),
+    /// The API server over HTTPS, with etcd beside it
+    Apiserver(Run),
+}
+
+/// How a server is measured.
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// Small sizes and one round: whether it works, not how fast
+    #[arg(long)]
+    quick: bool,
+    /// The etcd to measure against; without it Debian's package is fetched
+    #[arg(long, value_name = "FILE")]
+    etcd: Option<PathBuf>,
+}
+
+impl Run {
+    /// How often everything is measured, in turn.
+    fn rounds(&self) -> usize {
+        if self.quick { 1 } else { 5 }
+    }
+
+    /// How long one measurement lasts.
+    fn seconds(&self) -> f64 {
+        if self.quick { 0.3 } else { 1.0 }
+    }
+
+    /// So much data, ten times as much, and a hundred times as much.
+    fn sizes(&self) -> [usize; 3] {
+        if self.quick { [20, 200, 2_000] } else { [1_000, 10_000, 100_000] }
+    }
 }
 
 /// Runs a benchmark.
 pub(crate) fn run(subject: &Subject) -> anyhow::Result<bool> {
     match subject {
-        Subject::Checker => checker(),
+        Subject::Checker => checker::run(),
+        Subject::Store(run) => store::run(run),
+        Subject::Apiserver(run) => apiserver::run(run),
     }
 }
 
-/// One model in one size, as our checker, TLC and stateright know it.
-struct Race {
-    model: &'static str,
-    size: &'static str,
-    module: &'static str,
-    config: &'static str,
-}
-
-const RACES: [Race; 3] = [
-    Race {
-        model: "seed/dpu-multi-tenant",
-        size: "nodes=2,dpus=1,tenants=1",
-        module: "seed/MC_dpu_multi_tenant.tla",
-        config: "seed/cfg/dpu-2-1-1-all.cfg",
-    },
-    Race {
-        model: "seed/dpu-multi-tenant",
-        size: "nodes=1,dpus=1,tenants=2",
-        module: "seed/MC_dpu_multi_tenant.tla",
-        config: "seed/cfg/dpu-1-1-2-all.cfg",
-    },
-    Race {
-        model: "spec/placement",
-        size: "clusters=2,epochs=2,writes=1,force=1",
-        module: "protocol/Placement.tla",
-        config: "protocol/cfg/placement-2-2-1-1.cfg",
-    },
-];
-
-fn checker() -> anyhow::Result<bool> {
-    let binary = interlock::build()?;
-    let tlc = Tlc::get()?;
-    let stateright = build_stateright()?;
-    say("| model | size | checker | generated/s | ratio to TLC | seconds | bytes/state |");
-    say("|---|---|---|---:|---:|---:|---:|");
-    for race in &RACES {
-        let theirs = tlc.run(race.module, race.config, false, 2)?;
-        let base = theirs.generated.unwrap_or(0) as f64 / theirs.seconds;
-        row(race, "TLC, 2 workers", base, base, theirs.seconds, None);
-        if race.model.starts_with("seed/") {
-            let (generated, seconds, bytes) = run_stateright(&stateright, race)?;
-            row(race, "stateright", generated / seconds, base, seconds, Some(bytes));
-        }
-        let mut args = vec!["check", race.model, "--size", race.size];
-        // With the flags as part of every state, as the peers have them: the engine alone.
-        args.push("--plain");
-        let ours = interlock::ask(&binary, &[&args[..], &["--safety"]].concat())?;
-        let rate = number(&ours, "generated_states") / number(&ours, "seconds");
-        row(
-            race,
-            "interlock",
-            rate,
-            base,
-            number(&ours, "seconds"),
-            ours["bytes_per_state"].as_f64(),
-        );
-        let alive = interlock::ask(&binary, &[&args[..], &["--liveness"]].concat())?;
-        let both = number(&alive, "seconds") + number(&alive, "liveness_seconds");
-        let note = format!("interlock, with liveness ({:.2}x)", both / number(&alive, "seconds"));
-        row(race, &note, number(&alive, "generated_states") / both, base, both, None);
-        let ours =
-            interlock::ask(&binary, &["check", race.model, "--size", race.size, "--safety"])?;
-        if !ours["reduction"].is_null() {
-            let rate = number(&ours, "generated_states") / number(&ours, "seconds");
-            let seconds = number(&ours, "seconds");
-            row(
-                race,
-                "interlock, flags left out",
-                rate,
-                base,
-                seconds,
-                ours["bytes_per_state"].as_f64(),
-            );
-        }
+/// Builds a program of ours that measures. They live outside of the workspace, so that nobody who builds
+/// ours builds their dependencies too.
+fn build_peer(folder: &str, binary: &str) -> anyhow::Result<PathBuf> {
+    let target = scratch().join(folder);
+    let status = Command::new(env!("CARGO"))
+        .args(["build", "--release", "--quiet"])
+        .env("CARGO_TARGET_DIR", &target)
+        .current_dir(root().join("benches").join(folder))
+        .status()
+        .context("cannot start cargo")?;
+    if !status.success() {
+        bail!("benches/{folder} does not build");
     }
-    walks(&binary, &tlc)?;
-    Ok(true)
-}
-
-fn walks(binary: &PathBuf, tlc: &Tlc) -> anyhow::Result<()> {
-    say("");
-    say("| walks of 50 steps, seed/dpu-multi-tenant nodes=3,dpus=2,tenants=2 | walks/s | ratio |");
-    say("|---|---:|---:|");
-    let theirs =
-        tlc.simulate("seed/MC_dpu_multi_tenant.tla", "seed/cfg/dpu-3-2-2-all.cfg", 5_000, 50)?;
-    let base = 5_000.0 / theirs.seconds;
-    say(&format!("| TLC -simulate | {base:.0} | 1.0 |"));
-    let args = ["simulate", "seed/dpu-multi-tenant", "--seed-config", "--depth", "50"];
-    let args = [&args[..], &["--traces", "5000000", "--workers", "2"]].concat();
-    let ours = interlock::ask(binary, &args)?;
-    let rate = number(&ours, "traces_per_second");
-    say(&format!("| interlock simulate | {rate:.0} | {:.0} |", rate / base));
-    Ok(())
-}
-
-fn row(race: &Race, who: &str, rate: f64, base: f64, seconds: f64, bytes: Option<f64>) {
-    let bytes = bytes.map_or_else(|| "-".to_owned(), |bytes| format!("{bytes:.1}"));
-    say(&format!(
-        "| {} | {} | {who} | {:.2} M | {:.1} | {seconds:.2} | {bytes} |",
-        race.model,
-        race.size,
-        rate / 1e6,
-        rate / base
-    ));
+    Ok(target.join("release").join(binary))
 }
 
 fn number(answer: &Value, key: &str) -> f64 {
     answer[key].as_f64().unwrap_or(f64::NAN)
-}
-
-/// The peer lives outside of the workspace, so that nobody who builds ours builds it too.
-fn build_stateright() -> anyhow::Result<PathBuf> {
-    let folder = root().join("benches/stateright");
-    let target = scratch().join("stateright");
-    let status = Command::new(env!("CARGO"))
-        .args(["build", "--release", "--quiet"])
-        .env("CARGO_TARGET_DIR", &target)
-        .current_dir(&folder)
-        .status()
-        .context("cannot start cargo")?;
-    if !status.success() {
-        bail!("the benchmark of stateright does not build");
-    }
-    Ok(target.join("release/stateright-bench"))
-}
-
-fn run_stateright(binary: &PathBuf, race: &Race) -> anyhow::Result<(f64, f64, f64)> {
-    let output = Command::new(binary).arg(race.size).output().context("cannot start the peer")?;
-    let answer: Value =
-        serde_json::from_slice(&output.stdout).context("the peer printed no JSON")?;
-    Ok((
-        number(&answer, "generated_states"),
-        number(&answer, "seconds"),
-        number(&answer, "bytes_per_state"),
-    ))
 }

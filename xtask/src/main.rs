@@ -4,6 +4,8 @@ mod bench;
 mod compare;
 mod interlock;
 mod kinds;
+mod kube_rs;
+mod real;
 mod tlc;
 
 use clap::{Parser, Subcommand};
@@ -33,6 +35,12 @@ enum Command {
     },
     /// Write the tables of built-in kinds anew from upstream's published modules (needs Go and the network)
     Kinds,
+    /// Run kube-rs' own cluster tests, out of its published crates, against `interlock serve`
+    KubeRs {
+        /// The binary to serve with, instead of a fresh release build
+        #[arg(long, value_name = "FILE")]
+        binary: Option<PathBuf>,
+    },
     /// Measure, with a peer beside us in the same run
     Bench {
         /// What to measure
@@ -43,9 +51,10 @@ enum Command {
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
-        Command::TestReal => compare::run("", false),
+        Command::TestReal => real::run(),
         Command::Tlc { id, all } => compare::run(&id, all),
         Command::Kinds => kinds::run(&root().join("crates/apiserver/kinds")).map(|()| true),
+        Command::KubeRs { binary } => kube_rs::run(binary),
         Command::Bench { subject } => bench::run(&subject),
     };
     match outcome {

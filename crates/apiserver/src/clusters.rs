@@ -6,17 +6,18 @@
 use crate::access::RoleSet;
 use crate::crd;
 use crate::kinds;
+use crate::request::ResourceRequest;
 use crate::resource::Resource;
 use crate::schema::Schema;
 use crate::status::Status;
 use crate::storage::{self, Owner, Storage};
-use interlock_store::{KeyRange, Table};
+use interlock_store::{Key, KeyRange, Table};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock};
 
-/// The id and the name of the hub's own cluster. No other id can be the same: theirs are hexadecimal.
+/// The id and the name of the hub's own cluster. No other id can be the same: theirs have a dot.
 pub(crate) const ROOT: &str = "root";
 
 /// Our API group.
@@ -27,7 +28,8 @@ pub(crate) const HUB_IDENTITY: &str = "hub";
 
 /// One logical cluster.
 pub(crate) struct Cluster {
-    /// Never used again once the cluster is gone; in every row of the store.
+    /// Never used again once the cluster is gone; in every row of the store. It begins with the name: a watch
+    /// of all clusters also tells of one that is not known here yet, or not any more.
     pub(crate) id: Arc<str>,
     /// What people call it; in paths.
     pub(crate) name: Arc<str>,
@@ -50,6 +52,8 @@ pub(crate) struct Clusters {
     by_name: RwLock<HashMap<Arc<str>, Arc<Cluster>>>,
     by_id: RwLock<HashMap<Arc<str>, Arc<Cluster>>>,
     hub: Hub,
+    /// Held while a cluster is looked at, so that an older look never replaces a newer one.
+    looking: tokio::sync::Mutex<()>,
     /// Counts clusters that came and went.
     changes: tokio::sync::watch::Sender<u64>,
 }
@@ -113,6 +117,7 @@ impl Clusters {
             by_name: RwLock::default(),
             by_id: RwLock::default(),
             hub,
+            looking: tokio::sync::Mutex::new(()),
             changes: tokio::sync::watch::Sender::new(0),
         };
         clusters.add(ROOT, ROOT);
@@ -170,6 +175,17 @@ impl Clusters {
         names
     }
 
+    /// Takes in what the store says about the cluster of a name now.
+    pub(crate) async fn look_at(&self, name: &str, storage: &Storage) -> Result<(), Status> {
+        let _alone = self.looking.lock().await;
+        let key = Key::new(self.logical_clusters_table(), storage::row(ROOT, "", name));
+        match storage.get(&key).await? {
+            Some(versioned) => self.learn(&crate::object::decode(&versioned)),
+            None => self.forget(name),
+        }
+        Ok(())
+    }
+
     /// Takes in what a LogicalCluster object says.
     pub(crate) fn learn(&self, object: &Value) {
         let name = crate::object::name(object);
@@ -182,7 +198,7 @@ impl Clusters {
     }
 
     /// Forgets a cluster that is gone, with all that was held for it.
-    pub(crate) fn forget(&self, name: &str) {
+    fn forget(&self, name: &str) {
         let removed = write(&self.by_name).remove(name);
         if let Some(cluster) = removed {
             write(&self.by_id).remove(&cluster.id);
@@ -204,7 +220,10 @@ impl Clusters {
             reading: tokio::sync::Mutex::new(()),
             roles: Mutex::default(),
         });
-        write(&self.by_name).insert(Arc::clone(&cluster.name), Arc::clone(&cluster));
+        let earlier = write(&self.by_name).insert(Arc::clone(&cluster.name), Arc::clone(&cluster));
+        if let Some(earlier) = earlier {
+            write(&self.by_id).remove(&earlier.id);
+        }
         write(&self.by_id).insert(Arc::clone(&cluster.id), Arc::clone(&cluster));
         self.changes.send_modify(|count| *count += 1);
         cluster
@@ -266,6 +285,28 @@ impl Clusters {
             return Some(Arc::clone(resource));
         }
         cluster.custom().iter().find(matches).cloned()
+    }
+
+    /// The same, also if its definition was established so recently that not everybody here knows.
+    pub(crate) async fn find_established(
+        &self,
+        cluster: &Cluster,
+        asked: &ResourceRequest,
+        storage: &Storage,
+    ) -> Result<Option<Arc<Resource>>, Status> {
+        let find = || self.find(cluster, &asked.group, &asked.version, &asked.resource);
+        if let Some(resource) = find() {
+            return Ok(Some(resource));
+        }
+        let name = crate::status::qualified(&asked.group, &asked.resource);
+        let key = Key::new(definitions_table(), storage::row(&cluster.id, "", &name));
+        let definition = storage.get(&key).await?.map(|version| crate::object::decode(&version));
+        if !definition.is_some_and(|definition| crd::is_established(&definition)) {
+            return Ok(None);
+        }
+        // Whoever saw it established has read what is stored, and its writer has not yet come so far.
+        self.read_custom(cluster, storage).await?;
+        Ok(find())
     }
 
     /// Every table that can hold objects.
@@ -344,6 +385,22 @@ impl Cluster {
         roles.compiled = None;
         roles.changes += 1;
     }
+}
+
+/// A new id for a cluster of this name: the name, and a number that makes it another one than all before.
+pub(crate) fn new_id(name: &str, number: u64) -> String {
+    format!("{name}.{number:016x}")
+}
+
+/// The name of the cluster with an id.
+pub(crate) fn name_in(id: &str) -> &str {
+    id.rsplit_once('.').map_or(id, |(name, _)| name)
+}
+
+/// The number in an id; 0 is the hub.
+pub(crate) fn number_in(id: &str) -> u64 {
+    let number = id.rsplit_once('.').and_then(|(_, number)| u64::from_str_radix(number, 16).ok());
+    number.unwrap_or(0)
 }
 
 /// The table of custom resource definitions.

@@ -4,11 +4,12 @@ use crate::clusters::Cluster;
 use crate::discovery;
 use crate::http::{self, Body};
 use crate::negotiate::{self, Endpoint, Rendering};
+use crate::openapi::second;
 use crate::openapi_cache::Document;
 use crate::request::{ClusterName, RequestInfo, Verb};
 use crate::server::Server;
 use crate::status::Status;
-use ::http::header::{ACCEPT, ETAG, IF_NONE_MATCH, VARY};
+use ::http::header::{ACCEPT, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use ::http::request::Parts;
 use ::http::{HeaderValue, Response};
 use serde_json::{Value, json};
@@ -58,6 +59,7 @@ pub(crate) async fn serve(
         ["openapi", "v3"] => {
             Ok(document(parts, server.openapi().index(server.clusters(), cluster)))
         }
+        ["openapi", "v2"] => Ok(second(server, cluster, parts)),
         ["openapi", "v3", "api", version] => openapi(server, cluster, parts, ("", version)),
         ["openapi", "v3", "apis", group, version] => {
             openapi(server, cluster, parts, (group, version))
@@ -105,7 +107,9 @@ fn paths(served: &[Arc<crate::resource::Resource>]) -> Value {
         }
         paths.push(format!("{of_group}/{version}"));
     }
-    for path in ["/healthz", "/livez", "/metrics", "/openapi/v3", "/readyz", "/version"] {
+    for path in
+        ["/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
+    {
         paths.push(path.to_owned());
     }
     json!({"paths": paths})
@@ -147,8 +151,24 @@ fn openapi(
     Ok(document(parts, found.ok_or_else(Status::no_such_path)?))
 }
 
+/// `/openapi/v2`, as protobuf for those who ask for it.
+fn second(server: &Server, cluster: &Cluster, parts: &Parts) -> Response<Body> {
+    let accept = parts.headers.get(ACCEPT).and_then(|value| value.to_str().ok());
+    let mut response = if accept.is_some_and(|accept| accept.contains(second::PROTOBUF)) {
+        let made = server.openapi().second_protobuf(server.clusters(), cluster);
+        let mut response = document(parts, made);
+        let content_type = HeaderValue::from_static(second::PROTOBUF_CONTENT);
+        response.headers_mut().insert(CONTENT_TYPE, content_type);
+        response
+    } else {
+        document(parts, server.openapi().second_json(server.clusters(), cluster))
+    };
+    response.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
+    response
+}
+
 fn document(parts: &Parts, document: Document) -> Response<Body> {
-    with_etag(parts, http::json_bytes(200, document.json), &format!("\"{}\"", document.hash))
+    with_etag(parts, http::json_bytes(200, document.bytes), &format!("\"{}\"", document.hash))
 }
 
 /// Adds the tag, and sends nothing to those who have it already.

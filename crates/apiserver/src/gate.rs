@@ -8,6 +8,7 @@ use crate::endpoints;
 use crate::handlers::call::{Call, Endpoint, FieldValidation};
 use crate::handlers::{self, Brought};
 use crate::http::{self, Body};
+use crate::impersonation;
 use crate::kinds;
 use crate::limits;
 use crate::negotiate;
@@ -22,7 +23,7 @@ use ::http::{HeaderMap, Request, Response};
 use bytes::Bytes;
 use http_body::Body as HttpBody;
 use interlock_store::Key;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 /// What is known about a caller before the request is read.
@@ -32,6 +33,8 @@ pub struct Caller {
     pub identity: Option<Identity>,
     /// The certificate that TLS has checked.
     pub certificate: Option<Vec<u8>>,
+    /// What the certificate says, read with the first request: it is the same for the whole connection.
+    pub named_by_certificate: OnceLock<Option<Identity>>,
     /// Where the call came from, for the audit log.
     pub address: Option<std::net::IpAddr>,
 }
@@ -41,6 +44,8 @@ pub struct Caller {
 struct Noted {
     info: Option<RequestInfo>,
     identity: Option<Identity>,
+    /// For whom they acted, if not for themselves.
+    impersonated: Option<Identity>,
     cluster: Option<Arc<Cluster>>,
     received: Option<jiff::Timestamp>,
 }
@@ -88,10 +93,13 @@ impl Server {
             return Ok(answer);
         }
         let identity = self.identify(parts, caller, &info).await?;
+        noted.identity = Some(identity.clone());
         let cluster = self.enter(&identity, &info.cluster).await?;
         noted.cluster = Some(Arc::clone(&cluster));
-        let identity = self.impersonate(&parts.headers, identity, &cluster).await?;
-        noted.identity = Some(identity.clone());
+        let identity = match self.impersonated(&parts.headers, &identity, &cluster).await? {
+            Some(other) => noted.impersonated.insert(other).clone(),
+            None => identity,
+        };
         self.authorize(&identity, &cluster, &info).await?;
         let work = match info.verb {
             Verb::Watch => limits::Work::Watch,
@@ -117,7 +125,7 @@ impl Server {
         if is_wildcard && !matches!(info.verb, Verb::List | Verb::Watch) {
             return Err(Status::method_not_allowed("all clusters can only be listed and watched"));
         }
-        let call = self.call(parts, &info, asked, identity, cluster)?;
+        let call = self.call(parts, &info, asked, identity, cluster).await?;
         let is_question =
             kinds::built_in().of(&call.resource).is_some_and(kinds::BuiltIn::is_virtual);
         let endpoint = match info.verb {
@@ -140,7 +148,7 @@ impl Server {
         Ok(http::dressed(response, is_pretty, accepted.content_type()))
     }
 
-    fn call(
+    async fn call(
         &self,
         parts: &Parts,
         info: &RequestInfo,
@@ -150,7 +158,8 @@ impl Server {
     ) -> Result<Call, Status> {
         let resource = self
             .clusters()
-            .find(&cluster, &asked.group, &asked.version, &asked.resource)
+            .find_established(&cluster, &asked, self.storage())
+            .await?
             .ok_or_else(Status::no_such_path)?;
         let is_one = !matches!(info.verb, Verb::List | Verb::Watch | Verb::DeleteCollection);
         let namespace = if resource.is_namespaced {
@@ -176,7 +185,11 @@ impl Server {
             identity,
             resource,
             namespace,
-            name: if is_one { asked.name.unwrap_or_default() } else { String::new() },
+            name: if is_one || asked.is_watch_path {
+                asked.name.unwrap_or_default()
+            } else {
+                String::new()
+            },
             subresource: asked.subresource.unwrap_or_default(),
             endpoint: Endpoint::Main,
             manager: manager_from(user_agent),
@@ -201,23 +214,34 @@ impl Server {
         if let Some(value) = parts.headers.get(AUTHORIZATION) {
             let token = value.to_str().ok().and_then(|text| text.strip_prefix("Bearer "));
             let token = token.ok_or_else(Status::unauthorized)?.trim();
-            return self.identify_token(token, &self.token_key().own_audiences()).await;
+            let audiences = self.token_key().own_audiences();
+            return self.identify_token(token, &audiences).await.map(|(identity, _)| identity);
         }
         if let Some(certificate) = &caller.certificate {
-            return certificates::identity_of(certificate).map_err(|_| Status::unauthorized());
+            let read = || certificates::identity_of(certificate).ok();
+            let identity = caller.named_by_certificate.get_or_init(read).clone();
+            return identity.ok_or_else(Status::unauthorized);
         }
         let is_open = matches!(info.path.as_str(), "/version" | "/version/");
         if is_open { Ok(Identity::anonymous()) } else { Err(Status::unauthorized()) }
     }
 
-    /// Whose token it is. Deleting a service account, or what the token is bound to, ends it.
+    /// Whose token it is, and for which of these audiences. Deleting a service account, or what the token is
+    /// bound to, ends it.
     pub(crate) async fn identify_token(
         &self,
         token: &str,
         audiences: &[&str],
-    ) -> Result<Identity, Status> {
+    ) -> Result<(Identity, Vec<String>), Status> {
         if let Some(identity) = self.static_tokens().identity_of(token) {
-            return Ok(identity.clone());
+            // A static token is for this server and for nobody else.
+            let mut own = self.token_key().own_audiences().map(str::to_owned).to_vec();
+            own.retain(|audience| audiences.contains(&audience.as_str()));
+            return if own.is_empty() {
+                Err(Status::unauthorized())
+            } else {
+                Ok((identity.clone(), own))
+            };
         }
         let now = self.now().as_second();
         let claims =
@@ -241,99 +265,74 @@ impl Server {
                 return Err(Status::unauthorized());
             }
         }
-        Ok(claims.identity())
+        Ok((claims.identity(), claims.audiences))
     }
 
     /// The cluster that is meant, if the caller may enter it. What is not there and what may not be entered look
     /// the same.
     async fn enter(&self, identity: &Identity, name: &ClusterName) -> Result<Arc<Cluster>, Status> {
-        let root = self.clusters().root();
-        let refused = || {
-            Status::forbidden(
+        let may_enter = self.may_enter(identity, name).await?;
+        let cluster = match name {
+            ClusterName::Root | ClusterName::Wildcard => Some(self.clusters().root()),
+            ClusterName::Named(name) => self.clusters().named(name),
+        };
+        match cluster {
+            Some(cluster) if may_enter => Ok(cluster),
+            // Somewhere else than at home, they are nobody.
+            _ if identity.scope != Scope::Hub || identity.is_anonymous() => {
+                Err(Status::unauthorized())
+            }
+            Some(_) | None => Err(Status::forbidden(
                 HUB_GROUP,
                 "logicalclusters",
                 &name.to_string(),
                 format!("User \"{}\" cannot enter the cluster \"{name}\"", identity.user),
-            )
-        };
-        let cluster = match name {
-            ClusterName::Root | ClusterName::Wildcard => root,
-            ClusterName::Named(name) => match self.clusters().named(name) {
-                Some(cluster) => cluster,
-                None if identity.is_anonymous() => return Err(Status::unauthorized()),
-                None => return Err(refused()),
-            },
-        };
-        match &identity.scope {
-            Scope::Cluster(_) => identity.check_scope(&cluster.id)?,
-            Scope::Hub if cluster.is_root() || identity.is_master() => {}
-            Scope::Hub => {
-                let roles = self.clusters().root().roles(self.storage()).await?;
-                let attributes = Attributes {
-                    verb: "access",
-                    group: HUB_GROUP,
-                    resource: "logicalclusters",
-                    name: &cluster.name,
-                    ..Attributes::default()
-                };
-                if !roles.allows(identity, &attributes).allowed {
-                    return Err(refused());
-                }
-            }
+            )),
         }
-        if *name == ClusterName::Wildcard && identity.scope != Scope::Hub {
-            return Err(Status::unauthorized());
-        }
-        Ok(cluster)
     }
 
-    /// Takes on another identity, if the caller may.
-    async fn impersonate(
+    /// Whether somebody may enter a cluster of this name, if there is one.
+    pub(crate) async fn may_enter(
+        &self,
+        identity: &Identity,
+        name: &ClusterName,
+    ) -> Result<bool, Status> {
+        let name = match (&identity.scope, name) {
+            (Scope::Cluster(_), ClusterName::Wildcard) => return Ok(false),
+            (Scope::Cluster(_), ClusterName::Root) => {
+                return Ok(identity.check_scope(&self.clusters().root().id).is_ok());
+            }
+            (Scope::Cluster(_), ClusterName::Named(name)) => {
+                let cluster = self.clusters().named(name);
+                return Ok(cluster.is_some_and(|found| identity.check_scope(&found.id).is_ok()));
+            }
+            (Scope::Hub, ClusterName::Root | ClusterName::Wildcard) => return Ok(true),
+            (Scope::Hub, ClusterName::Named(name)) => name,
+        };
+        let attributes = Attributes {
+            verb: "access",
+            group: HUB_GROUP,
+            resource: "logicalclusters",
+            name,
+            ..Attributes::default()
+        };
+        let roles = self.clusters().root().roles(self.storage()).await?;
+        Ok(roles.allows(identity, &attributes).allowed)
+    }
+
+    /// The identity that the caller wants to take on, if any, and if they may.
+    async fn impersonated(
         &self,
         headers: &HeaderMap,
-        identity: Identity,
+        identity: &Identity,
         cluster: &Arc<Cluster>,
-    ) -> Result<Identity, Status> {
-        let Some(user) = headers.get("impersonate-user") else {
-            let has_other = headers.keys().any(|name| name.as_str().starts_with("impersonate-"));
-            if has_other {
-                return Err(Status::bad_request(
-                    "requested groups, uid or extra without impersonating a user",
-                ));
-            }
-            return Ok(identity);
-        };
-        let user = user.to_str().map_err(|_| Status::bad_request("Impersonate-User is no text"))?;
-        let groups: Vec<String> = headers
-            .get_all("impersonate-group")
-            .iter()
-            .filter_map(|group| group.to_str().ok().map(str::to_owned))
-            .collect();
-        let account = crate::access::identity::service_account_of(user);
-        let mut wanted = vec![match account {
-            Some((namespace, name)) => ("serviceaccounts", namespace, name),
-            None => ("users", "", user),
-        }];
-        wanted.extend(groups.iter().map(|group| ("groups", "", group.as_str())));
-        for (resource, namespace, name) in wanted {
-            let attributes = Attributes {
-                verb: "impersonate",
-                resource,
-                namespace,
-                name,
-                ..Attributes::default()
-            };
-            self.check(&identity, cluster, &attributes).await?;
+    ) -> Result<Option<Identity>, Status> {
+        let Some(wanted) = impersonation::Wanted::read(headers)? else { return Ok(None) };
+        for attributes in wanted.rights() {
+            self.check(identity, cluster, &attributes).await?;
         }
         // Somebody else's rights, but never somewhere else: the scope stays.
-        let mut other = Identity::authenticated(user, groups, identity.scope);
-        if let Some((namespace, _)) = account
-            && other.groups.iter().all(|group| group == crate::access::identity::AUTHENTICATED)
-        {
-            other.groups.push(crate::access::identity::SERVICE_ACCOUNTS.to_owned());
-            other.groups.push(format!("{}:{namespace}", crate::access::identity::SERVICE_ACCOUNTS));
-        }
-        Ok(other)
+        Ok(Some(wanted.into_identity(identity.scope.clone())))
     }
 
     async fn authorize(
@@ -355,12 +354,13 @@ impl Server {
             namespace: asked.namespace.as_deref().unwrap_or_default(),
             ..Attributes::default()
         };
-        self.check(identity, cluster, &attributes).await?;
-        if info.cluster == ClusterName::Wildcard {
-            let attributes = Attributes { verb: "wildcard", ..attributes };
-            self.check(identity, cluster, &attributes).await?;
+        if info.cluster != ClusterName::Wildcard {
+            return self.check(identity, cluster, &attributes).await;
         }
-        Ok(())
+        // A right in one of the hub's namespaces is none in the tenants' namespaces of that name.
+        let attributes = Attributes { namespace: "", ..attributes };
+        self.check(identity, cluster, &attributes).await?;
+        self.check(identity, cluster, &Attributes { verb: "wildcard", ..attributes }).await
     }
 
     /// Whether an identity may do something in a cluster; if not, a refusal in upstream's words.
@@ -417,6 +417,7 @@ impl Server {
             verb: info.verb.as_str(),
             uri: parts.uri.to_string(),
             identity: &identity,
+            impersonated: noted.impersonated.as_ref(),
             source: caller.address,
             user_agent: header(&parts.headers, USER_AGENT).unwrap_or_default(),
             resource: info.resource.as_ref(),

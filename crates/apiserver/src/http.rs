@@ -10,8 +10,11 @@ use serde_json::Value;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::sync::mpsc;
 
+/// A body that takes longer is not waited for. It is how long upstream lets a whole request take.
+const BODY_LIMIT: Duration = Duration::from_secs(60);
 /// A body is read up to here.
 pub(crate) const BODY_LIMIT_BYTES: usize = 3 * 1024 * 1024;
 
@@ -70,8 +73,26 @@ impl HttpBody for Body {
     }
 }
 
-/// Reads a request's body, and stops at the limit.
+/// Reads a request's body, and stops at the limit of size and of time: whoever sends it drop by drop holds a
+/// place that others wait for.
 pub(crate) async fn read_body<B>(body: B) -> Result<Bytes, Status>
+where
+    B: HttpBody<Data = Bytes>,
+{
+    if body.is_end_stream() {
+        return Ok(Bytes::new());
+    }
+    match tokio::time::timeout(BODY_LIMIT, gather(body)).await {
+        Ok(read) => read,
+        Err(_) => Err(Status::new(
+            408,
+            "Timeout",
+            format!("the request's body did not come within {} s", BODY_LIMIT.as_secs()),
+        )),
+    }
+}
+
+async fn gather<B>(body: B) -> Result<Bytes, Status>
 where
     B: HttpBody<Data = Bytes>,
 {

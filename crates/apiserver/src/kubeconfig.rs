@@ -27,8 +27,14 @@ pub struct Kubeconfig<'a> {
 
 impl Kubeconfig<'_> {
     /// Writes the file, readable by its owner only. It is ours alone and written whole, but the
-    /// context that was chosen in it stays chosen.
+    /// context that was chosen in it stays chosen. A file that somebody else wrote is left alone.
     pub fn write(&self, path: &Path) -> io::Result<()> {
+        if is_somebody_elses(path)? {
+            return Err(io::Error::new(
+                io::ErrorKind::AlreadyExists,
+                "the file is there, and was not written by interlock",
+            ));
+        }
         let old = private_file::read(path)?;
         let chosen = old.as_deref().and_then(current_context);
         let text = self.text(chosen.as_deref().unwrap_or(ROOT));
@@ -94,6 +100,20 @@ fn scalar(text: &str) -> String {
         return text.to_owned();
     }
     serde_json::Value::from(text).to_string()
+}
+
+/// Whether there is a file that we did not write. In ours is our user, also after `kubectl config` has
+/// rewritten it.
+fn is_somebody_elses(path: &Path) -> io::Result<bool> {
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    let ours = format!("name: {USER}");
+    let text = String::from_utf8_lossy(&bytes);
+    let is_ours = text.lines().any(|line| line.trim_start_matches([' ', '-']) == ours);
+    Ok(!text.trim().is_empty() && !is_ours)
 }
 
 /// The chosen context of a file that we wrote, or that `kubectl config use-context` has rewritten.
@@ -203,7 +223,8 @@ users:
         }
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("admin.kubeconfig");
-        std::fs::write(&path, "current-context: team-a\n").expect("writable");
+        let ours = "current-context: team-a\nusers:\n- name: interlock-admin\n";
+        std::fs::write(&path, ours).expect("writable");
         let (admin, clusters) = (admin(), ["team-a".to_owned()]);
         let config = Kubeconfig {
             server: "https://h:1",
@@ -223,5 +244,22 @@ users:
         let admin = admin();
         let config = Kubeconfig { server: "s", authority_pem: "CA", admin: &admin, clusters: &[] };
         assert!(!format!("{config:?}").contains("KEY"));
+    }
+
+    #[test]
+    fn a_file_that_somebody_else_wrote_is_left_alone() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("config");
+        let admin = admin();
+        let config =
+            Kubeconfig { server: "https://h:1", authority_pem: "CA", admin: &admin, clusters: &[] };
+        for theirs in [&b"kind: Config\nusers:\n- name: kind-kind\n"[..], b"\xff\xfe garbage"] {
+            std::fs::write(&path, theirs).expect("writable");
+            let refused = config.write(&path).expect_err("it is not ours");
+            assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
+            assert_eq!(std::fs::read(&path).expect("there"), theirs);
+        }
+        std::fs::write(&path, "\n").expect("writable");
+        config.write(&path).expect("an empty file is nobody's");
     }
 }

@@ -27,6 +27,7 @@ mod endpoints;
 mod gate;
 mod handlers;
 mod http;
+mod impersonation;
 mod in_process;
 mod kinds;
 pub mod kubeconfig;

@@ -6,6 +6,7 @@
 
 use interlock_store::{Revision, Value as Stored, Versioned};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,8 +14,11 @@ use std::sync::Arc;
 /// The only format there is. Room for compression and encryption.
 const PLAIN: u8 = 1;
 const HEADER_BYTES: usize = 3;
+/// Objects are not nested deeper, with all that we add to them. Readers of JSON stop at 128, we ourselves and
+/// kube-rs among them, and an event with a table in it is four levels around the object.
+pub(crate) const DEPTH_LIMIT: usize = 120;
 
-/// What selectors look at, parsed once for each stored version.
+/// What selectors and guards look at, parsed once for each stored version.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct View {
     #[serde(default)]
@@ -26,6 +30,8 @@ pub(crate) struct View {
 struct MetadataView {
     #[serde(default)]
     labels: Option<BTreeMap<Box<str>, Box<str>>>,
+    #[serde(default)]
+    deletion_timestamp: Option<IgnoredAny>,
 }
 
 impl View {
@@ -42,6 +48,11 @@ impl View {
     /// The value of a label.
     pub(crate) fn label(&self, key: &str) -> Option<&str> {
         self.metadata.labels.as_ref()?.get(key).map(|value| &**value)
+    }
+
+    /// Whether somebody asked for the object's deletion.
+    pub(crate) fn is_deleting(&self) -> bool {
+        self.metadata.deletion_timestamp.is_some()
     }
 }
 
@@ -76,6 +87,22 @@ pub(crate) fn encode_as(object: &Value, api_version: &str) -> Vec<u8> {
     json
 }
 
+/// Whether a value is nested deeper than what is stored may be.
+pub(crate) fn is_too_deep(value: &Value) -> bool {
+    fn is_deeper(value: &Value, levels: usize) -> bool {
+        match value {
+            Value::Array(list) => {
+                levels == 0 || list.iter().any(|inner| is_deeper(inner, levels - 1))
+            }
+            Value::Object(map) => {
+                levels == 0 || map.values().any(|inner| is_deeper(inner, levels - 1))
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+        }
+    }
+    is_deeper(value, DEPTH_LIMIT)
+}
+
 /// The object as it was stored, with its resourceVersion.
 pub(crate) fn decode(versioned: &Versioned) -> Value {
     decode_at(&versioned.value, versioned.modified)
@@ -89,9 +116,8 @@ pub(crate) fn decode_at(stored: &Stored, revision: Revision) -> Value {
     object
 }
 
-/// Appends the object as JSON in the named version, without decoding it.
-pub(crate) fn write_json(out: &mut Vec<u8>, stored: &Stored, head: &Head, revision: Revision) {
-    let bytes = stored.bytes();
+/// Appends a stored object as JSON in the named version, without decoding it.
+pub(crate) fn write_json(out: &mut Vec<u8>, bytes: &[u8], head: &Head, revision: Revision) {
     let offset = match bytes {
         [_, low, high, ..] => usize::from(u16::from_le_bytes([*low, *high])),
         _ => return,
@@ -263,9 +289,30 @@ mod tests {
         assert_eq!(decode(&stored(&object, 7)), expected);
         let mut bytes = Vec::new();
         let version = stored(&object, 7);
-        write_json(&mut bytes, &version.value, &Head::new("ConfigMap", "v1"), 7);
+        write_json(&mut bytes, version.value.bytes(), &Head::new("ConfigMap", "v1"), 7);
         assert_eq!(serde_json::from_slice::<Value>(&bytes).expect("it is JSON"), expected);
         assert_eq!(View::of(&version.value).label("x"), Some("y"));
+        assert!(!View::of(&version.value).is_deleting());
+    }
+
+    #[test]
+    fn a_deletion_mark_is_seen_without_decoding_the_object() {
+        for (mark, is_deleting) in [(json!("2026-01-01T00:00:00Z"), true), (json!(null), false)] {
+            let object = json!({"metadata": {"name": "a", "deletionTimestamp": mark}});
+            assert_eq!(View::of(&stored(&object, 1).value).is_deleting(), is_deleting);
+            assert_eq!(super::is_deleting(&object), is_deleting);
+        }
+    }
+
+    #[test]
+    fn depth_counts_lists_and_objects() {
+        let nested = |levels: usize| {
+            (0..levels).fold(json!(1), |inner, level| {
+                if level % 2 == 0 { json!([inner]) } else { json!({"a": inner, "b": []}) }
+            })
+        };
+        assert!(!is_too_deep(&nested(DEPTH_LIMIT)));
+        assert!(is_too_deep(&nested(DEPTH_LIMIT + 1)));
     }
 
     #[test]
@@ -273,7 +320,7 @@ mod tests {
         let object =
             json!({"apiVersion": "a/v1", "kind": "A", "metadata": {"name": "a"}, "spec": 1});
         let mut bytes = Vec::new();
-        write_json(&mut bytes, &stored(&object, 9).value, &Head::new("A", "a/v2"), 9);
+        write_json(&mut bytes, stored(&object, 9).value.bytes(), &Head::new("A", "a/v2"), 9);
         let served: Value = serde_json::from_slice(&bytes).expect("it is JSON");
         assert_eq!(served["apiVersion"], "a/v2");
         assert_eq!(served["metadata"]["resourceVersion"], "9");

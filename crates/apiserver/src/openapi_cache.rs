@@ -7,10 +7,11 @@ use crate::clusters::{Cluster, Clusters};
 use crate::discovery;
 use crate::object;
 use crate::openapi;
+use crate::openapi::second::{self, Fragment};
 use crate::resource::Resource;
 use bytes::Bytes;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How many documents that belong to single clusters are kept.
 const KEPT: usize = 256;
@@ -26,15 +27,20 @@ struct Place {
 /// A document as it is sent.
 #[derive(Clone)]
 pub(crate) struct Document {
-    /// Its JSON.
-    pub(crate) json: Bytes,
+    /// Its JSON, or its protobuf form.
+    pub(crate) bytes: Bytes,
     /// What changes when it changes.
     pub(crate) hash: Arc<str>,
 }
 
 /// The documents that were asked for.
 #[derive(Default)]
-pub(crate) struct OpenApiCache(Mutex<HashMap<Place, Document>>);
+pub(crate) struct OpenApiCache {
+    documents: Mutex<HashMap<Place, Document>>,
+    /// What each of them adds to the document of v2, which is put together for each request: a whole one for each
+    /// cluster would be megabytes.
+    fragments: Mutex<HashMap<Place, Arc<Fragment>>>,
+}
 
 impl OpenApiCache {
     /// The index of a cluster.
@@ -67,6 +73,31 @@ impl OpenApiCache {
         is_served.then(|| self.make(cluster, &served, group, version))
     }
 
+    /// The v2 document of a cluster, in the protobuf form.
+    pub(crate) fn second_protobuf(&self, clusters: &Clusters, cluster: &Cluster) -> Document {
+        let served = clusters.served(cluster);
+        let fragments: Vec<Arc<Fragment>> = discovery::group_versions(&served)
+            .iter()
+            .map(|(group, version)| {
+                kept(&self.fragments, place(cluster, group, version), || {
+                    Arc::new(second::fragment(&openapi::document(&served, group, version)))
+                })
+            })
+            .collect();
+        let bytes = second::assemble(fragments.iter().map(|fragment| &**fragment));
+        Document { bytes: Bytes::from(bytes), hash: self.index(clusters, cluster).hash }
+    }
+
+    /// The v2 document of a cluster as JSON. Nobody asks for it often.
+    pub(crate) fn second_json(&self, clusters: &Clusters, cluster: &Cluster) -> Document {
+        let served = clusters.served(cluster);
+        let documents: Vec<serde_json::Value> = discovery::group_versions(&served)
+            .iter()
+            .map(|(group, version)| openapi::document(&served, group, version))
+            .collect();
+        render(&second::json(&documents))
+    }
+
     fn make(
         &self,
         cluster: &Cluster,
@@ -74,37 +105,54 @@ impl OpenApiCache {
         group: &str,
         version: &str,
     ) -> Document {
-        let is_own = cluster.custom().iter().any(|resource| &*resource.group == group)
-            || cluster.is_root() && group == crate::clusters::HUB_GROUP;
-        let place = Place {
-            cluster: is_own.then(|| Arc::clone(&cluster.id)),
-            group: Arc::from(group),
-            version: Arc::from(version),
-        };
-        if let Some(held) = self.lock().get(&place) {
-            return held.clone();
-        }
-        let document = render(&openapi::document(served, group, version));
-        let mut held = self.lock();
-        if is_own && held.keys().filter(|place| place.cluster.is_some()).count() >= KEPT {
-            held.retain(|place, _| place.cluster.is_none());
-        }
-        held.insert(place, document.clone());
-        document
+        kept(&self.documents, place(cluster, group, version), || {
+            render(&openapi::document(served, group, version))
+        })
     }
 
     /// Forgets what was made for a cluster: its kinds changed.
     pub(crate) fn forget(&self, cluster_id: &str) {
-        self.lock().retain(|place, _| place.cluster.as_deref() != Some(cluster_id));
+        lock(&self.documents).retain(|place, _| place.cluster.as_deref() != Some(cluster_id));
+        lock(&self.fragments).retain(|place, _| place.cluster.as_deref() != Some(cluster_id));
     }
+}
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Place, Document>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+/// A group and version that a cluster added something to is its own.
+fn place(cluster: &Cluster, group: &str, version: &str) -> Place {
+    let is_own = cluster.custom().iter().any(|resource| &*resource.group == group)
+        || cluster.is_root() && group == crate::clusters::HUB_GROUP;
+    Place {
+        cluster: is_own.then(|| Arc::clone(&cluster.id)),
+        group: Arc::from(group),
+        version: Arc::from(version),
     }
+}
+
+/// What is held at a place, or what is made for it now.
+fn kept<Made: Clone>(
+    held: &Mutex<HashMap<Place, Made>>,
+    place: Place,
+    make: impl FnOnce() -> Made,
+) -> Made {
+    if let Some(found) = lock(held).get(&place) {
+        return found.clone();
+    }
+    let made = make();
+    let mut held = lock(held);
+    let is_own = place.cluster.is_some();
+    if is_own && held.keys().filter(|place| place.cluster.is_some()).count() >= KEPT {
+        held.retain(|place, _| place.cluster.is_none());
+    }
+    held.insert(place, made.clone());
+    made
+}
+
+fn lock<Made>(held: &Mutex<HashMap<Place, Made>>) -> MutexGuard<'_, HashMap<Place, Made>> {
+    held.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn render(document: &serde_json::Value) -> Document {
     let mut json = Vec::new();
     object::write_value(&mut json, document);
-    Document { json: Bytes::from(json), hash: Arc::from(openapi::hash(document)) }
+    Document { bytes: Bytes::from(json), hash: Arc::from(openapi::hash(document)) }
 }

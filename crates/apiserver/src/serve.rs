@@ -148,7 +148,9 @@ async fn connection<S>(
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let caller = Arc::new(caller);
+    let (asked, mut has_asked) = tokio::sync::watch::channel(false);
     let service = service_fn(move |request| {
+        asked.send_replace(true);
         let (server, caller) = (server.clone(), Arc::clone(&caller));
         async move { Ok::<_, Infallible>(server.handle(request, &caller).await) }
     });
@@ -162,6 +164,14 @@ async fn connection<S>(
         .keep_alive_interval(Duration::from_secs(30))
         .keep_alive_timeout(Duration::from_secs(20));
     let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
+    let mut connection = std::pin::pin!(watcher.watch(connection));
+    // HTTP's own timeouts begin once it is known which version is spoken. Whoever says nothing, or too little to
+    // tell, is cut off here.
+    let first_request = tokio::time::timeout(HANDSHAKE, has_asked.wait_for(|asked| *asked));
+    tokio::select! {
+        _ = &mut connection => return,
+        asked = first_request => if asked.is_err() { return },
+    }
     // A connection that breaks is the client's business.
-    let _ = watcher.watch(connection).await;
+    let _ = connection.await;
 }

@@ -5,7 +5,7 @@ use crate::access::static_tokens::StaticTokens;
 use crate::access::tokens::TokenKey;
 use crate::access::{Identity, RoleSet};
 use crate::audit::AuditLog;
-use crate::clusters::{Cluster, Clusters, Hub, ROOT, definitions_table};
+use crate::clusters::{self, Cluster, Clusters, Hub, definitions_table};
 use crate::handlers::patience;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
@@ -13,7 +13,7 @@ use crate::openapi_cache::OpenApiCache;
 use crate::status::Status;
 use crate::storage::{self, NotCommitted, Storage};
 use interlock_store::{
-    Changes as _, Embedded, KeyRange, Operation, ReadError, Revision, Store, Transaction,
+    Changes as _, Embedded, Key, KeyRange, ReadError, Revision, Store, Transaction,
 };
 use jiff::Timestamp;
 use serde_json::Value;
@@ -180,9 +180,14 @@ impl Server {
         Server::start(Config::default()).await
     }
 
-    /// Ends watches and duties, and closes the store.
-    pub async fn stop(&self) {
+    /// Ends watches and duties, and lets those who serve it know. Requests are still answered.
+    pub fn begin_stop(&self) {
         self.0.stopping.send_replace(true);
+    }
+
+    /// Ends watches and duties, and closes the store: no request is answered any more.
+    pub async fn stop(&self) {
+        self.begin_stop();
         self.0.storage.store.close().await;
         if let Some(audit) = &self.0.audit {
             audit.close();
@@ -279,8 +284,8 @@ impl Server {
     }
 
     /// An id that no logical cluster ever had.
-    pub(crate) fn new_cluster_id(&self) -> String {
-        format!("{:016x}", (self.0.config.random)())
+    pub(crate) fn new_cluster_id(&self, name: &str) -> String {
+        clusters::new_id(name, (self.0.config.random)())
     }
 
     /// The rights that count for an identity in a cluster.
@@ -295,47 +300,58 @@ impl Server {
     /// Commits, and lets everybody in the process know what follows from it before it is acknowledged.
     pub(crate) async fn commit(
         &self,
-        cluster: &Cluster,
+        cluster: &Arc<Cluster>,
         mut plan: Transaction,
     ) -> Result<Revision, NotCommitted> {
-        plan.fairness = fairness(&cluster.id);
-        let tables: Vec<_> =
-            plan.operations.iter().map(|operation| operation.key().table.clone()).collect();
-        let learnt = self.logical_cluster_changes(&plan);
-        let revision = self.storage().commit(plan).await?;
-        for table in tables {
-            if table.starts_with("rbac.authorization.k8s.io/") {
-                cluster.forget_roles();
-            } else if table == definitions_table() {
-                self.clusters()
-                    .read_custom(cluster, self.storage())
-                    .await
-                    .map_err(NotCommitted::Refused)?;
-                self.openapi().forget(&cluster.id);
-            }
+        // Writers of one cluster share one turn.
+        plan.fairness = clusters::number_in(&cluster.id);
+        let consequences = self.consequences(&plan);
+        if consequences.is_empty() {
+            return self.storage().commit(plan).await;
         }
-        for change in learnt {
-            match change {
-                Learnt::Changed(object) => self.clusters().learn(&object),
-                Learnt::Gone(name) => self.clusters().forget(&name),
+        // A client that goes away ends its request, but not the write: what follows must be learnt all the same.
+        let (server, id) = (self.clone(), Arc::clone(&cluster.id));
+        let committed = tokio::spawn(async move {
+            let revision = server.storage().commit(plan).await?;
+            for consequence in consequences {
+                server.follow_up(&id, consequence).await.map_err(NotCommitted::Refused)?;
             }
-        }
-        Ok(revision)
+            Ok(revision)
+        });
+        committed.await.unwrap_or_else(|_| Err(NotCommitted::Refused(storage::outcome_unknown())))
     }
 
-    fn logical_cluster_changes(&self, plan: &Transaction) -> Vec<Learnt> {
-        let table = self.clusters().logical_clusters_table();
-        plan.operations
-            .iter()
-            .filter(|operation| operation.key().table == table)
-            .map(|operation| match operation {
-                Operation::Put(_, bytes) => {
-                    let stored = interlock_store::Value::new(bytes.as_slice());
-                    Learnt::Changed(crate::object::decode_at(&stored, 0))
-                }
-                Operation::Delete(key) => Learnt::Gone(storage::parts(&key.row).2.to_owned()),
-            })
-            .collect()
+    fn consequences(&self, plan: &Transaction) -> Vec<Consequence> {
+        let (definitions, logical_clusters) =
+            (definitions_table(), self.clusters().logical_clusters_table());
+        let of_key = |key: &Key| {
+            if key.table.starts_with("rbac.authorization.k8s.io/") {
+                Some(Consequence::Roles)
+            } else if key.table == definitions {
+                Some(Consequence::Definitions)
+            } else if key.table == logical_clusters {
+                Some(Consequence::Cluster(storage::parts(&key.row).2.to_owned()))
+            } else {
+                None
+            }
+        };
+        plan.operations.iter().filter_map(|operation| of_key(operation.key())).collect()
+    }
+
+    async fn follow_up(&self, id: &str, consequence: Consequence) -> Result<(), Status> {
+        if let Consequence::Cluster(name) = &consequence {
+            return self.clusters().look_at(name, self.storage()).await;
+        }
+        let Some(cluster) = self.clusters().with_id(id) else { return Ok(()) };
+        match consequence {
+            Consequence::Roles => cluster.forget_roles(),
+            Consequence::Definitions => {
+                self.clusters().read_custom(&cluster, self.storage()).await?;
+                self.openapi().forget(id);
+            }
+            Consequence::Cluster(_) => {}
+        }
+        Ok(())
     }
 
     /// Waits for a version that is not there yet, but not for long.
@@ -393,12 +409,12 @@ pub(crate) async fn stopped(stopping: &mut watch::Receiver<bool>) {
     let _ = stopping.wait_for(|stopping| *stopping).await;
 }
 
-enum Learnt {
-    Changed(Value),
-    Gone(String),
-}
-
-/// Writers of one cluster share one turn.
-fn fairness(cluster: &str) -> u64 {
-    if cluster == ROOT { 0 } else { u64::from_str_radix(cluster, 16).unwrap_or(u64::MAX) }
+/// What the process must look at again after a commit.
+enum Consequence {
+    /// The roles of the cluster that was written to.
+    Roles,
+    /// Its definitions.
+    Definitions,
+    /// The logical cluster of this name.
+    Cluster(String),
 }

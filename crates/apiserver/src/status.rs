@@ -169,6 +169,13 @@ impl Status {
         status
     }
 
+    /// 422: a patch that makes of an object what it may not be. kubectl shows nothing but the causes of a refusal
+    /// that names an object, so the reason stands there too.
+    pub fn unfit_patch(group: &str, kind: &str, name: &str, why: impl fmt::Display) -> Self {
+        let error = FieldError::new(Problem::Invalid, "patch", why.to_string());
+        Status::invalid(group, kind, name, &[error])
+    }
+
     /// 429: too many requests.
     pub fn too_many_requests(message: impl Into<String>, retry_after_seconds: u32) -> Self {
         let mut status = Status::new(429, "TooManyRequests", message);
@@ -242,7 +249,8 @@ impl Status {
         if let Some(token) = &self.continue_token {
             status["metadata"]["continue"] = json!(token);
         }
-        if !details.is_empty() {
+        // kubectl debug looks into the details of every 404 without asking whether there are any.
+        if !details.is_empty() || self.code == 404 {
             status["details"] = Value::Object(details);
         }
         status
@@ -447,5 +455,32 @@ impl fmt::Display for Path<'_> {
             Path::Index(parent, index) => write!(formatter, "{parent}[{index}]"),
             Path::Key(parent, key) => write!(formatter, "{parent}[{key}]"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_404_has_details_because_kubectl_looks_into_them() {
+        assert_eq!(Status::no_such_path().body()["details"], json!({}));
+        assert!(Status::bad_request("x").body().get("details").is_none());
+    }
+
+    #[test]
+    fn a_patch_that_does_not_fit_says_why_where_kubectl_shows_it() {
+        let body = Status::unfit_patch("apps", "Deployment", "web", "unknown field \"x\"").body();
+        assert_eq!(
+            body["message"],
+            "Deployment.apps \"web\" is invalid: patch: Invalid value: unknown field \"x\""
+        );
+        assert_eq!(
+            body["details"]["causes"],
+            json!([{
+                "reason": "FieldValueInvalid", "field": "patch",
+                "message": "Invalid value: unknown field \"x\"",
+            }])
+        );
     }
 }

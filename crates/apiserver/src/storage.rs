@@ -94,9 +94,7 @@ impl Storage {
             Ok(revision) => Ok(revision),
             Err(CommitError::GuardFailed { key, .. }) => Err(NotCommitted::Guard(key)),
             Err(CommitError::Refused(refusal)) => Err(NotCommitted::Refused(refused(&refusal))),
-            Err(CommitError::OutcomeUnknown) => Err(NotCommitted::Refused(Status::timeout(
-                "the outcome of the write is not known: read the object before writing again",
-            ))),
+            Err(CommitError::OutcomeUnknown) => Err(NotCommitted::Refused(outcome_unknown())),
         }
     }
 }
@@ -108,6 +106,11 @@ pub(crate) enum NotCommitted {
     Guard(Key),
     /// It was refused, or nobody knows.
     Refused(Status),
+}
+
+/// 504 for a write that may stand or not.
+pub(crate) fn outcome_unknown() -> Status {
+    Status::timeout("the outcome of the write is not known: read the object before writing again")
 }
 
 fn refused(refusal: &Refusal) -> Status {

@@ -3,11 +3,18 @@
 use crate::output;
 use anyhow::{Context, bail};
 use clap::Args as ClapArgs;
-use interlock_apiserver::{Config, Listening, Server, StartError, Transport, kubeconfig};
+use interlock_apiserver::{
+    Config, ListenError, Listening, Server, StartError, Transport, kubeconfig,
+};
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// The kubeconfig is written at most once in so long.
+const KUBECONFIG_PAUSE: Duration = Duration::from_secs(1);
 
 /// Options of `serve`.
 #[derive(Debug, ClapArgs)]
@@ -52,6 +59,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 async fn serve(args: &Args) -> anyhow::Result<ExitCode> {
+    // Before anything is opened: whoever asks early for the end gets a proper one, too.
+    let mut signals = Signals::new()?;
     let directory = match &args.data_dir {
         Some(directory) => directory.clone(),
         None => default_directory()?,
@@ -74,31 +83,44 @@ async fn serve(args: &Args) -> anyhow::Result<ExitCode> {
             "the data directory {} is in use by {holder}: stop it, or give another --data-dir",
             directory.display()
         ),
+        Err(StartError::TokenFile(error)) => {
+            let path = args.token_file.clone().unwrap_or_default();
+            return Err(error).context(format!("cannot use --token-file {}", path.display()));
+        }
         Err(error) => {
             return Err(error).context(format!("cannot serve from {}", directory.display()));
         }
     };
     report_recovery(&server);
-    let listening = Listening::on(&server, args.listen, transport).await?;
+    let listening = match Listening::on(&server, args.listen, transport).await {
+        Ok(listening) => listening,
+        Err(ListenError::Bind { address, source }) if source.kind() == ErrorKind::AddrInUse => {
+            bail!("the address {address} is in use: stop who has it, or give another --listen")
+        }
+        Err(error) => return Err(error.into()),
+    };
     let address = listening.address();
     let path = args.kubeconfig.clone().unwrap_or_else(|| directory.join("kubeconfig"));
     let url = url(address, transport);
+    let mut clusters = server.cluster_changes();
     write_kubeconfig(&server, &path, &url)?;
     let serving = tokio::spawn(listening.run());
     tracing::info!(
         %url, kubeconfig = %path.display(), clusters = server.cluster_names().len(), "ready",
     );
-    let mut clusters = server.cluster_changes();
     let mut renewals = tokio::time::interval(Duration::from_secs(3600));
     renewals.tick().await;
+    let mut pause = tokio::time::interval(KUBECONFIG_PAUSE);
+    pause.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let failed = loop {
         tokio::select! {
-            signal = stop_signal() => {
-                tracing::info!(because = signal?, "stopping");
+            signal = signals.next() => {
+                tracing::info!(because = signal, "stopping");
                 break None;
             }
             why = server.failed() => break Some(why),
-            changed = clusters.changed() => {
+            // A thousand clusters made in a row are a few new files, not a thousand.
+            changed = async { pause.tick().await; clusters.changed().await } => {
                 if changed.is_ok() && let Err(error) = write_kubeconfig(&server, &path, &url) {
                     tracing::warn!(because = format!("{error:#}"), "cannot write the kubeconfig");
                 }
@@ -108,8 +130,15 @@ async fn serve(args: &Args) -> anyhow::Result<ExitCode> {
             }
         }
     };
+    if failed.is_none() {
+        // Requests that are under way are answered before the store closes, unless there is a hurry.
+        server.begin_stop();
+        tokio::select! {
+            _ = serving => {}
+            signal = signals.next() => tracing::info!(because = signal, "stopping at once"),
+        }
+    }
     server.stop().await;
-    let _ = serving.await;
     match failed {
         None => Ok(ExitCode::SUCCESS),
         Some(why) => {
@@ -167,13 +196,25 @@ fn report_recovery(server: &Server) {
     tracing::debug!(revision = recovery.revision, frames = recovery.frames, "read the store");
 }
 
-async fn stop_signal() -> anyhow::Result<&'static str> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
-    tokio::select! {
-        _ = terminate.recv() => Ok("SIGTERM"),
-        _ = interrupt.recv() => Ok("SIGINT"),
+/// What asks for the end. Kept for the whole time: a signal that comes between two waits is not lost.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> anyhow::Result<Signals> {
+        Ok(Signals {
+            terminate: signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?,
+            interrupt: signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?,
+        })
+    }
+
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
     }
 }
 

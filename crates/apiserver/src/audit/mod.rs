@@ -13,7 +13,9 @@ use self::file::RotatingFile;
 use crate::access::{Identity, timestamp};
 use crate::request::ResourceRequest;
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::json;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::net::IpAddr;
@@ -24,8 +26,6 @@ use std::time::Duration;
 
 /// Longer texts of a client are cut.
 const MAX_TEXT_BYTES: usize = 2048;
-/// The annotation that names the logical cluster.
-const CLUSTER: &str = "interlock.dev/cluster";
 /// The annotation of the line that says how many lines are missing before it.
 const DROPPED: &str = "interlock.dev/dropped-events";
 
@@ -77,6 +77,8 @@ pub(crate) struct AuditEvent<'a> {
     pub(crate) uri: String,
     /// Who asked.
     pub(crate) identity: &'a Identity,
+    /// For whom they acted, if not for themselves.
+    pub(crate) impersonated: Option<&'a Identity>,
     /// From where.
     pub(crate) source: Option<IpAddr>,
     /// With what.
@@ -246,50 +248,122 @@ fn is_write(verb: &str) -> bool {
     !matches!(verb, "get" | "list" | "watch" | "head" | "options")
 }
 
+/// A line, as it is written.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Line<'a> {
+    kind: &'static str,
+    api_version: &'static str,
+    level: &'static str,
+    #[serde(rename = "auditID")]
+    audit_id: &'a str,
+    stage: &'static str,
+    #[serde(rename = "requestURI")]
+    request_uri: &'a str,
+    verb: &'a str,
+    user: User<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    impersonated_user: Option<User<'a>>,
+    #[serde(rename = "sourceIPs", skip_serializing_if = "Option::is_none")]
+    source_ips: Option<[IpAddr; 1]>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    user_agent: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    object_ref: Option<Reference<'a>>,
+    response_status: ResponseStatus,
+    request_received_timestamp: String,
+    stage_timestamp: String,
+    annotations: Annotations<'a>,
+}
+
+#[derive(Serialize)]
+struct User<'a> {
+    username: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    uid: &'a str,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    groups: &'a [String],
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    extra: &'a BTreeMap<String, Vec<String>>,
+}
+
+impl<'a> User<'a> {
+    fn of(identity: &'a Identity) -> Self {
+        User {
+            username: &identity.user,
+            uid: &identity.uid,
+            groups: &identity.groups,
+            extra: &identity.extra,
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Reference<'a> {
+    #[serde(skip_serializing_if = "str::is_empty")]
+    resource: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    namespace: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    name: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    api_group: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    api_version: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    subresource: &'a str,
+}
+
+#[derive(Serialize)]
+struct ResponseStatus {
+    metadata: Nothing,
+    code: u16,
+}
+
+#[derive(Serialize)]
+struct Nothing {}
+
+#[derive(Serialize)]
+struct Annotations<'a> {
+    #[serde(rename = "interlock.dev/cluster")]
+    cluster: &'a str,
+}
+
 fn line_of(event: &AuditEvent<'_>) -> String {
     let received = event.received.as_microsecond();
     let took = i64::try_from(event.took.as_micros()).unwrap_or(i64::MAX);
-    let mut line = json!({
-        "kind": "Event",
-        "apiVersion": "audit.k8s.io/v1",
-        "level": "Metadata",
-        "auditID": event.id,
-        "stage": event.stage.text(),
-        "requestURI": cut(&without_credentials(&event.uri)),
-        "verb": event.verb,
-        "user": event.identity.user_info(),
-        "responseStatus": {"metadata": {}, "code": event.code},
-        "requestReceivedTimestamp": timestamp::micros(received),
-        "stageTimestamp": timestamp::micros(received.saturating_add(took)),
-        "annotations": {CLUSTER: event.cluster},
-    });
-    if let Some(source) = event.source {
-        line["sourceIPs"] = json!([source.to_string()]);
-    }
-    if !event.user_agent.is_empty() {
-        line["userAgent"] = json!(cut(event.user_agent));
-    }
-    if let Some(resource) = event.resource {
-        line["objectRef"] = reference(resource);
-    }
-    line.to_string()
+    let uri = without_credentials(&event.uri);
+    let line = Line {
+        kind: "Event",
+        api_version: "audit.k8s.io/v1",
+        level: "Metadata",
+        audit_id: &event.id,
+        stage: event.stage.text(),
+        request_uri: cut(&uri),
+        verb: event.verb,
+        user: User::of(event.identity),
+        impersonated_user: event.impersonated.map(User::of),
+        source_ips: event.source.map(|source| [source]),
+        user_agent: cut(event.user_agent),
+        object_ref: event.resource.map(reference),
+        response_status: ResponseStatus { metadata: Nothing {}, code: event.code },
+        request_received_timestamp: timestamp::micros(received),
+        stage_timestamp: timestamp::micros(received.saturating_add(took)),
+        annotations: Annotations { cluster: event.cluster },
+    };
+    serde_json::to_string(&line).expect("all of its keys are texts")
 }
 
-fn reference(resource: &ResourceRequest) -> Value {
-    let mut reference = Map::new();
-    for (field, text) in [
-        ("resource", Some(&resource.resource)),
-        ("namespace", resource.namespace.as_ref()),
-        ("name", resource.name.as_ref()),
-        ("apiGroup", Some(&resource.group)),
-        ("apiVersion", Some(&resource.version)),
-        ("subresource", resource.subresource.as_ref()),
-    ] {
-        if let Some(text) = text.filter(|text| !text.is_empty()) {
-            reference.insert(field.to_owned(), json!(cut(text)));
-        }
+fn reference(resource: &ResourceRequest) -> Reference<'_> {
+    Reference {
+        resource: cut(&resource.resource),
+        namespace: resource.namespace.as_deref().map_or("", cut),
+        name: resource.name.as_deref().map_or("", cut),
+        api_group: cut(&resource.group),
+        api_version: cut(&resource.version),
+        subresource: resource.subresource.as_deref().map_or("", cut),
     }
-    Value::Object(reference)
 }
 
 fn gap_line(dropped: u64) -> String {

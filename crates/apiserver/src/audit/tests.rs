@@ -1,5 +1,6 @@
 use super::*;
 use crate::access::Scope;
+use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 
 fn alice() -> Identity {
@@ -13,6 +14,7 @@ fn event<'a>(verb: &'a str, uri: &str, identity: &'a Identity) -> AuditEvent<'a>
         verb,
         uri: uri.into(),
         identity,
+        impersonated: None,
         source: Some(IpAddr::from([10, 0, 0, 1])),
         user_agent: "kubectl/v1.35.0",
         resource: None,
@@ -139,4 +141,52 @@ fn the_log_is_continued_after_a_restart() {
         log.record(&event("create", "/", &identity));
     }
     assert_eq!(lines(&path).len(), 2);
+}
+
+#[test]
+fn whoever_acts_for_somebody_else_is_written_down_with_them() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("audit.log");
+    let log = AuditLog::open(path.clone(), Options::default()).expect("writable");
+    let (alice, other) = (alice(), Identity::anonymous());
+    log.record(&AuditEvent { impersonated: Some(&other), ..event("create", "/", &alice) });
+    log.close();
+    let line: Value = serde_json::from_str(
+        std::fs::read_to_string(path).expect("it was written").lines().next().expect("a line"),
+    )
+    .expect("a line is JSON");
+    assert_eq!(line["user"], alice.user_info());
+    assert_eq!(line["impersonatedUser"], other.user_info());
+}
+
+#[test]
+fn no_address_makes_it_panic_and_no_credential_stays() {
+    let pieces = [
+        "/api",
+        "?",
+        "&",
+        "=",
+        "token=hunter2",
+        "%74oken=hunter2",
+        "://",
+        "a:hunter2@b",
+        "#",
+        "x=y",
+        "ü",
+    ];
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    for _ in 0..20_000 {
+        let mut uri = "/api?".to_owned();
+        for _ in 0..6 {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            let piece = pieces[usize::try_from(state >> 40).expect("24 bits") % pieces.len()];
+            uri.push_str(piece);
+        }
+        without_credentials(&uri);
+        let with_token =
+            format!("/api?x=y&{}token=hunter2&z", if state & 1 == 0 { "access_" } else { "" });
+        assert!(!without_credentials(&with_token).contains("hunter2"));
+    }
 }

@@ -43,3 +43,21 @@ pub(crate) fn name_rule(resource: &Resource) -> NameRule {
         _ => NameRule::Dns1123Subdomain,
     }
 }
+
+/// Whether an update of this kind that names no version overwrites whatever is there.
+pub(crate) fn may_be_overwritten(resource: &Resource) -> bool {
+    if resource.is_custom() {
+        return false;
+    }
+    !matches!(
+        (&*resource.group, &*resource.kind),
+        ("admissionregistration.k8s.io" | "apiextensions.k8s.io" | "coordination.k8s.io", _)
+            | ("snapshot.storage.k8s.io" | "storagemigration.k8s.io", _)
+            | ("node.k8s.io", "RuntimeClass")
+            | ("policy", "PodDisruptionBudget")
+            | (
+                "storage.k8s.io",
+                "CSIDriver" | "CSINode" | "CSIStorageCapacity" | "VolumeAttachment"
+            )
+    )
+}

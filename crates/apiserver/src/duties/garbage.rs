@@ -1,6 +1,6 @@
 //! Garbage collection: dependents follow their owners, in the background, in the foreground, or not at all.
 //!
-//! Only objects that have owners are remembered, by their owners' uids. Whether an owner is still there is always
+//! Only objects that have owners are remembered, by their owners' clusters and uids. Whether an owner is still there is always
 //! read from the store, by uid: absence in a list that lags could otherwise pass for a deletion.
 
 use crate::clusters::Cluster;
@@ -25,12 +25,15 @@ const TRIES: u32 = 10;
 /// Who depends on whom.
 #[derive(Default)]
 struct Graph {
-    /// By an owner's uid, its dependents.
+    /// By an owner's cluster and uid, its dependents.
     dependents: HashMap<String, HashSet<Key>>,
-    /// By a dependent, its owners' uids.
+    /// By a dependent, its owners' clusters and uids.
     owners: HashMap<Key, Vec<String>>,
-    /// By uid, the owners that wait until their dependents are gone.
+    /// By cluster and uid, the owners that wait until their dependents are gone.
     waiting: HashMap<String, Key>,
+    /// The clusters and uids of owners that were seen to go, while somebody depends on them. Their kind may be gone as well,
+    /// and then nobody could be asked.
+    gone: HashSet<String>,
 }
 
 /// Collects garbage for as long as the server runs.
@@ -103,7 +106,7 @@ impl Graph {
         let object = object::decode(version);
         let owners: Vec<String> = object::owners(&object)
             .filter_map(|owner| owner["uid"].as_str())
-            .map(str::to_owned)
+            .map(|uid| placed(&version.key, uid))
             .collect();
         if self.owners.get(&version.key) != Some(&owners) {
             self.forget(&version.key, queue);
@@ -114,6 +117,10 @@ impl Graph {
                 self.owners.insert(version.key.clone(), owners);
             }
         }
+        // What an owner waits for may wait no longer, or no longer be in its way.
+        for owner in self.owners.get(&version.key).into_iter().flatten() {
+            queue.extend(self.waiting.get(owner).cloned());
+        }
         let waits = object::is_deleting(&object)
             && object::finalizers(&object).any(|name| name == FOREGROUND || name == ORPHAN);
         if waits || self.owners.contains_key(&version.key) {
@@ -121,8 +128,9 @@ impl Graph {
         }
         // Dependents of an owner that waits for them must go now.
         if waits {
-            self.waiting.insert(object::uid(&object).to_owned(), version.key.clone());
-            queue.extend(self.dependents.get(object::uid(&object)).into_iter().flatten().cloned());
+            let place = placed(&version.key, object::uid(&object));
+            queue.extend(self.dependents.get(&place).into_iter().flatten().cloned());
+            self.waiting.insert(place, version.key.clone());
         }
     }
 
@@ -134,6 +142,7 @@ impl Graph {
                 dependents.remove(key);
                 if dependents.is_empty() {
                     self.dependents.remove(owner);
+                    self.gone.remove(owner);
                 }
             }
         }
@@ -147,10 +156,20 @@ impl Graph {
         let Some(before) = &change.before else { return };
         self.forget(&change.key, queue);
         let gone = object::decode(before);
-        self.waiting.remove(object::uid(&gone));
+        let place = placed(&change.key, object::uid(&gone));
+        self.waiting.remove(&place);
         // Those that it owned may be garbage now.
-        queue.extend(self.dependents.get(object::uid(&gone)).into_iter().flatten().cloned());
+        if let Some(dependents) = self.dependents.get(&place) {
+            queue.extend(dependents.iter().cloned());
+            self.gone.insert(place);
+        }
     }
+}
+
+/// A uid in the logical cluster of a key. Owners are in the cluster of those they own: a reference to a uid of
+/// another one must neither hold anything there nor change it.
+fn placed(key: &Key, uid: &str) -> String {
+    format!("{}/{uid}", storage::parts(&key.row).0)
 }
 
 fn group_version(api_version: &str) -> (&str, &str) {
@@ -190,6 +209,11 @@ impl Collector<'_> {
             return Ok(());
         }
         self.dependent(&cluster, &resource, &object).await
+    }
+
+    fn dependents_of(&self, cluster: &Cluster, owner: &Value) -> impl Iterator<Item = &Key> {
+        let place = format!("{}/{}", cluster.id, object::uid(owner));
+        self.graph.dependents.get(&place).into_iter().flatten()
     }
 
     fn resource_of(&self, cluster: &Cluster, object: &Value) -> Option<Arc<Resource>> {
@@ -239,8 +263,17 @@ impl Collector<'_> {
                 .collect();
             return set_owners(&call, object, kept).await;
         }
-        let has_dependents = self.graph.dependents.contains_key(object::uid(object));
+        let has_dependents = self.dependents_of(cluster, object).next().is_some();
         let is_foreground = states.contains(&Owned::Waiting) && has_dependents;
+        if is_foreground && self.closes_a_circle(cluster, object) {
+            let unblocked = object::owners(object).map(|owner| {
+                let mut owner = owner.clone();
+                owner["blockOwnerDeletion"] = json!(false);
+                owner
+            });
+            // The change brings the object here again.
+            return set_owners(&call, object, unblocked.collect()).await;
+        }
         let asks_to_orphan = object::finalizers(object).any(|name| name == ORPHAN);
         let policy = match (asks_to_orphan, is_foreground) {
             (true, _) => "Orphan",
@@ -256,12 +289,25 @@ impl Collector<'_> {
         settled(call.delete_with(&options).await.map(|_| ()))
     }
 
+    /// Whether an object holds up its owners while one of its own dependents waits already: then they would wait
+    /// for each other for ever.
+    fn closes_a_circle(&self, cluster: &Cluster, object: &Value) -> bool {
+        let blocks = object::owners(object)
+            .any(|owner| owner["blockOwnerDeletion"].as_bool().unwrap_or(false));
+        let waiting: HashSet<&Key> = self.graph.waiting.values().collect();
+        blocks && self.dependents_of(cluster, object).any(|key| waiting.contains(key))
+    }
+
     async fn owner_state(
         &self,
         cluster: &Arc<Cluster>,
         object: &Value,
         owner: &Value,
     ) -> Result<Owned, Status> {
+        let place = format!("{}/{}", cluster.id, object::text(owner, "uid"));
+        if self.graph.gone.contains(&place) {
+            return Ok(Owned::Dangling);
+        }
         let kind = object::text(owner, "kind");
         // A kind that nobody serves may come back: then we will know.
         let Some(resource) = self.resource_named(cluster, object::text(owner, "apiVersion"), kind)
@@ -278,8 +324,11 @@ impl Collector<'_> {
         if object::uid(&found) != object::text(owner, "uid") {
             return Ok(Owned::Dangling);
         }
+        // A mark that is newer than what we have followed may be newer than dependents that we do not know yet. When
+        // we come to it, it brings the object here again.
         let waits = object::is_deleting(&found)
-            && object::finalizers(&found).any(|name| name == FOREGROUND);
+            && object::finalizers(&found).any(|name| name == FOREGROUND)
+            && self.graph.waiting.contains_key(&place);
         Ok(if waits { Owned::Waiting } else { Owned::Solid })
     }
 
@@ -290,7 +339,7 @@ impl Collector<'_> {
         resource: &Arc<Resource>,
         owner: &Value,
     ) -> Result<(), Status> {
-        for key in self.graph.dependents.get(object::uid(owner)).into_iter().flatten() {
+        for key in self.dependents_of(cluster, owner) {
             let Some(versioned) = self.server.storage().get(key).await? else { continue };
             let dependent = object::decode(&versioned);
             let blocks = object::owners(&dependent).any(|reference| {
@@ -311,7 +360,7 @@ impl Collector<'_> {
         resource: &Arc<Resource>,
         owner: &Value,
     ) -> Result<(), Status> {
-        for key in self.graph.dependents.get(object::uid(owner)).into_iter().flatten() {
+        for key in self.dependents_of(cluster, owner) {
             let Some(versioned) = self.server.storage().get(key).await? else { continue };
             let dependent = object::decode(&versioned);
             let Some(of) = self.resource_of(cluster, &dependent) else { continue };

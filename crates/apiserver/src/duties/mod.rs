@@ -1,9 +1,10 @@
 //! Duties: what the server does by itself, without which its API would lie.
 //!
 //! Garbage is collected by owner references, namespaces, definitions and logical clusters that are being deleted
-//! are emptied, old events go, and history is cut off. Everything here works on what is stored: a duty that was
-//! interrupted finds its work again after a restart.
+//! are emptied, namespaces keep what they come with, old events go, and history is cut off. Everything here works on
+//! what is stored: a duty that was interrupted finds its work again after a restart.
 
+mod contents;
 mod expiry;
 mod garbage;
 mod purge;
@@ -17,6 +18,7 @@ use std::time::Duration;
 pub(crate) fn begin(server: &Server) {
     spawn(server, garbage::run(server.clone()));
     spawn(server, terminating::run(server.clone()));
+    spawn(server, contents::run(server.clone()));
     spawn(server, expiry::run(server.clone()));
     spawn(server, compaction(server.clone()));
     spawn(server, renewal(server.clone()));

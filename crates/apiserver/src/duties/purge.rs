@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub(super) struct Held {
     /// How many objects were found, held or not.
     pub(super) found: usize,
-    /// How many objects of each resource are left: `pods` or `widgets.example.com`.
+    /// How many objects of each resource are left: `pods.` or `widgets.example.com`.
     pub(super) resources: BTreeMap<String, usize>,
     /// How many objects each finalizer holds.
     pub(super) finalizers: BTreeMap<String, usize>,
@@ -39,14 +39,22 @@ impl Held {
         format!("Some resources are remaining: {}", list.join(", "))
     }
 
-    /// Who holds it, as a condition's message says it.
-    pub(super) fn who_holds_it(&self) -> String {
+    /// Who holds what is left in a namespace or cluster, as a condition's message says it; empty if nobody does.
+    pub(super) fn who_holds_it(&self, place: &str) -> String {
+        if self.finalizers.is_empty() {
+            return String::new();
+        }
+        format!("Some content in the {place} has finalizers remaining: {}", self.holders())
+    }
+
+    /// The finalizers, and how many objects each holds.
+    pub(super) fn holders(&self) -> String {
         let list: Vec<String> = self
             .finalizers
             .iter()
             .map(|(finalizer, count)| format!("{finalizer} in {count} resource instances"))
             .collect();
-        format!("Some content in the namespace has finalizers remaining: {}", list.join(", "))
+        list.join(", ")
     }
 }
 
@@ -106,7 +114,8 @@ async fn mark(
     if call.deletion_answer(&written).is_some() {
         return Ok(());
     }
-    let shown = crate::status::qualified(&resource.group, &resource.plural);
+    // With the dot also where there is no group, as upstream writes it.
+    let shown = format!("{}.{}", resource.plural, resource.group);
     *held.resources.entry(shown).or_default() += 1;
     for finalizer in object::finalizers(&written.object) {
         *held.finalizers.entry(finalizer.to_owned()).or_default() += 1;
@@ -117,7 +126,7 @@ async fn mark(
 /// Removes objects, one of each table in one commit: two of one table could not share a revision.
 async fn remove(
     server: &Server,
-    cluster: &Cluster,
+    cluster: &Arc<Cluster>,
     mut tables: Vec<Vec<Versioned>>,
 ) -> Result<(), Status> {
     const MOST_TOGETHER: usize = 100;

@@ -1,7 +1,8 @@
 //! Namespaces, definitions and logical clusters that are being deleted: emptied first, then let go.
 
-use super::purge::{Held, purge};
+use super::purge::purge;
 use crate::clusters::{Cluster, HUB_GROUP, definitions_table};
+use crate::crd;
 use crate::handlers::call::time_text;
 use crate::handlers::own_call_for;
 use crate::handlers::special::{CLEANUP, CONTENTS};
@@ -9,11 +10,11 @@ use crate::object;
 use crate::resource::Resource;
 use crate::server::{Server, stopped};
 use crate::status::Status;
-use crate::storage;
+use crate::storage::{self, Owner};
 use interlock_store::{Changes as _, Key, KeyRange, Store, Table};
 use serde_json::{Value, json};
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// How long a round waits before it looks again at what is held.
@@ -21,6 +22,9 @@ const FIRST_WAIT: Duration = Duration::from_millis(20);
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 /// How many are emptied at the same time.
 const TOGETHER: usize = 64;
+
+/// Where definitions are.
+const DEFINITIONS: (&str, &str, &str) = ("apiextensions.k8s.io", "v1", "customresourcedefinitions");
 
 /// Which sort of thing is being emptied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,11 +34,18 @@ enum Sort {
     LogicalCluster,
 }
 
+/// Whether a thing that is being emptied was changed since it was last looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    AsItIs,
+    Changed,
+}
+
 /// The things that are being emptied now, so that none is twice.
 #[derive(Clone)]
 struct Work {
     server: Server,
-    under_way: Arc<Mutex<HashSet<Key>>>,
+    under_way: Arc<Mutex<HashMap<Key, Seen>>>,
     places: Arc<tokio::sync::Semaphore>,
 }
 
@@ -73,8 +84,10 @@ async fn follow(work: Work, sort: Sort, table: Table) {
         };
         while let Ok(batch) = changes.next().await {
             for change in batch.changes {
-                if let Some(after) = &change.after {
-                    work.look(sort, &change.key, &object::decode(after));
+                match &change.after {
+                    Some(after) => work.look(sort, &change.key, &object::decode(after)),
+                    None if sort == Sort::Definition => work.names_are_free(&change.key).await,
+                    None => {}
                 }
             }
         }
@@ -89,15 +102,30 @@ impl Work {
         if !object::is_deleting(object) {
             return;
         }
-        let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
-        if !under_way.insert(key.clone()) {
+        if self.under_way().insert(key.clone(), Seen::Changed).is_some() {
             return;
         }
         let (work, key) = (self.clone(), key.clone());
         tokio::spawn(async move {
-            work.empty(sort, &key).await;
-            work.under_way.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+            // Another one of the same name may have come, and be on its way out, before the first was done with.
+            while work.is_changed(&key) {
+                work.empty(sort, &key).await;
+            }
         });
+    }
+
+    fn under_way(&self) -> MutexGuard<'_, HashMap<Key, Seen>> {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a thing must be looked at; if not, it is under way no more.
+    fn is_changed(&self, key: &Key) -> bool {
+        let mut under_way = self.under_way();
+        let is_changed = under_way.insert(key.clone(), Seen::AsItIs) == Some(Seen::Changed);
+        if !is_changed {
+            under_way.remove(key);
+        }
+        is_changed
     }
 
     /// Empties one thing, however long somebody holds a part of it.
@@ -106,11 +134,14 @@ impl Work {
         let mut stopping = self.server.stopping();
         loop {
             let place = self.places.acquire().await;
-            let done = self.round(sort, key).await;
+            // In a box, so that the thousands that wait for a place, or for somebody's finalizer, are small.
+            let done = Box::pin(self.round(sort, key)).await;
             drop(place);
             match done {
                 Ok(true) => return,
                 Ok(false) => {}
+                // The next start goes on.
+                Err(_) if *stopping.borrow() => return,
                 Err(status) => {
                     tracing::warn!(key = %key, because = %status.message, "cannot empty it yet");
                 }
@@ -148,7 +179,14 @@ impl Work {
         }
         let held = purge(&self.server, cluster, Some(name), &self.stored(cluster, true)).await?;
         if !held.is_empty() {
-            self.tell(cluster, ("", "v1", "namespaces"), name, &held).await?;
+            let told = [
+                (("NamespaceContentRemaining", "SomeResourcesRemain"), held.what_is_left()),
+                (
+                    ("NamespaceFinalizersRemaining", "SomeFinalizersRemain"),
+                    held.who_holds_it("namespace"),
+                ),
+            ];
+            self.tell(cluster, ("", "v1", "namespaces"), name, &told).await?;
             return Ok(false);
         }
         let mut call = self.call(cluster, ("", "v1", "namespaces"), name);
@@ -175,7 +213,6 @@ impl Work {
         if !object::finalizers(object).any(|finalizer| finalizer == CLEANUP) {
             return Ok(true);
         }
-        let place = ("apiextensions.k8s.io", "v1", "customresourcedefinitions");
         let resources: Vec<Arc<Resource>> = cluster
             .custom()
             .iter()
@@ -185,10 +222,14 @@ impl Work {
             .collect();
         let held = purge(&self.server, cluster, None, &resources).await?;
         if !held.is_empty() {
-            self.tell(cluster, place, name, &held).await?;
+            let told = [(
+                ("Terminating", "InstanceDeletionInProgress"),
+                format!("CustomResource deletion is in progress: {}", held.holders()),
+            )];
+            self.tell(cluster, DEFINITIONS, name, &told).await?;
             return Ok(false);
         }
-        self.take_off(cluster, place, name, CLEANUP).await
+        self.take_off(cluster, DEFINITIONS, name, CLEANUP).await
     }
 
     async fn logical_cluster(
@@ -202,13 +243,20 @@ impl Work {
         }
         let place = (HUB_GROUP, "v1alpha1", "logicalclusters");
         let id = object["status"]["id"].as_str().unwrap_or_default();
+        if self.server.clusters().with_id(id).is_none() {
+            self.server.clusters().look_at(name, self.server.storage()).await?;
+        }
         if let Some(cluster) = self.server.clusters().with_id(id) {
             // Namespaces go with their contents, definitions with their objects, all in one sweep: nobody can
             // add to a cluster that is being deleted.
             let resources = self.stored(&cluster, false);
             let held = purge(&self.server, &cluster, None, &resources).await?;
             if !held.is_empty() {
-                self.tell(root, place, name, &held).await?;
+                let told = [
+                    (("ContentRemaining", "SomeResourcesRemain"), held.what_is_left()),
+                    (("FinalizersRemaining", "SomeFinalizersRemain"), held.who_holds_it("cluster")),
+                ];
+                self.tell(root, place, name, &told).await?;
                 return Ok(false);
             }
             // A write that passed its checks before the mark may have landed during the sweep. Its guards were on
@@ -218,6 +266,34 @@ impl Work {
             }
         }
         self.take_off(root, place, name, CONTENTS).await
+    }
+
+    /// A definition is gone: others may have waited for its names.
+    async fn names_are_free(&self, key: &Key) {
+        let (cluster_id, _, _) = storage::parts(&key.row);
+        let Some(cluster) = self.server.clusters().with_id(cluster_id) else { return };
+        if let Err(status) = self.grant_names(&cluster).await {
+            tracing::warn!(key = %key, because = %status.message, "cannot give its names away");
+        }
+    }
+
+    async fn grant_names(&self, cluster: &Arc<Cluster>) -> Result<(), Status> {
+        let prefix = storage::prefix(Owner::Cluster(&cluster.id), None);
+        let range = KeyRange::prefix(definitions_table(), prefix);
+        let mut waiting = self.server.storage().objects(range).await?;
+        waiting.retain(|definition| !crd::is_established(definition));
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        for definition in waiting {
+            let call = self.call(cluster, DEFINITIONS, object::name(&definition));
+            // A write that changes nothing is enough: names are given on each.
+            let done = call
+                .change(false, |live| Ok(live.map(|live| live.object.clone()).unwrap_or_default()))
+                .await;
+            gone(done.map(|_| ()))?;
+        }
+        Ok(())
     }
 
     /// The resources of a cluster that are stored, once for each table.
@@ -258,24 +334,17 @@ impl Work {
         cluster: &Arc<Cluster>,
         place: (&str, &str, &str),
         name: &str,
-        held: &Held,
+        told: &[((&str, &str), String)],
     ) -> Result<(), Status> {
         let mut call = self.call(cluster, place, name);
         call.endpoint = crate::handlers::call::Endpoint::Status;
         call.subresource = "status".to_owned();
         let now = time_text(self.server.now());
-        let mut conditions = vec![condition(
-            ("NamespaceContentRemaining", "SomeResourcesRemain"),
-            held.what_is_left(),
-            &now,
-        )];
-        if !held.finalizers.is_empty() {
-            conditions.push(condition(
-                ("NamespaceFinalizersRemaining", "SomeFinalizersRemain"),
-                held.who_holds_it(),
-                &now,
-            ));
-        }
+        let conditions: Vec<Value> = told
+            .iter()
+            .filter(|(_, message)| !message.is_empty())
+            .map(|(what, message)| condition(*what, message, &now))
+            .collect();
         let told = call
             .change(false, |live| {
                 let mut object = live.map(|live| live.object.clone()).unwrap_or_default();
@@ -312,7 +381,7 @@ fn gone(done: Result<(), Status>) -> Result<bool, Status> {
     }
 }
 
-fn condition((kind, reason): (&str, &str), message: String, now: &str) -> Value {
+fn condition((kind, reason): (&str, &str), message: &str, now: &str) -> Value {
     json!({
         "type": kind, "status": "True", "reason": reason, "message": message,
         "lastTransitionTime": now,

@@ -173,17 +173,12 @@ impl Call {
                 texts.into_iter().for_each(|text| self.warn(text));
                 Ok(())
             }
-            FieldValidation::Strict if refusal_code == 422 => Err(Status::new(
-                422,
-                "Invalid",
-                format!(
-                    "{} \"{}\" is invalid: patch: Invalid value: strict decoding error: {}",
-                    crate::status::qualified(&self.resource.group, &self.resource.kind),
-                    self.name,
-                    texts.join(", ")
-                ),
-            )
-            .about(&self.resource.group, &self.resource.kind, &self.name)),
+            FieldValidation::Strict if refusal_code == 422 => Err(Status::unfit_patch(
+                &self.resource.group,
+                &self.resource.kind,
+                &self.name,
+                format!("strict decoding error: {}", texts.join(", ")),
+            )),
             FieldValidation::Strict => Err(Status::bad_request(format!(
                 "{} in version {:?} cannot be handled as a {}: strict decoding error: {}",
                 self.resource.kind,

@@ -2,6 +2,7 @@
 
 use super::call::Call;
 use super::write::{Live, Outcome, Written, may_go};
+use crate::clusters::HUB_GROUP;
 use crate::object;
 use crate::request::DeleteOptions;
 use crate::status::Status;
@@ -64,7 +65,11 @@ impl Call {
                 metadata.insert("generation".to_owned(), json!(generation + 1));
             }
         }
-        if &*self.resource.kind == "Namespace" && !self.resource.is_custom() {
+        let has_phase = matches!(
+            (&*self.resource.group, &*self.resource.plural),
+            ("", "namespaces") | (HUB_GROUP, "logicalclusters")
+        );
+        if has_phase {
             object["status"]["phase"] = json!("Terminating");
         }
         if may_go(&object) {

@@ -3,7 +3,9 @@
 pub(crate) mod call;
 mod delete;
 mod patch;
+mod pod;
 mod questions;
+mod quiet;
 mod read;
 mod render;
 mod selection;
@@ -16,15 +18,17 @@ pub(crate) use delete::{FOREGROUND, ORPHAN};
 pub(crate) use read::patience;
 
 use crate::access::Identity;
+use crate::behaviour;
 use crate::clusters::Cluster;
 use crate::decode;
 use crate::http::{self, Body};
+use crate::kinds;
 use crate::limits::Permit;
 use crate::negotiate::Accepted;
 use crate::object;
 use crate::request::{DeleteOptions, ListOptions, Query, Verb, WriteKind};
 use crate::server::Server;
-use crate::status::Status;
+use crate::status::{FieldError, Status};
 use crate::table::IncludeObject;
 use ::http::Response;
 use bytes::Bytes;
@@ -54,9 +58,22 @@ pub(crate) struct Brought {
 }
 
 /// Serves one request.
-pub(crate) async fn serve(mut call: Call, brought: Brought) -> Result<Response<Body>, Status> {
+pub(crate) async fn serve(call: Call, brought: Brought) -> Result<Response<Body>, Status> {
+    let Some(values) = quiet::Values::of(&call, &brought) else {
+        return serve_any(call, brought).await;
+    };
+    match serve_any(call, brought).await {
+        Err(status) => Err(values.taken_out_of(status).await),
+        answer => answer,
+    }
+}
+
+async fn serve_any(mut call: Call, brought: Brought) -> Result<Response<Body>, Status> {
     if let Some(answer) = questions::answer(&call, &brought).await {
         return answer;
+    }
+    if !call.can(brought.verb) {
+        return Err(not_allowed());
     }
     if !call.subresource.is_empty() && call.subresource != "status" {
         return subresources::serve(call, brought).await;
@@ -67,6 +84,7 @@ pub(crate) async fn serve(mut call: Call, brought: Brought) -> Result<Response<B
         }
         call.endpoint = Endpoint::Status;
     }
+    let has_name = !call.name.is_empty();
     match brought.verb {
         Verb::Get => {
             let rendering = call.rendering(&brought)?;
@@ -78,28 +96,36 @@ pub(crate) async fn serve(mut call: Call, brought: Brought) -> Result<Response<B
             call.list(&options, &reading).await
         }
         Verb::Watch => {
-            let options = brought.query.list_options()?;
+            let mut options = brought.query.list_options()?;
+            // The old paths below `/watch/` can name one object.
+            if !call.name.is_empty() {
+                let all = std::mem::take(&mut options.field_selector);
+                let one = format!("metadata.name={}", call.name);
+                options.field_selector = if all.is_empty() { one } else { format!("{all},{one}") };
+            }
             let reading = call.reading(&brought, &options)?;
             call.watch(&options, reading, brought.permit).await
         }
-        Verb::Create if call.subresource.is_empty() => {
+        // A right on the name in the path would else be one on any other.
+        Verb::Create if call.subresource.is_empty() && !has_name => {
             call.take_options(&brought, WriteKind::Create)?;
             let object = call.object_from(&brought.content_type, &brought.body)?;
             let written = call.create(object).await?;
             call.written(&brought, written)
         }
-        Verb::Update => {
+        Verb::Update if has_name => {
             call.take_options(&brought, WriteKind::Update)?;
             let written = call.replace(&brought).await?;
             call.written(&brought, written)
         }
-        Verb::Patch => {
+        Verb::Patch if has_name => {
             let written = patch::patch(&mut call, &brought).await?;
             call.written(&brought, written)
         }
         Verb::Delete if call.subresource.is_empty() => {
             let options = delete_options(&brought)?;
             call.dry_run = options.dry_run;
+            special::admit_delete(&call)?;
             let written = call.delete_with(&options).await?;
             match call.deletion_answer(&written) {
                 Some(answer) => Ok(http::json(200, &answer)),
@@ -107,15 +133,37 @@ pub(crate) async fn serve(mut call: Call, brought: Brought) -> Result<Response<B
             }
         }
         Verb::DeleteCollection => delete_collection(&mut call, &brought).await,
-        Verb::Create | Verb::Delete | Verb::Post | Verb::Put | Verb::Head | Verb::Options => {
-            Err(Status::method_not_allowed(
-                "the server does not allow this method on the requested resource",
-            ))
-        }
+        Verb::Create
+        | Verb::Update
+        | Verb::Patch
+        | Verb::Delete
+        | Verb::Post
+        | Verb::Put
+        | Verb::Head
+        | Verb::Options => Err(not_allowed()),
     }
 }
 
+/// 405.
+fn not_allowed() -> Status {
+    Status::method_not_allowed("the server does not allow this method on the requested resource")
+}
+
 impl Call {
+    /// Whether a verb is one of the kind's, and fits the path. Subresources know for themselves.
+    fn can(&self, verb: Verb) -> bool {
+        if !self.subresource.is_empty() {
+            return true;
+        }
+        let fits = match verb {
+            Verb::Create => self.name.is_empty(),
+            Verb::Update | Verb::Patch => !self.name.is_empty(),
+            _ => true,
+        };
+        let built_in = kinds::built_in().of(&self.resource);
+        fits && built_in.is_none_or(|built_in| built_in.verbs.contains(&verb.as_str()))
+    }
+
     fn rendering(&self, brought: &Brought) -> Result<Rendering, Status> {
         let include = IncludeObject::parse(brought.query.include_object()?).unwrap_or_default();
         let form = Form::of(brought.accepted.rendering, include);
@@ -123,8 +171,12 @@ impl Call {
     }
 
     fn reading(&self, brought: &Brought, options: &ListOptions) -> Result<Reading, Status> {
+        let mut selection = Selection::new(self, options)?;
+        if brought.is_wildcard {
+            selection = selection.in_namespaces(&self.namespace);
+        }
         Ok(Reading {
-            selection: Selection::new(self, options)?,
+            selection,
             rendering: self.rendering(brought)?,
             is_wildcard: brought.is_wildcard,
         })
@@ -153,6 +205,20 @@ impl Call {
                 "the name of the object must be given in its metadata",
             ));
         }
+        if matches!(object::meta_text(&object, "resourceVersion"), "" | "0")
+            && !behaviour::may_be_overwritten(&self.resource)
+        {
+            return Err(Status::invalid(
+                &self.resource.group,
+                &self.resource.kind,
+                object::name(&object),
+                &[FieldError::invalid(
+                    "metadata.resourceVersion",
+                    &json!(0),
+                    "must be specified for an update",
+                )],
+            ));
+        }
         // Upstream makes these on a PUT too.
         let may_create = self.resource.group.is_empty()
             && matches!(&*self.resource.plural, "events" | "endpoints" | "limitranges");
@@ -163,9 +229,8 @@ impl Call {
     fn written(&self, brought: &Brought, written: Written) -> Result<Response<Body>, Status> {
         let rendering = self.rendering(brought)?;
         let code = if written.outcome == Outcome::Created { 201 } else { 200 };
-        let mut object = written.object;
-        rendering.face(&mut object);
-        let mut response = http::json(code, &rendering.value(object));
+        let stored = written.stored.as_ref().map(|(bytes, revision)| (&bytes[..], *revision));
+        let mut response = http::json_bytes(code, rendering.written(written.object, stored));
         let warnings = self.warnings.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         http::warn(&mut response, &warnings);
         Ok(response)
@@ -201,6 +266,7 @@ async fn delete_collection(call: &mut Call, brought: &Brought) -> Result<Respons
     for item in page.items.iter().filter(|item| selection.takes(item)) {
         let (_, namespace, name) = crate::storage::parts(&item.key.row);
         let one = call.for_name(name, namespace);
+        special::admit_delete(&one)?;
         match one.delete_with(&options).await {
             Ok(written) => items.push(written.object),
             // Somebody else was faster.

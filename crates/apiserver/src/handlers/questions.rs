@@ -9,7 +9,7 @@ use crate::access::{Decision, token_request};
 use crate::http::{self, Body};
 use crate::kinds;
 use crate::object;
-use crate::request::{Verb, WriteKind};
+use crate::request::{ClusterName, Verb, WriteKind};
 use crate::status::Status;
 use crate::storage;
 use ::http::Response;
@@ -72,17 +72,20 @@ async fn token_review(call: &Call, question: Value) -> Result<Value, Status> {
     } else {
         asked.iter().map(String::as_str).collect()
     };
-    let known = call.server.identify_token(token, &audiences).await;
-    // A token of another cluster is nobody's here.
-    let known = known.and_then(|identity| {
-        identity.check_scope(&call.cluster.id)?;
-        Ok(identity)
-    });
-    let verified = match known {
-        Ok(identity) => Ok((identity, audiences.iter().map(|one| (*one).to_owned()).collect())),
-        Err(_) => Err("the token is not known here, or has expired".to_owned()),
-    };
-    Ok(reviews::token_answer(question, verified))
+    let mut known = call.server.identify_token(token, &audiences).await.ok();
+    // A token that opens nothing here is nobody's here.
+    if let Some((identity, _)) = &known {
+        let here = if call.cluster.is_root() {
+            ClusterName::Root
+        } else {
+            ClusterName::Named(call.cluster.name.to_string())
+        };
+        if !call.server.may_enter(identity, &here).await? {
+            known = None;
+        }
+    }
+    let unknown = || "the token is not known here, or has expired".to_owned();
+    Ok(reviews::token_answer(question, known.ok_or_else(unknown)))
 }
 
 /// A token for a service account.

@@ -28,7 +28,7 @@ struct Continue {
     /// The revision of the first page; 0 means whatever is newest, after the first one was compacted.
     #[serde(rename = "rv")]
     revision: Revision,
-    /// The last row that was handed out, without the cluster.
+    /// The last row that was handed out. It must be in the range that is read.
     after: String,
 }
 
@@ -160,6 +160,10 @@ impl Call {
         let (at, after) = self.start(options, limit.is_some()).await?;
         let mut range = self.range(reading.is_wildcard);
         if let Some(after) = after {
+            // A token of another list would skip what it never showed.
+            if !after.starts_with(&*range.prefix) {
+                return Err(wrong_token());
+            }
             range = range.after(after);
         }
         self.gather(range, at, limit, reading).await
@@ -274,7 +278,6 @@ impl Call {
             }
             let token = read_token(&options.continue_token)?;
             let at = (token.revision > 0).then_some(token.revision);
-            // The row in a token is only believed within the range that the caller may read.
             return Ok((at, Some(token.after)));
         }
         let Some(version) = options.list_version()?.filter(|version| *version > 0) else {
@@ -305,12 +308,48 @@ fn read_token(text: &str) -> Result<Continue, Status> {
         .decode(text)
         .ok()
         .and_then(|json| serde_json::from_slice(&json).ok())
-        .ok_or_else(|| {
-            Status::bad_request("continue key is not valid: it is none of this server's")
-        })
+        .ok_or_else(wrong_token)
+}
+
+fn wrong_token() -> Status {
+    Status::bad_request("continue key is not valid: it is none of this list's")
 }
 
 /// How long a read waits for a version that is not there yet.
 pub(crate) fn patience() -> Duration {
     Duration::from_secs(FUTURE_SECONDS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_read_as_it_was_written() {
+        let read = read_token(&token(7, "c1/default/ü")).expect("it is ours");
+        assert_eq!((read.revision, read.after.as_str()), (7, "c1/default/ü"));
+    }
+
+    #[test]
+    fn no_token_makes_it_panic_and_garbage_is_refused() {
+        let good = token(12, "c1/default/a");
+        let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+        let mut below = |bound: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            usize::try_from((state >> 11) % bound as u64).expect("below a usize")
+        };
+        for _ in 0..20_000 {
+            let mut bytes = good.clone().into_bytes();
+            for _ in 0..=below(4) {
+                let place = below(bytes.len());
+                bytes[place] = u8::try_from(32 + below(95)).expect("a letter");
+            }
+            bytes.truncate(below(good.len() + 1));
+            if let Err(status) = read_token(&String::from_utf8_lossy(&bytes)) {
+                assert_eq!(status.code, 400);
+            }
+        }
+    }
 }

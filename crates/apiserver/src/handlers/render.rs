@@ -2,11 +2,11 @@
 
 use super::call::Call;
 use crate::behaviour;
+use crate::clusters;
 use crate::negotiate;
 use crate::object::{self, Head};
 use crate::resource::Resource;
 use crate::schema;
-use crate::server::Server;
 use crate::storage;
 use crate::table;
 use interlock_store::{Revision, Value as Stored};
@@ -46,7 +46,7 @@ pub(crate) struct Rendering {
     head: Head,
     form: Form,
     /// Set when the request is about all clusters.
-    everybody: Option<Server>,
+    is_wildcard: bool,
     /// Whether objects must be decoded: they are not served as they are stored.
     decodes: bool,
     now: Timestamp,
@@ -56,13 +56,12 @@ impl Rendering {
     /// For the objects of a call.
     pub(crate) fn new(call: &Call, form: Form, is_wildcard: bool) -> Self {
         let resource = Arc::clone(&call.resource);
-        let has_defaults =
-            resource.is_custom() && resource.schema.nodes.iter().any(|node| node.default.is_some());
+        let has_defaults = resource.is_custom() && resource.schema.has_defaults();
         Rendering {
             head: Head::new(&resource.kind, &resource.api_version()),
             decodes: has_defaults || is_wildcard || &*resource.group == "events.k8s.io",
             form,
-            everybody: is_wildcard.then(|| call.server.clone()),
+            is_wildcard,
             now: call.now,
             resource,
         }
@@ -77,7 +76,7 @@ impl Rendering {
     pub(crate) fn write(&self, out: &mut Vec<u8>, stored: &Stored, row: &str, revision: Revision) {
         match self.form {
             Form::Json if !self.decodes => {
-                object::write_json(out, stored, &self.head, revision);
+                object::write_json(out, stored.bytes(), &self.head, revision);
             }
             Form::Json => object::write_value(out, &self.whole(stored, row, revision)),
             Form::Metadata => {
@@ -93,14 +92,12 @@ impl Rendering {
     pub(crate) fn whole(&self, stored: &Stored, row: &str, revision: Revision) -> Value {
         let mut object = object::decode_at(stored, revision);
         self.face(&mut object);
-        if let Some(server) = &self.everybody {
+        if self.is_wildcard {
             let (id, _, _) = storage::parts(row);
-            let cluster = server.clusters().with_id(id);
-            let name = cluster.map_or_else(|| id.to_owned(), |cluster| cluster.name.to_string());
             object::put_at(
                 &mut object,
                 &["metadata", "annotations", CLUSTER_ANNOTATION],
-                json!(name),
+                json!(clusters::name_in(id)),
             );
         }
         object
@@ -125,6 +122,20 @@ impl Rendering {
         let metadata = objects.first().map_or_else(|| json!({}), table::single_metadata);
         let options = table::TableOptions { include, with_columns, now: self.now };
         table::table(&self.resource, objects, metadata, options)
+    }
+
+    /// An object that was just written, from the bytes that were stored if they can be served as they are.
+    pub(crate) fn written(&self, mut object: Value, stored: Option<(&[u8], Revision)>) -> Vec<u8> {
+        let mut out = Vec::new();
+        // It has all defaults: those of the schema were put in before it was stored.
+        let is_as_stored = self.form == Form::Json && &*self.resource.group != "events.k8s.io";
+        if let Some((bytes, revision)) = stored.filter(|_| is_as_stored) {
+            object::write_json(&mut out, bytes, &self.head, revision);
+            return out;
+        }
+        self.face(&mut object);
+        object::write_value(&mut out, &self.value(object));
+        out
     }
 
     /// A whole object in the form that was asked for.

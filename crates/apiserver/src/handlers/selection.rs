@@ -16,6 +16,8 @@ use std::sync::Arc;
 pub(crate) struct Selection {
     labels: LabelSelector,
     fields: FieldSelector,
+    /// Only in namespaces of this name; empty where the range says so already.
+    namespace: String,
     resource: Arc<Resource>,
 }
 
@@ -25,6 +27,7 @@ impl Selection {
         let selection = Selection {
             labels: LabelSelector::parse(&options.label_selector)?,
             fields: FieldSelector::parse(&options.field_selector)?,
+            namespace: String::new(),
             resource: Arc::clone(&call.resource),
         };
         let nothing = json!({});
@@ -34,9 +37,16 @@ impl Selection {
         Ok(selection)
     }
 
+    /// The same, but only in namespaces of this name, for a range that goes over all clusters.
+    #[must_use]
+    pub(crate) fn in_namespaces(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.namespace);
+        self
+    }
+
     /// Whether everything is selected.
     pub(crate) fn is_everything(&self) -> bool {
-        self.labels.is_empty() && self.fields.is_empty()
+        self.labels.is_empty() && self.fields.is_empty() && self.namespace.is_empty()
     }
 
     /// The one name that can be selected, if there is only one.
@@ -46,6 +56,11 @@ impl Selection {
 
     /// Whether a stored object is selected.
     pub(crate) fn takes(&self, versioned: &Versioned) -> bool {
+        if !self.namespace.is_empty()
+            && crate::storage::parts(&versioned.key.row).1 != self.namespace
+        {
+            return false;
+        }
         if !self.labels.is_empty() {
             let view = View::of(&versioned.value);
             if !self.labels.matches(|key| view.label(key)) {

@@ -7,6 +7,7 @@ use crate::crd;
 use crate::name;
 use crate::object;
 use crate::resource::Resource;
+use crate::server::Server;
 use crate::status::{FieldError, Status};
 use crate::storage;
 use interlock_store::{Guard, Key, Operation, Transaction};
@@ -28,6 +29,7 @@ enum Special {
     Definition,
     LogicalCluster,
     Rights,
+    CertificateRequest,
 }
 
 fn special(resource: &Resource) -> Option<Special> {
@@ -36,6 +38,7 @@ fn special(resource: &Resource) -> Option<Special> {
         ("apiextensions.k8s.io", "customresourcedefinitions") => Some(Special::Definition),
         (HUB_GROUP, "logicalclusters") => Some(Special::LogicalCluster),
         ("rbac.authorization.k8s.io", _) => Some(Special::Rights),
+        ("certificates.k8s.io", "certificatesigningrequests") => Some(Special::CertificateRequest),
         _ => None,
     }
 }
@@ -61,34 +64,75 @@ pub(crate) fn prepare_create(call: &Call, object: &mut Value) -> Result<(), Stat
             add_finalizer(object, CLEANUP);
         }
         Some(Special::LogicalCluster) => {
-            let id = call.server.new_cluster_id();
+            let id = call.server.new_cluster_id(object::name(object));
             let url = format!("/clusters/{}", object::name(object));
             object["status"] = json!({"phase": "Ready", "id": id, "url": url});
             add_finalizer(object, CONTENTS);
         }
         Some(Special::Rights) => validation::defaults(object),
+        Some(Special::CertificateRequest) => name_requester(call, object),
         Some(Special::Namespace) | None => {}
     }
     Ok(())
 }
 
+/// Whoever approves a certificate goes by who asked for it: that is what the server saw, never what was sent.
+fn name_requester(call: &Call, request: &mut Value) {
+    let Some(spec) = request["spec"].as_object_mut() else { return };
+    let seen = call.identity.user_info();
+    for field in ["username", "uid", "groups", "extra"] {
+        spec.remove(field);
+        if let Some(value) = seen.get(field) {
+            spec.insert(field.to_owned(), value.clone());
+        }
+    }
+}
+
 /// Makes a changed object whole before it is validated.
-pub(crate) fn prepare_update(call: &Call, old: &Value, new: &mut Value) -> Result<(), Status> {
+pub(crate) async fn prepare_update(
+    call: &Call,
+    old: &Value,
+    new: &mut Value,
+) -> Result<(), Status> {
     match special(&call.resource) {
         Some(Special::Definition) => {
             crd::defaults(new);
-            if call.endpoint == Endpoint::Main && crd::is_established(old) {
-                crd::established(new, &call.now_text());
+            if call.endpoint == Endpoint::Main {
+                grant_names(call, new).await?;
             }
         }
         Some(Special::Rights) => validation::defaults(new),
         Some(Special::LogicalCluster) => {
-            new["status"]["id"] = old["status"]["id"].clone();
-            new["status"]["url"] = old["status"]["url"].clone();
+            // What is no object is left for the schema to refuse.
+            let status = new.get("status").unwrap_or(&Value::Null);
+            if status.is_object() || status.is_null() {
+                for field in ["id", "url"] {
+                    object::put_at(new, &["status", field], old["status"][field].clone());
+                }
+            }
         }
+        Some(Special::CertificateRequest) => date_conditions(call, old, new),
         Some(Special::Namespace) | None => {}
     }
     Ok(())
+}
+
+/// Says since when a condition of a request for a certificate holds: clients leave that to the server.
+fn date_conditions(call: &Call, old: &Value, new: &mut Value) {
+    let before = old["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    for condition in new["status"]["conditions"].as_array_mut().into_iter().flatten() {
+        let held = before.iter().find(|held| {
+            held["type"] == condition["type"] && held["status"] == condition["status"]
+        });
+        for field in ["lastUpdateTime", "lastTransitionTime"] {
+            if condition.is_object() && condition[field].is_null() {
+                condition[field] = match held.map(|held| &held[field]) {
+                    Some(time) if !time.is_null() => time.clone(),
+                    _ => json!(call.now_text()),
+                };
+            }
+        }
+    }
 }
 
 /// What is wrong with an object beyond what its schema says.
@@ -104,7 +148,9 @@ pub(crate) fn validate(call: &Call, old: Option<&Value>, new: &Value) -> Vec<Fie
         Some(Special::Rights) => validation::validate(old, new),
         Some(Special::LogicalCluster) => {
             let given = object::name(new);
-            let mut problems = name::dns1123_label(given);
+            // A name that no object may have is refused already.
+            let is_name = name::dns1123_subdomain(given).is_empty();
+            let mut problems = if is_name { name::dns1123_label(given) } else { Vec::new() };
             if given == ROOT {
                 problems.push("the root cluster is there already".to_owned());
             }
@@ -113,7 +159,7 @@ pub(crate) fn validate(call: &Call, old: Option<&Value>, new: &Value) -> Vec<Fie
                 .map(|why| FieldError::invalid("metadata.name", &json!(given), why))
                 .collect()
         }
-        Some(Special::Namespace) | None => Vec::new(),
+        Some(Special::Namespace | Special::CertificateRequest) | None => Vec::new(),
     }
 }
 
@@ -128,14 +174,14 @@ pub(crate) async fn admit_create(call: &Call, object: &mut Value) -> Result<Tran
         ));
     }
     let mut plan = Transaction::default();
-    plan.guards.extend(call.namespace_guard().await?);
+    plan.guards.extend(call.namespace_guard(object::name(object)).await?);
     plan.guards.extend(cluster_guard(call).await?);
     plan.guards.extend(definition_guard(call).await?);
     plan.guards.extend(fence(call, object).await?);
     match special(&call.resource) {
         Some(Special::Namespace) => {
             let name = object::name(object).to_owned();
-            plan.operations.extend(namespace_contents(call, &call.cluster.id, &name));
+            plan.operations.extend(fill_namespace(call, &call.cluster.id, &name));
         }
         Some(Special::LogicalCluster) => {
             let id = object["status"]["id"].as_str().unwrap_or_default().to_owned();
@@ -147,19 +193,14 @@ pub(crate) async fn admit_create(call: &Call, object: &mut Value) -> Result<Tran
                 ),
                 object::encode(&namespace),
             ));
-            plan.operations.extend(namespace_contents(call, &id, "default"));
+            plan.operations.extend(fill_namespace(call, &id, "default"));
         }
         Some(Special::Definition) => {
             admit_definition(call, object)?;
-            let clusters = call.server.clusters();
-            if clusters.hub().definition(object::name(object)).is_some() {
-                crd::established(object, &call.now_text());
-            } else {
-                crd::accept_names(object, &clusters.served(&call.cluster), &call.now_text());
-            }
+            grant_names(call, object).await?;
         }
         Some(Special::Rights) => admit_rights(call, None, object).await?,
-        None => {}
+        Some(Special::CertificateRequest) | None => {}
     }
     Ok(plan)
 }
@@ -188,7 +229,7 @@ async fn definition_guard(call: &Call) -> Result<Option<Guard>, Status> {
     let Some(versioned) = call.server.storage().get(&key).await? else {
         return Err(Status::no_such_path());
     };
-    if object::is_deleting(&object::decode(&versioned)) {
+    if object::View::of(&versioned.value).is_deleting() {
         return Err(Status::method_not_allowed(
             "create not allowed while custom resource definition is terminating",
         ));
@@ -207,9 +248,27 @@ pub(crate) async fn admit_update(
     match special(&call.resource) {
         Some(Special::Definition) => admit_definition(call, new)?,
         Some(Special::Rights) => admit_rights(call, Some(old), new).await?,
-        Some(Special::Namespace | Special::LogicalCluster) | None => {}
+        Some(Special::Namespace | Special::LogicalCluster | Special::CertificateRequest) | None => {
+        }
     }
     Ok(plan)
+}
+
+/// Whether somebody may delete the object that the call names. The server's own duties do not ask: a logical
+/// cluster goes with its namespaces.
+pub(crate) fn admit_delete(call: &Call) -> Result<(), Status> {
+    let refused =
+        |why: &str| Status::forbidden(&call.resource.group, &call.resource.plural, &call.name, why);
+    let is_namespace = special(&call.resource) == Some(Special::Namespace);
+    if is_namespace && matches!(call.name.as_str(), "default" | "kube-system" | "kube-public") {
+        return Err(refused("this namespace may not be deleted"));
+    }
+    // Without its own copy a cluster would see the shared object again, under the same uid, and whoever waits for
+    // the deletion would wait for ever.
+    if shared_object(&call.resource, &call.name).is_some() {
+        return Err(refused("it is part of every cluster and cannot be deleted"));
+    }
+    Ok(())
 }
 
 /// Nobody grants what they do not have.
@@ -219,6 +278,19 @@ async fn admit_rights(call: &Call, old: Option<&Value>, new: &Value) -> Result<(
     }
     let roles = call.server.roles_for(&call.cluster, &call.identity).await?;
     escalation::check_write(&roles, &call.identity, &call.resource, old, new)
+}
+
+/// Gives a definition the names that it wants, if nobody else has them.
+async fn grant_names(call: &Call, object: &mut Value) -> Result<(), Status> {
+    let clusters = call.server.clusters();
+    // A definition that is gone has no names, also while whoever removed it has not told everybody yet.
+    clusters.read_custom(&call.cluster, call.server.storage()).await?;
+    if clusters.hub().definition(object::name(object)).is_some() {
+        crd::established(object, &call.now_text());
+    } else {
+        crd::accept_names(object, &clusters.served(&call.cluster), &call.now_text());
+    }
+    Ok(())
 }
 
 /// The hub's kinds may be applied again unchanged; other kinds in the hub's groups are refused.
@@ -283,29 +355,37 @@ pub(crate) async fn fence(call: &Call, object: &Value) -> Result<Option<Guard>, 
     }
 }
 
-/// What every namespace has from the start.
-fn namespace_contents(call: &Call, cluster: &str, namespace: &str) -> [Operation; 2] {
+/// What every namespace has: the resource, and the object without what is its own in each.
+pub(crate) fn namespace_contents(server: &Server) -> [(&'static str, Value); 2] {
     let account = json!({
-        "apiVersion": "v1", "kind": "ServiceAccount", "metadata": new_metadata(call, "default", namespace),
+        "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"},
     });
-    let mut authority = json!({
+    let authority = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": new_metadata(call, "kube-root-ca.crt", namespace),
-        "data": {"ca.crt": call.server.authority_pem()},
-    });
-    authority["metadata"]["annotations"] = json!({
-        "kubernetes.io/description":
-            "The certificates that this cluster's API server can be known by.",
-    });
-    [("serviceaccounts", "default", account), ("configmaps", "kube-root-ca.crt", authority)].map(
-        |(plural, name, object)| {
-            let key = Key::new(
-                storage::table_of("", plural, "-"),
-                storage::row(cluster, namespace, name),
-            );
-            Operation::Put(key, object::encode(&object))
+        "metadata": {
+            "name": "kube-root-ca.crt",
+            "annotations": {
+                "kubernetes.io/description":
+                    "The certificates that this cluster's API server can be known by.",
+            },
         },
-    )
+        "data": {"ca.crt": server.authority_pem()},
+    });
+    [("serviceaccounts", account), ("configmaps", authority)]
+}
+
+/// Puts into a new namespace what every namespace has.
+fn fill_namespace(call: &Call, cluster: &str, namespace: &str) -> [Operation; 2] {
+    namespace_contents(&call.server).map(|(plural, mut object)| {
+        let name = object::name(&object).to_owned();
+        let metadata = object::metadata_mut(&mut object);
+        if let Value::Object(own) = new_metadata(call, &name, namespace) {
+            metadata.extend(own);
+        }
+        let table = storage::table_of("", plural, "-");
+        let key = Key::new(table, storage::row(cluster, namespace, &name));
+        Operation::Put(key, object::encode(&object))
+    })
 }
 
 fn new_namespace(call: &Call, name: &str) -> Value {

@@ -2,12 +2,14 @@
 
 use super::Brought;
 use super::call::{Call, Endpoint, decode_body};
+use super::not_allowed;
 use super::patch::patch_value;
 use super::write::{Live, Written};
 use crate::http::{self, Body};
 use crate::object;
 use crate::request::{DeleteOptions, Verb, WriteKind};
 use crate::resource::Scale;
+use crate::schema;
 use crate::status::{FieldError, Status};
 use ::http::Response;
 use serde_json::{Value, json};
@@ -30,17 +32,20 @@ pub(super) async fn serve(mut call: Call, brought: Brought) -> Result<Response<B
             Verb::Update | Verb::Patch => copy_part(call, brought, &["status", "conditions"]).await,
             _ => Err(not_allowed()),
         },
+        ("", "pods", "ephemeralcontainers" | "resize") => super::pod::serve(call, brought).await,
         ("", "pods", "binding") if brought.verb == Verb::Create => bind(call, brought).await,
         ("", "pods", "eviction") if brought.verb == Verb::Create => evict(call, brought).await,
         ("", "serviceaccounts", "token") if brought.verb == Verb::Create => {
             super::questions::token(&call, &brought).await
         }
+        ("", "pods", "log" | "exec" | "attach" | "portforward" | "proxy") => {
+            call.found().await?;
+            let why =
+                format!("pod {} does not run: this server keeps pods, but runs none", call.name);
+            Err(Status::new(404, "NotFound", why).about("", "pods", &call.name))
+        }
         _ => Err(Status::no_such_path()),
     }
-}
-
-fn not_allowed() -> Status {
-    Status::method_not_allowed("the server does not allow this method on the requested resource")
 }
 
 /// Replaces one part of the object by that of the object in the body, or of the patched object.
@@ -84,6 +89,8 @@ async fn copy_part(
             } else {
                 object::put_at(&mut new, path, part);
             }
+            schema::decode_check(&new, call.resource.schema.shape())
+                .map_err(Status::bad_request)?;
             Ok(new)
         })
         .await?;
@@ -173,19 +180,18 @@ fn scale_of(object: &Value, paths: &Scale) -> Value {
         "spec": {"replicas": number(&paths.spec_replicas)},
         "status": {"replicas": number(&paths.status_replicas)},
     });
-    let selector = match &paths.label_selector {
-        Some(path) => object::at(object, path).and_then(Value::as_str).map(str::to_owned),
+    let selector = paths.label_selector.as_ref().and_then(|path| object::at(object, path));
+    let selector = match selector {
+        Some(Value::String(text)) => Some(text.clone()),
         // Built-in workloads have the selector itself.
-        None => object::at(object, &["spec", "selector"]).and_then(|selector| {
-            let selector = if selector.get("matchLabels").is_some()
-                || selector.get("matchExpressions").is_some()
-            {
-                selector.clone()
-            } else {
-                json!({"matchLabels": selector})
-            };
+        Some(selector @ Value::Object(_)) => {
+            let is_whole =
+                selector.get("matchLabels").is_some() || selector.get("matchExpressions").is_some();
+            let selector =
+                if is_whole { selector.clone() } else { json!({"matchLabels": selector}) };
             crate::selector::LabelSelector::from_object(&selector).ok().map(|text| text.to_string())
-        }),
+        }
+        Some(_) | None => None,
     };
     if let Some(selector) = selector {
         scale["status"]["selector"] = json!(selector);
@@ -202,19 +208,48 @@ async fn bind(mut call: Call, brought: Brought) -> Result<Response<Body>, Status
         let error = FieldError::required("target.name", "");
         return Err(Status::invalid("", "Binding", &call.name, &[error]));
     }
-    call.change(false, |live| {
-        let mut pod = whole(live);
-        let held = pod["spec"]["nodeName"].as_str().unwrap_or_default();
-        if !held.is_empty() {
-            return Err(
-                call.conflict(format!("pod {} is already assigned to node {held:?}", call.name))
-            );
-        }
-        pod["spec"]["nodeName"] = json!(node);
-        Ok(pod)
-    })
-    .await?;
+    call.change(false, |live| bound(&call, whole(live), &binding, &node)).await?;
     Ok(http::json(201, &success()))
+}
+
+/// The pod on its node, with what the binding says about it.
+fn bound(call: &Call, mut pod: Value, binding: &Value, node: &str) -> Result<Value, Status> {
+    let name = &call.name;
+    let refused = |why: String| Status::conflict("", "pods/binding", name, why);
+    if object::is_deleting(&pod) {
+        return Err(refused(format!("pod {name} is being deleted, cannot be assigned to a host")));
+    }
+    let held = object::at(&pod, &["spec", "nodeName"]).and_then(Value::as_str).unwrap_or_default();
+    if !held.is_empty() {
+        return Err(refused(format!("pod {name} is already assigned to node {held:?}")));
+    }
+    let gates = object::at(&pod, &["spec", "schedulingGates"]).and_then(Value::as_array);
+    if gates.is_some_and(|gates| !gates.is_empty()) {
+        return Err(refused(format!("pod {name} has non-empty .spec.schedulingGates")));
+    }
+    object::put_at(&mut pod, &["spec", "nodeName"], json!(node));
+    let given = object::metadata(binding);
+    for field in ["annotations", "labels"] {
+        for (key, value) in given.get(field).and_then(Value::as_object).into_iter().flatten() {
+            object::put_at(&mut pod, &["metadata", field, key], value.clone());
+        }
+    }
+    let metadata = object::metadata_mut(&mut pod);
+    for field in ["resourceVersion", "uid"] {
+        if let Some(seen) = given.get(field).filter(|seen| **seen != json!("")) {
+            metadata.insert(field.to_owned(), seen.clone());
+        }
+    }
+    let scheduled = json!({
+        "type": "PodScheduled", "status": "True", "lastProbeTime": null,
+        "lastTransitionTime": call.now_text(),
+    });
+    let conditions = object::at(&pod, &["status", "conditions"]).and_then(Value::as_array);
+    let mut conditions = conditions.cloned().unwrap_or_default();
+    conditions.retain(|condition| condition["type"] != "PodScheduled");
+    conditions.push(scheduled);
+    object::put_at(&mut pod, &["status", "conditions"], json!(conditions));
+    Ok(pod)
 }
 
 /// Deletes a pod, for those who may evict but not delete.

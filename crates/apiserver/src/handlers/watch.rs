@@ -8,10 +8,12 @@ use super::read::patience;
 use super::render::{Form, Rendering};
 use super::selection::Reading;
 use super::special;
+use crate::clusters::Cluster;
 use crate::http::{self, Body};
 use crate::limits::Permit;
 use crate::object;
 use crate::request::ListOptions;
+use crate::resource::Resource;
 use crate::server::{Server, stopped};
 use crate::status::Status;
 use crate::storage;
@@ -21,6 +23,7 @@ use interlock_store::{
     Change, Changes as _, Cursor, KeyRange, ReadError, Revision, Store, Versioned,
 };
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -31,6 +34,8 @@ const BOOKMARK_SECONDS: u64 = 60;
 const STALLED_SECONDS: u64 = 60;
 /// How long a watch lasts if the client does not say; up to twice as long.
 const DEFAULT_SECONDS: u64 = 30 * 60;
+/// No watch lasts longer, or the moment of its end could not be told.
+const LONGEST_SECONDS: u64 = 365 * 24 * 60 * 60;
 /// Lines are sent together up to this size.
 const CHUNK_BYTES: usize = 64 * 1024;
 
@@ -42,8 +47,8 @@ struct Watcher {
     wants_bookmarks: bool,
     /// Whether the client asked for the state first, and waits for the mark that it is whole.
     wants_initial_mark: bool,
-    kind: Value,
-    api_version: Value,
+    cluster: Arc<Cluster>,
+    resource: Arc<Resource>,
     ends: Instant,
     lines: Vec<u8>,
     has_sent_row: bool,
@@ -69,7 +74,9 @@ impl Call {
         let version = options.watch_version(&self.resource.group, &self.resource.kind)?;
         let range = self.range(reading.is_wildcard);
         let seconds = match options.timeout_seconds {
-            Some(seconds) if seconds > 0 => u64::try_from(seconds).unwrap_or(DEFAULT_SECONDS),
+            Some(seconds) if seconds > 0 => {
+                u64::try_from(seconds).unwrap_or(DEFAULT_SECONDS).min(LONGEST_SECONDS)
+            }
             // Not all watchers at the same moment.
             _ => DEFAULT_SECONDS + u64::from(self.server.random_u32()) % DEFAULT_SECONDS,
         };
@@ -79,8 +86,8 @@ impl Call {
             server: self.server.clone(),
             wants_bookmarks: options.allow_watch_bookmarks,
             wants_initial_mark: wants_state && options.allow_watch_bookmarks,
-            kind: json!(&*self.resource.kind),
-            api_version: json!(self.resource.api_version()),
+            cluster: Arc::clone(&self.cluster),
+            resource: Arc::clone(&self.resource),
             ends: Instant::now() + Duration::from_secs(seconds),
             lines: Vec::new(),
             has_sent_row: false,
@@ -90,7 +97,10 @@ impl Call {
         };
         let start = match (version, options.send_initial_events) {
             (_, Some(true)) => Start::State { at_least: version.unwrap_or(0) },
-            (None, Some(false)) => Start::Newest,
+            // What happens once the client has its answer is part of the watch.
+            (None, Some(false)) => Start::After(
+                self.server.storage().store.newest().await.map_err(storage::read_refused)?,
+            ),
             (None | Some(0), _) => Start::State { at_least: 0 },
             (Some(version), _) => Start::After(version),
         };
@@ -112,8 +122,6 @@ impl Call {
 enum Start {
     /// With what is there, as additions; not older than this.
     State { at_least: Revision },
-    /// With the next change.
-    Newest,
     /// With the first change after this.
     After(Revision),
 }
@@ -144,7 +152,6 @@ impl Watcher {
                 }
                 version
             }
-            Start::Newest => self.newest().await?,
             Start::State { at_least } => self.send_state(&range, at_least, shared).await?,
         };
         let mut changes = self.server.storage().store.watch(range, after).await.map_err(too_old)?;
@@ -153,6 +160,10 @@ impl Watcher {
         loop {
             let wake = bookmark_at.min(self.ends);
             tokio::select! {
+                // A store that closes because the server stops is no error to anybody.
+                biased;
+                () = stopped(&mut stopping) => return Err(Ended::Closed),
+                () = self.parts.closed() => return Err(Ended::Closed),
                 batch = changes.next() => {
                     let batch = batch.map_err(too_old)?;
                     for change in &batch.changes {
@@ -162,19 +173,22 @@ impl Watcher {
                 }
                 () = tokio::time::sleep_until(wake) => {
                     self.bookmark(&mut changes).await?;
-                    if Instant::now() >= self.ends {
+                    if Instant::now() >= self.ends || !self.is_served() {
                         return Err(Ended::Closed);
                     }
                     bookmark_at = Instant::now() + Duration::from_secs(BOOKMARK_SECONDS);
                 }
-                () = self.parts.closed() => return Err(Ended::Closed),
-                () = stopped(&mut stopping) => return Err(Ended::Closed),
             }
         }
     }
 
-    async fn newest(&self) -> Result<Revision, Ended> {
-        self.server.storage().store.newest().await.map_err(too_old)
+    /// Whether the kind is still there: whoever asks again learns that it is not.
+    fn is_served(&self) -> bool {
+        let resource = &self.resource;
+        let clusters = self.server.clusters();
+        let found =
+            clusters.find(&self.cluster, &resource.group, &resource.version, &resource.plural);
+        found.is_some()
     }
 
     /// Sends what is there as additions, and returns the revision that it shows.
@@ -192,7 +206,9 @@ impl Watcher {
                 self.object_line("ADDED", item, item.modified).await?;
             }
         }
-        for object in shared {
+        let is_stored =
+            |name: &str| page.items.iter().any(|item| storage::parts(&item.key.row).2 == name);
+        for object in shared.into_iter().filter(|object| !is_stored(object::name(object))) {
             let value = self.reading.rendering.value(object);
             self.line("ADDED", |_, out| object::write_value(out, &value));
         }
@@ -271,9 +287,10 @@ impl Watcher {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
         let bookmark = match self.reading.rendering.form() {
-            Form::Json => {
-                json!({"kind": self.kind, "apiVersion": self.api_version, "metadata": metadata})
-            }
+            Form::Json => json!({
+                "kind": &*self.resource.kind, "apiVersion": self.resource.api_version(),
+                "metadata": metadata,
+            }),
             Form::Metadata => json!({
                 "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
                 "metadata": metadata,

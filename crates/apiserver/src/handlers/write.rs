@@ -5,6 +5,7 @@
 
 use super::call::{Call, Endpoint};
 use super::special;
+use crate::access::Attributes;
 use crate::apply;
 use crate::behaviour;
 use crate::name;
@@ -12,8 +13,9 @@ use crate::object;
 use crate::schema;
 use crate::status::{FieldError, Status};
 use crate::storage::{self, NotCommitted};
-use interlock_store::{Guard, Key, Operation, Revision, Transaction};
+use interlock_store::{Guard, Key, Operation, Revision, Transaction, Value as Stored};
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// How often a write looks again before it gives up. Each round means that somebody else got through.
 const ROUNDS: usize = 64;
@@ -25,6 +27,16 @@ pub(crate) struct Live {
     pub(crate) object: Value,
     /// When it was written; none for an object of the shared layer that was never written here.
     pub(crate) modified: Option<Revision>,
+    /// As it is stored.
+    stored: Option<Arc<Stored>>,
+}
+
+impl Live {
+    /// Whether this is what is stored already, byte for byte. An object that would be stored in another form
+    /// than it is, say in a new version of its kind, is written again: so does upstream.
+    fn is_stored_as(&self, encoded: &[u8]) -> bool {
+        self.stored.as_ref().is_some_and(|stored| stored.bytes() == encoded)
+    }
 }
 
 /// What a write did.
@@ -34,6 +46,19 @@ pub(crate) struct Written {
     pub(crate) object: Value,
     /// How it came about.
     pub(crate) outcome: Outcome,
+    /// What was stored, and at which revision; none if nothing was.
+    pub(crate) stored: Option<(Vec<u8>, Revision)>,
+}
+
+impl Written {
+    fn new(object: Value, outcome: Outcome) -> Self {
+        Written { object, outcome, stored: None }
+    }
+
+    fn stored(mut object: Value, outcome: Outcome, encoded: Vec<u8>, revision: Revision) -> Self {
+        object::set_resource_version(&mut object, revision);
+        Written { object, outcome, stored: Some((encoded, revision)) }
+    }
 }
 
 /// What became of an object.
@@ -81,10 +106,14 @@ impl Call {
         if let Some(versioned) = self.server.storage().get(&self.key_of(name)).await? {
             let mut object = object::decode(&versioned);
             self.after_reading(&mut object);
-            return Ok(Some(Live { object, modified: Some(versioned.modified) }));
+            let (modified, stored) = (Some(versioned.modified), Some(versioned.value));
+            return Ok(Some(Live { object, modified, stored }));
         }
-        Ok(special::shared_object(&self.resource, name)
-            .map(|object| Live { object, modified: None }))
+        Ok(special::shared_object(&self.resource, name).map(|object| Live {
+            object,
+            modified: None,
+            stored: None,
+        }))
     }
 
     /// The object that the call names, or 404.
@@ -94,10 +123,13 @@ impl Call {
 
     /// Defaults that the schema has learnt since the object was stored, and the version that was asked for.
     pub(crate) fn after_reading(&self, object: &mut Value) {
-        if self.resource.is_custom() {
-            schema::apply_defaults(object, self.resource.schema.shape());
-            object["apiVersion"] = json!(self.resource.api_version());
+        if !self.resource.is_custom() {
+            return;
         }
+        if self.resource.schema.has_defaults() {
+            schema::apply_defaults(object, self.resource.schema.shape());
+        }
+        object["apiVersion"] = json!(self.resource.api_version());
     }
 
     /// Stores a new object.
@@ -136,7 +168,8 @@ impl Call {
         let mut plan = special::admit_create(self, &mut object).await?;
         let key = self.key_of(object::name(&object));
         plan.guards.insert(0, Guard::Absent(key.clone()));
-        plan.operations.insert(0, Operation::Put(key.clone(), self.stored(&object)));
+        let encoded = self.stored(&object);
+        plan.operations.insert(0, Operation::Put(key.clone(), encoded.clone()));
         let exists = || {
             Status::already_exists(
                 &self.resource.group,
@@ -151,13 +184,10 @@ impl Call {
             if self.server.storage().get(&key).await?.is_some() {
                 return Err(exists().into());
             }
-            return Ok(Written { object, outcome: Outcome::Created });
+            return Ok(Written::new(object, Outcome::Created));
         }
         match self.commit(plan).await {
-            Ok(revision) => {
-                object::set_resource_version(&mut object, revision);
-                Ok(Written { object, outcome: Outcome::Created })
-            }
+            Ok(revision) => Ok(Written::stored(object, Outcome::Created, encoded, revision)),
             // A generated name that is taken: make another one.
             Err(NotCommitted::Guard(failed)) if failed == key && is_generated => Err(Round::Again),
             Err(NotCommitted::Guard(failed)) if failed == key => Err(exists().into()),
@@ -178,6 +208,7 @@ impl Call {
                 if !may_create {
                     return Err(self.not_found());
                 }
+                self.check_may_create().await?;
                 match self.create_round(make(None)?).await {
                     Ok(written) => return Ok(written),
                     Err(Round::Again) => continue,
@@ -196,6 +227,20 @@ impl Call {
         Err(self.modified_meanwhile())
     }
 
+    /// Whoever may change objects may not yet make new ones.
+    async fn check_may_create(&self) -> Result<(), Status> {
+        let attributes = Attributes {
+            verb: "create",
+            group: &self.resource.group,
+            resource: &self.resource.plural,
+            subresource: &self.subresource,
+            name: &self.name,
+            namespace: &self.namespace,
+            ..Attributes::default()
+        };
+        self.server.check(&self.identity, &self.cluster, &attributes).await
+    }
+
     async fn change_round(&self, live: &Live, mut new: Value) -> Result<Written, Round> {
         let old = &live.object;
         self.check_place(&new)?;
@@ -205,7 +250,7 @@ impl Call {
             behaviour::prepare_update(&self.resource, old, &mut new, self.endpoint.of_behaviour());
         }
         behaviour::bump_generation(&self.resource, Some(old), &mut new);
-        special::prepare_update(self, old, &mut new)?;
+        special::prepare_update(self, old, &mut new).await?;
         self.track(Some(old), &mut new)?;
         self.check(Some(old), &new)?;
         let mut plan = special::admit_update(self, old, &mut new).await?;
@@ -215,19 +260,16 @@ impl Call {
             return self.remove_round(live, new, None).await;
         }
         let encoded = self.stored(&new);
-        if live.modified.is_some() && encoded == self.stored(old) {
-            return Ok(Written { object: old.clone(), outcome: Outcome::Changed });
+        if live.is_stored_as(&encoded) {
+            return Ok(Written::new(old.clone(), Outcome::Changed));
         }
         if self.is_dry_run() {
-            return Ok(Written { object: new, outcome: Outcome::Changed });
+            return Ok(Written::new(new, Outcome::Changed));
         }
         plan.guards.insert(0, storage::guard(&key, live.modified));
-        plan.operations.insert(0, Operation::Put(key, encoded));
+        plan.operations.insert(0, Operation::Put(key, encoded.clone()));
         match self.commit(plan).await {
-            Ok(revision) => {
-                object::set_resource_version(&mut new, revision);
-                Ok(Written { object: new, outcome: Outcome::Changed })
-            }
+            Ok(revision) => Ok(Written::stored(new, Outcome::Changed, encoded, revision)),
             Err(NotCommitted::Guard(_)) => Err(Round::Again),
             Err(NotCommitted::Refused(status)) => Err(status.into()),
         }
@@ -240,7 +282,7 @@ impl Call {
         fence: Option<Guard>,
     ) -> Result<Written, Round> {
         if self.is_dry_run() {
-            return Ok(Written { object: gone, outcome: Outcome::Removed });
+            return Ok(Written::new(gone, Outcome::Removed));
         }
         let key = self.key();
         let mut plan =
@@ -250,7 +292,7 @@ impl Call {
             Ok(revision) => {
                 let mut object = gone;
                 object::set_resource_version(&mut object, revision);
-                Ok(Written { object, outcome: Outcome::Removed })
+                Ok(Written::new(object, Outcome::Removed))
             }
             Err(NotCommitted::Guard(_)) => Err(Round::Again),
             Err(NotCommitted::Refused(status)) => Err(status.into()),
@@ -266,12 +308,7 @@ impl Call {
         for _ in 0..ROUNDS {
             let live = self.found().await?;
             if live.modified.is_none() {
-                return Err(Status::forbidden(
-                    &self.resource.group,
-                    &self.resource.plural,
-                    &self.name,
-                    "it is part of every cluster and cannot be deleted",
-                ));
+                return Err(self.not_found());
             }
             let (marked, goes) = mark(&live)?;
             let fence = special::fence(self, &live.object).await?;
@@ -292,22 +329,19 @@ impl Call {
     async fn mark_round(
         &self,
         live: &Live,
-        mut marked: Value,
+        marked: Value,
         fence: Option<Guard>,
     ) -> Result<Written, Round> {
         let encoded = self.stored(&marked);
-        if self.is_dry_run() || encoded == self.stored(&live.object) {
-            return Ok(Written { object: marked, outcome: Outcome::Changed });
+        if self.is_dry_run() || live.is_stored_as(&encoded) {
+            return Ok(Written::new(marked, Outcome::Changed));
         }
         let key = self.key();
         let guard = storage::guard(&key, live.modified);
-        let mut plan = Transaction::one(guard, Operation::Put(key, encoded));
+        let mut plan = Transaction::one(guard, Operation::Put(key, encoded.clone()));
         plan.guards.extend(fence);
         match self.commit(plan).await {
-            Ok(revision) => {
-                object::set_resource_version(&mut marked, revision);
-                Ok(Written { object: marked, outcome: Outcome::Changed })
-            }
+            Ok(revision) => Ok(Written::stored(marked, Outcome::Changed, encoded, revision)),
             Err(NotCommitted::Guard(_)) => Err(Round::Again),
             Err(NotCommitted::Refused(status)) => Err(status.into()),
         }
@@ -414,8 +448,8 @@ impl Call {
     pub(crate) fn with_write<T>(&self, run: impl FnOnce(&apply::Write<'_>) -> T) -> T {
         let reset: &[&[&str]] = match self.endpoint {
             Endpoint::Main if self.resource.has_status => &[&["status"]],
-            Endpoint::Main => &[],
-            Endpoint::Status | Endpoint::Other => &[&["spec"]],
+            Endpoint::Status => &[&["spec"]],
+            Endpoint::Main | Endpoint::Other => &[],
         };
         let now = self.now_text();
         run(&apply::Write {
@@ -440,6 +474,12 @@ impl Call {
 
     /// Whether the object may be stored.
     fn check(&self, old: Option<&Value>, new: &Value) -> Result<(), Status> {
+        if object::is_too_deep(new) {
+            return Err(Status::bad_request(format!(
+                "the object, with its managedFields, is nested deeper than {} levels",
+                object::DEPTH_LIMIT
+            )));
+        }
         let rule = behaviour::name_rule(&self.resource);
         let mut errors = name::validate_metadata(new, self.resource.is_namespaced, rule);
         if let Some(old) = old {
@@ -450,6 +490,8 @@ impl Call {
         } else {
             errors.extend(behaviour::validate(&self.resource, new));
             errors.extend(match old {
+                // Its handler has made exactly the change that it may.
+                Some(_) if self.endpoint == Endpoint::Other => Vec::new(),
                 Some(old) => behaviour::validate_update(&self.resource, old, new),
                 None => behaviour::validate_create(&self.resource, new),
             });
@@ -483,7 +525,7 @@ impl Call {
     }
 
     /// A guard on the namespace that a new object goes into: it must be there and not be going.
-    pub(crate) async fn namespace_guard(&self) -> Result<Option<Guard>, Status> {
+    pub(crate) async fn namespace_guard(&self, name: &str) -> Result<Option<Guard>, Status> {
         if !self.resource.is_namespaced {
             return Ok(None);
         }
@@ -494,12 +536,11 @@ impl Call {
         let Some(versioned) = self.server.storage().get(&key).await? else {
             return Err(Status::not_found("", "namespaces", &self.namespace));
         };
-        let namespace = object::decode(&versioned);
-        if object::is_deleting(&namespace) {
+        if object::View::of(&versioned.value).is_deleting() {
             let mut status = Status::forbidden(
                 &self.resource.group,
                 &self.resource.plural,
-                &self.name,
+                name,
                 format!(
                     "unable to create new content in namespace {} because it is being terminated",
                     self.namespace

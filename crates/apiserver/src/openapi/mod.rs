@@ -8,6 +8,8 @@ mod built_in;
 mod custom;
 mod descriptions;
 mod paths;
+pub(crate) mod second;
+mod wire;
 
 #[cfg(test)]
 mod tests;

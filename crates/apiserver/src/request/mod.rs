@@ -12,6 +12,11 @@ mod tests;
 pub(crate) use options::{DeleteOptions, ListOptions, WriteKind};
 pub(crate) use query::Query;
 
+/// A text from a path or a header without its percent encoding, if that is whole.
+pub(crate) fn percent_decoded(text: &str) -> Option<String> {
+    query::percent_decode(text, query::Plus::IsPlus)
+}
+
 use crate::status::Status;
 use std::fmt;
 

@@ -159,6 +159,11 @@ impl Schema {
         self.at(self.root)
     }
 
+    /// Whether anything in it has a default.
+    pub(crate) fn has_defaults(&self) -> bool {
+        self.nodes.iter().any(|node| node.default.is_some())
+    }
+
     /// The shape of one node.
     pub(crate) fn at(&self, id: NodeId) -> Shape<'_> {
         Shape { schema: self, node: &self.nodes[id.0 as usize] }

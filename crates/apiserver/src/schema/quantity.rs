@@ -123,4 +123,40 @@ mod tests {
             assert_eq!(parse_quantity(wrong), None, "{wrong}");
         }
     }
+
+    #[test]
+    fn no_text_makes_it_panic_and_what_is_read_is_in_range() {
+        let pieces = [
+            "0",
+            "1",
+            "9",
+            ".",
+            "-",
+            "+",
+            "e",
+            "E",
+            "Ki",
+            "Ei",
+            "m",
+            "n",
+            "k",
+            "999999999999999999999999",
+            "ü",
+            "000000000",
+            "99999999",
+        ];
+        let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+        let mut below = |bound: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            usize::try_from((state >> 11) % bound as u64).expect("below a usize")
+        };
+        for _ in 0..50_000 {
+            let text: String = (0..below(8)).map(|_| pieces[below(pieces.len())]).collect();
+            if let Some(quantity) = parse_quantity(&text) {
+                assert!(quantity.unsigned_abs() <= LARGEST.unsigned_abs(), "{text}");
+            }
+        }
+    }
 }

@@ -274,3 +274,47 @@ impl fmt::Display for LabelRequirement {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn no_object_makes_it_panic_and_what_it_prints_selects_the_same() {
+        let names = ["a", "a.b/c", "", "A", "ü", "a/b/c", "-", "1", "99999999999999999999"];
+        let operators = ["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "in", ""];
+        let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+        let mut below = |bound: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            usize::try_from((state >> 11) % bound as u64).expect("below a usize")
+        };
+        let mut read = 0;
+        for _ in 0..20_000 {
+            let mut selector = json!({
+                "matchLabels": {names[below(names.len())]: names[below(names.len())]},
+                "matchExpressions": [{
+                    "key": names[below(names.len())], "operator": operators[below(operators.len())],
+                    "values": [names[below(names.len())]],
+                }],
+            });
+            match below(8) {
+                0 => selector["matchLabels"] = json!(["x"]),
+                1 => selector["matchExpressions"][0]["values"] = json!({"x": 1}),
+                2 => selector["matchExpressions"][0] = json!("x"),
+                3 => selector = json!([selector]),
+                _ => {}
+            }
+            let Ok(selector) = LabelSelector::from_object(&selector) else { continue };
+            read += 1;
+            let again = LabelSelector::parse(&selector.to_string()).expect("it was printed");
+            for value in names {
+                let label = |key: &str| (key == "a").then_some(value);
+                assert_eq!(selector.matches(label), again.matches(label), "{selector}");
+            }
+        }
+        assert!(read > 100, "only {read} were selectors");
+    }
+}

@@ -111,4 +111,27 @@ mod tests {
         }
         assert_eq!(since(&json!("1000-01-01T00:00:00Z"), now), "292y");
     }
+
+    #[test]
+    fn no_time_makes_it_panic() {
+        let now = parse("2024-01-01T00:00:10Z").expect("a good time");
+        let good = b"2024-01-01T01:00:00.500000000+01:00";
+        let letters = b"0123456789-:TZtz.+ \xc3\xbc";
+        let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+        let mut below = |bound: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            usize::try_from((state >> 11) % bound as u64).expect("below a usize")
+        };
+        for _ in 0..20_000 {
+            let mut bytes = good.to_vec();
+            for _ in 0..below(5) {
+                let place = below(bytes.len());
+                bytes[place] = letters[below(letters.len())];
+            }
+            bytes.truncate(below(good.len() + 1));
+            since(&json!(String::from_utf8_lossy(&bytes)), now);
+        }
+    }
 }

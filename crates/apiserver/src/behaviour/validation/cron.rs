@@ -143,4 +143,41 @@ mod tests {
             assert_eq!(problem(schedule).as_deref(), Some(said), "{schedule}");
         }
     }
+
+    #[test]
+    fn no_schedule_makes_it_panic() {
+        let pieces = [
+            "*",
+            "/",
+            "-",
+            ",",
+            " ",
+            "0",
+            "59",
+            "99999999999999999999",
+            "-1",
+            "jan",
+            "SUN",
+            "@every ",
+            "@",
+            "1h",
+            "TZ=",
+            "CRON_TZ=x ",
+            "ü",
+            "?",
+            "\t",
+            "9223372036854775807",
+        ];
+        let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+        let mut below = |bound: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            usize::try_from((state >> 11) % bound as u64).expect("below a usize")
+        };
+        for _ in 0..20_000 {
+            let schedule: String = (0..below(14)).map(|_| pieces[below(pieces.len())]).collect();
+            let _ = problem(&schedule);
+        }
+    }
 }

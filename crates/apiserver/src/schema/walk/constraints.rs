@@ -187,11 +187,12 @@ fn is_same(one: &Value, other: &Value) -> bool {
 fn check_junctors(at: CheckedValue<'_, '_>, checks: &Checks, errors: &mut Vec<FieldError>) {
     let path = at.path;
     let about_all = |text: String| FieldError::invalid(NO_FIELD, &Value::from(""), text);
-    let name = format_args_path(path);
+    // Nearly every value has bounds and nearly none breaks them: the path is written only for those.
+    let name = || format!("{:?}", path.to_string());
     if !checks.any_of.is_empty() {
         let attempt = attempt(at, &checks.any_of);
         if attempt.valid == 0 {
-            errors.push(about_all(format!("{name} must validate at least one schema (anyOf)")));
+            errors.push(about_all(format!("{} must validate at least one schema (anyOf)", name())));
             errors.extend(attempt.best);
         }
     }
@@ -202,7 +203,7 @@ fn check_junctors(at: CheckedValue<'_, '_>, checks: &Checks, errors: &mut Vec<Fi
                 0 => "Found none valid".to_owned(),
                 many => format!("Found {many} valid alternatives"),
             };
-            let text = format!("{name} must validate one and only one schema (oneOf). {found}");
+            let text = format!("{} must validate one and only one schema (oneOf). {found}", name());
             errors.push(about_all(text));
             errors.extend(attempt.best);
         }
@@ -215,19 +216,15 @@ fn check_junctors(at: CheckedValue<'_, '_>, checks: &Checks, errors: &mut Vec<Fi
     }
     if failed > 0 {
         let none = if failed == checks.all_of.len() { ". None validated" } else { "" };
-        errors.push(about_all(format!("{name} must validate all the schemas (allOf){none}")));
+        errors.push(about_all(format!("{} must validate all the schemas (allOf){none}", name())));
     }
     if let Some(constraint) = &checks.not {
         let mut inner = Vec::new();
         constrain(at, constraint, &mut inner);
         if inner.is_empty() {
-            errors.push(about_all(format!("{name} must not validate the schema (not)")));
+            errors.push(about_all(format!("{} must not validate the schema (not)", name())));
         }
     }
-}
-
-fn format_args_path(path: &Path<'_>) -> String {
-    format!("{:?}", path.to_string())
 }
 
 /// How many of several constraints hold, and what is wrong with the one that came closest.

@@ -8,22 +8,25 @@ use serde_json::Value;
 pub(crate) fn apply_defaults(value: &mut Value, shape: Shape<'_>) {
     match (&shape.node().form, value) {
         (Form::Object(object), Value::Object(fields)) => {
-            fields.retain(|name, value| {
-                let Some(field) = object.fields.get(name.as_str()) else { return true };
-                let node = shape.at(field.node);
-                !value.is_null() || node.nullable || node.default.is_some()
-            });
+            // Looking first is cheap, and most objects have nothing to drop.
+            if fields.values().any(Value::is_null) {
+                fields.retain(|name, value| {
+                    let Some(field) = object.fields.get(name.as_str()) else { return true };
+                    let node = shape.at(field.node);
+                    !value.is_null() || node.nullable || node.default.is_some()
+                });
+            }
             for (name, field) in &object.fields {
                 let node = shape.at(field.node);
-                let current = fields.get_mut(&**name);
-                match (&node.default, current) {
-                    (Some(default), None) => {
+                let Some(default) = &node.default else { continue };
+                match fields.get_mut(&**name) {
+                    None => {
                         fields.insert(name.to_string(), default.clone());
                     }
-                    (Some(default), Some(current)) if current.is_null() && !node.nullable => {
+                    Some(current) if current.is_null() && !node.nullable => {
                         *current = default.clone();
                     }
-                    _ => {}
+                    Some(_) => {}
                 }
             }
             for (name, value) in fields.iter_mut() {
@@ -34,12 +37,14 @@ pub(crate) fn apply_defaults(value: &mut Value, shape: Shape<'_>) {
         }
         (Form::Map(map), Value::Object(fields)) => {
             let values = shape.at(map.values);
-            fields.retain(|_, value| {
-                !value.is_null()
-                    || values.nullable
-                    || values.default.is_some()
-                    || takes_anything(values)
-            });
+            if fields.values().any(Value::is_null) {
+                fields.retain(|_, value| {
+                    !value.is_null()
+                        || values.nullable
+                        || values.default.is_some()
+                        || takes_anything(values)
+                });
+            }
             for value in fields.values_mut() {
                 default_element(value, values);
             }

@@ -7,6 +7,9 @@ use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// Lists up to this length are compared each with each, which takes no memory.
+const SHORT: usize = 32;
+
 /// Says which elements of sets and keyed lists stand twice.
 pub(super) fn find_duplicates(
     value: &Value,
@@ -33,7 +36,7 @@ pub(super) fn find_duplicates(
         (Form::List(list), Value::Array(items)) => {
             match &list.kind {
                 ListKind::Atomic => {}
-                ListKind::Set => twice(items.iter().map(Value::clone), path, errors),
+                ListKind::Set => twice(items, None, path, errors),
                 ListKind::Keyed(keys) => {
                     let stranger =
                         items.iter().position(|item| !item.is_null() && !item.is_object());
@@ -45,7 +48,7 @@ pub(super) fn find_duplicates(
                         ));
                         return;
                     }
-                    twice(items.iter().map(|item| key_of(item, keys)), path, errors);
+                    twice(items, Some(keys), path, errors);
                 }
             }
             for (index, item) in items.iter().enumerate() {
@@ -56,16 +59,38 @@ pub(super) fn find_duplicates(
     }
 }
 
-/// The second appearance of each value is an error; a third one is not told again.
-fn twice(values: impl Iterator<Item = Value>, path: &Path<'_>, errors: &mut Vec<FieldError>) {
-    let mut seen: HashMap<String, usize> = HashMap::new();
-    for (index, value) in values.enumerate() {
-        let times = seen.entry(value.to_string()).or_default();
+/// The second appearance of each value is an error; a third one is not told again. Elements are told
+/// apart by their keys, or as a whole.
+fn twice(
+    items: &[Value],
+    keys: Option<&[Arc<str>]>,
+    path: &Path<'_>,
+    errors: &mut Vec<FieldError>,
+) {
+    let shown = |item: &Value| keys.map_or_else(|| item.clone(), |keys| key_of(item, keys));
+    let is_same = |one: &Value, other: &Value| match keys {
+        Some(keys) => has_same_keys(one, other, keys),
+        None => one == other,
+    };
+    // A short list is compared with itself; a long one is written out, once for each element.
+    let mut times: HashMap<String, usize> = HashMap::new();
+    let mut is_second = |index: usize, item: &Value| {
+        if items.len() <= SHORT {
+            return items[..index].iter().filter(|other| is_same(item, other)).count() == 1;
+        }
+        let times = times.entry(shown(item).to_string()).or_default();
         *times += 1;
-        if *times == 2 && errors.len() < MAX_REPORTED {
-            errors.push(FieldError::duplicate(path.index(index), &value));
+        *times == 2
+    };
+    for (index, item) in items.iter().enumerate() {
+        if is_second(index, item) && errors.len() < MAX_REPORTED {
+            errors.push(FieldError::duplicate(path.index(index), &shown(item)));
         }
     }
+}
+
+fn has_same_keys(one: &Value, other: &Value, keys: &[Arc<str>]) -> bool {
+    keys.iter().all(|name| one.get(&**name) == other.get(&**name))
 }
 
 /// The fields that tell an element apart.
@@ -79,24 +104,59 @@ fn key_of(item: &Value, keys: &[Arc<str>]) -> Value {
     Value::Object(key)
 }
 
-/// The elements of a keyed list by their keys; nothing for other lists, whose elements have no
+/// The elements of a keyed list as they were; nothing for other lists, whose elements have no
 /// earlier selves.
-pub(crate) fn old_items<'v>(old: Option<&'v Value>, kind: &ListKind) -> HashMap<String, &'v Value> {
+#[derive(Default)]
+pub(crate) struct Earlier<'v> {
+    items: &'v [Value],
+    /// By their keys, if there are many.
+    by_key: HashMap<String, &'v Value>,
+}
+
+/// The elements of a list as they were.
+pub(crate) fn old_items<'v>(old: Option<&'v Value>, kind: &ListKind) -> Earlier<'v> {
     let (ListKind::Keyed(keys), Some(Value::Array(items))) = (kind, old) else {
-        return HashMap::new();
+        return Earlier::default();
     };
-    items.iter().map(|item| (key_of(item, keys).to_string(), item)).collect()
+    let by_key = if items.len() <= SHORT {
+        HashMap::new()
+    } else {
+        items.iter().map(|item| (key_of(item, keys).to_string(), item)).collect()
+    };
+    Earlier { items, by_key }
 }
 
 /// The earlier self of an element.
-pub(crate) fn correlate<'v>(
-    item: &Value,
-    kind: &ListKind,
-    old: &HashMap<String, &'v Value>,
-) -> Option<&'v Value> {
+pub(crate) fn correlate<'v>(item: &Value, kind: &ListKind, old: &Earlier<'v>) -> Option<&'v Value> {
     let ListKind::Keyed(keys) = kind else { return None };
-    if old.is_empty() {
-        return None;
+    if old.items.len() <= SHORT {
+        return old.items.iter().rfind(|other| has_same_keys(item, other, keys));
     }
-    old.get(&key_of(item, keys).to_string()).copied()
+    old.by_key.get(&key_of(item, keys).to_string()).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn long_lists_and_short_ones_are_judged_alike() {
+        let keys = [Arc::from("name")];
+        for length in [4, SHORT, SHORT + 1, 3 * SHORT] {
+            let mut items: Vec<Value> = (0..length).map(|index| json!({"name": index})).collect();
+            items[2] = json!({"name": 0, "other": 1});
+            items[3] = json!({"name": 0});
+            let mut errors = Vec::new();
+            twice(&items, Some(&keys), &Path::Root, &mut errors);
+            let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            assert_eq!(told, [r#"[2]: Duplicate value: {"name":0}"#], "{length}");
+            let kind = ListKind::Keyed(keys.to_vec());
+            let all = json!(items);
+            let earlier = old_items(Some(&all), &kind);
+            assert_eq!(correlate(&json!({"name": 1}), &kind, &earlier), Some(&items[1]));
+            assert_eq!(correlate(&json!({"name": 0}), &kind, &earlier), Some(&items[3]));
+            assert_eq!(correlate(&json!({"name": "x"}), &kind, &earlier), None);
+        }
+    }
 }

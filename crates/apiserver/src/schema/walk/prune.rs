@@ -19,9 +19,11 @@ fn walk(value: &mut Value, shape: Shape<'_>, path: &Path<'_>, dropped: &mut Vec<
     match (&shape.node().form, value) {
         (Form::Any, _) => {}
         (Form::Object(object), Value::Object(fields)) => {
-            if !object.keeps_unknown {
+            // Looking first is cheap, and most objects have nothing to drop.
+            let is_known = |name: &String| object.fields.contains_key(name.as_str());
+            if !object.keeps_unknown && !fields.keys().all(is_known) {
                 fields.retain(|name, _| {
-                    let is_known = object.fields.contains_key(name.as_str());
+                    let is_known = is_known(name);
                     if !is_known && dropped.len() < MAX_REPORTED {
                         dropped.push(path.field(name).to_string());
                     }

@@ -1,0 +1,1 @@
+//! Other people's clients against the API server: the tests are in `tests/`.

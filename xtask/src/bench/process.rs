@@ -1,0 +1,134 @@
+//! A server that runs while it is measured, in a directory of its own.
+
+use crate::scratch;
+use anyhow::{Context, bail};
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant};
+
+/// How long a server may take to start or to stop.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A directory that is gone afterwards. All are on one file system, that of the build.
+pub(crate) struct Directory(PathBuf);
+
+impl Directory {
+    /// A new one.
+    pub(crate) fn new(name: &str) -> anyhow::Result<Self> {
+        let path = scratch().join("bench").join(format!("{name}-{}", std::process::id()));
+        if path.exists() {
+            std::fs::remove_dir_all(&path)?;
+        }
+        std::fs::create_dir_all(&path)
+            .with_context(|| format!("cannot make {}", path.display()))?;
+        Ok(Directory(path))
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A running server.
+pub(crate) struct Running {
+    child: Child,
+    lines: Receiver<String>,
+    name: String,
+    started: Instant,
+}
+
+impl Running {
+    /// Starts it.
+    pub(crate) fn start(command: &mut Command) -> anyhow::Result<Self> {
+        let name = command.get_program().to_string_lossy().into_owned();
+        let started = Instant::now();
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot start {name}"))?;
+        let (sender, lines) = mpsc::channel();
+        let errors = child.stderr.take().context("the server has no standard error")?;
+        std::thread::spawn(move || {
+            for line in BufReader::new(errors).lines().map_while(Result::ok) {
+                // Read on when nobody listens, or the server would stand still.
+                let _ = sender.send(line);
+            }
+        });
+        Ok(Running { child, lines, name, started })
+    }
+
+    /// Waits for a line with this word in it; how long it took since the start, and the line.
+    pub(crate) fn says(&self, word: &str) -> anyhow::Result<(Duration, String)> {
+        let mut last = String::new();
+        while let Ok(line) = self.lines.recv_timeout(PATIENCE) {
+            if line.contains(word) {
+                return Ok((self.started.elapsed(), line));
+            }
+            last = line;
+        }
+        bail!("{} does not say {word:?}; it last said {last:?}", self.name)
+    }
+
+    /// Waits until something is true; how long it took since the start.
+    pub(crate) fn becomes(&self, is_true: impl Fn() -> bool) -> anyhow::Result<Duration> {
+        while !is_true() {
+            if self.started.elapsed() > PATIENCE {
+                bail!("{} does not become ready", self.name);
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        Ok(self.started.elapsed())
+    }
+
+    /// Its number.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The memory it uses, with the pages of files that it has mapped.
+    pub(crate) fn resident_bytes(&self) -> f64 {
+        let path = format!("/proc/{}/status", self.pid());
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let line = text.lines().find(|line| line.starts_with("VmRSS:"));
+        let kilobytes = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<f64>().ok());
+        kilobytes.unwrap_or(f64::NAN) * 1024.0
+    }
+
+    /// Asks it to stop, and waits until it has.
+    pub(crate) fn stop(mut self) -> anyhow::Result<()> {
+        let asked = Instant::now();
+        Command::new("kill").arg(self.pid().to_string()).status().context("cannot run kill")?;
+        while self.child.try_wait()?.is_none() {
+            if asked.elapsed() > PATIENCE {
+                bail!("{} does not stop", self.name);
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // After `stop` there is nothing to end any more; after a failure there is.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A port that is free now.
+pub(crate) fn free_port() -> anyhow::Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
