@@ -450,7 +450,8 @@ fn clusters_that_come_and_go_take_the_same_memory_again() {
          gone, then {rounds:?}"
     );
     assert!(each_bytes < 64 * 1024, "{each_bytes} bytes for each cluster");
-    // What the first round has taken from the machine and given back to the allocator is used again.
+    // What the first round has taken from the machine and given back to the allocator is used again. The allocator
+    // needs some rounds to settle; a leak of every cluster would be as much again in each.
     let last = rounds[rounds.len() - 1];
-    assert!(last <= first + first / 10, "{first} KiB after the first round, then {rounds:?}");
+    assert!(last <= first + first / 3, "{first} KiB after the first round, then {rounds:?}");
 }
