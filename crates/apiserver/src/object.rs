@@ -227,6 +227,13 @@ pub(crate) fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
         .filter_map(Value::as_str)
 }
 
+/// Takes one of its finalizers off.
+pub(crate) fn remove_finalizer(object: &mut Value, finalizer: &str) {
+    let kept: Vec<String> =
+        finalizers(object).filter(|name| *name != finalizer).map(str::to_owned).collect();
+    metadata_mut(object).insert("finalizers".to_owned(), json!(kept));
+}
+
 /// Its owners.
 pub(crate) fn owners(object: &Value) -> impl Iterator<Item = &Value> {
     metadata(object).get("ownerReferences").and_then(Value::as_array).into_iter().flatten()

@@ -3,7 +3,6 @@
 use crate::access::certificates::Authority;
 use crate::access::static_tokens::StaticTokens;
 use crate::access::tokens::TokenKey;
-use crate::access::{Identity, RoleSet};
 use crate::audit::AuditLog;
 use crate::clusters::{self, Cluster, Clusters, Hub, definitions_table};
 use crate::handlers::patience;
@@ -286,15 +285,6 @@ impl Server {
     /// An id that no logical cluster ever had.
     pub(crate) fn new_cluster_id(&self, name: &str) -> String {
         clusters::new_id(name, (self.0.config.random)())
-    }
-
-    /// The rights that count for an identity in a cluster.
-    pub(crate) async fn roles_for(
-        &self,
-        cluster: &Cluster,
-        _identity: &Identity,
-    ) -> Result<Arc<RoleSet>, Status> {
-        cluster.roles(self.storage()).await
     }
 
     /// Commits, and lets everybody in the process know what follows from it before it is acknowledged.

@@ -29,7 +29,7 @@ fn parts(unix_seconds: i64) -> (String, String) {
 
 /// The civil date of a day counted from 1970. Years are counted from March, so that the leap day is
 /// the last one of a year; then a 400-year era always has the same number of days.
-fn date(days_since_1970: i64) -> (i64, i64, i64) {
+pub(crate) fn date(days_since_1970: i64) -> (i64, i64, i64) {
     let days = days_since_1970 + 719_468;
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);
@@ -60,6 +60,14 @@ mod tests {
         ] {
             assert_eq!(seconds(unix), text);
         }
+    }
+
+    #[test]
+    fn days_become_dates() {
+        assert_eq!(date(0), (1970, 1, 1));
+        assert_eq!(date(-1), (1969, 12, 31));
+        assert_eq!(date(11_016), (2000, 2, 29));
+        assert_eq!(date(20_000), (2024, 10, 4));
     }
 
     #[test]

@@ -391,11 +391,7 @@ impl Collector<'_> {
                 if object::uid(&object) != uid {
                     return Err(call.not_found());
                 }
-                let kept: Vec<String> = object::finalizers(&object)
-                    .filter(|name| *name != finalizer)
-                    .map(str::to_owned)
-                    .collect();
-                object::metadata_mut(&mut object).insert("finalizers".to_owned(), json!(kept));
+                object::remove_finalizer(&mut object, finalizer);
                 Ok(object)
             })
             .await;

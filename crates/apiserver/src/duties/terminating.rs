@@ -317,11 +317,7 @@ impl Work {
             .call(cluster, place, name)
             .change(false, |live| {
                 let mut object = live.map(|live| live.object.clone()).unwrap_or_default();
-                let kept: Vec<String> = object::finalizers(&object)
-                    .filter(|name| *name != finalizer)
-                    .map(str::to_owned)
-                    .collect();
-                object::metadata_mut(&mut object).insert("finalizers".to_owned(), json!(kept));
+                object::remove_finalizer(&mut object, finalizer);
                 Ok(object)
             })
             .await;

@@ -276,7 +276,7 @@ async fn admit_rights(call: &Call, old: Option<&Value>, new: &Value) -> Result<(
     if call.identity.is_master() {
         return Ok(());
     }
-    let roles = call.server.roles_for(&call.cluster, &call.identity).await?;
+    let roles = call.cluster.roles(call.server.storage()).await?;
     escalation::check_write(&roles, &call.identity, &call.resource, old, new)
 }
 

@@ -47,6 +47,8 @@ async fn a_kind_is_served_when_its_definition_is_answered() {
     assert!(document["components"]["schemas"].get("com.example.v1.Widget").is_some());
     api.delete(&path()).await.ok();
     api.until_gone(&path()).await;
+    // The store knows a moment before the rest of the process does.
+    api.until_gone(WIDGETS).await;
     api.get(WIDGETS).await.refused(404, "NotFound");
     assert!(!has_group(&api.get("/apis").await.ok()));
     api.get("/openapi/v3/apis/example.com/v1").await.refused(404, "NotFound");

@@ -2,6 +2,7 @@
 
 use super::eval::{Evaluated, Fault, fault};
 use super::value::Val;
+use crate::access::timestamp;
 use crate::schema::formats::{Moment, parse_duration, parse_rfc3339};
 
 pub(super) fn convert<'a>(to: &str, value: &Val<'a>) -> Evaluated<'a> {
@@ -69,16 +70,7 @@ struct Civil {
 
 /// The date of a day since 1970.
 fn civil(days: i64) -> Civil {
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_shifted = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_shifted + 2) / 153;
-    let day = day_of_shifted - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    let (year, month, day) = timestamp::date(days);
     let is_leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
     let before = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
     let month_index = usize::try_from(month - 1).unwrap_or(0).min(11);
