@@ -50,6 +50,9 @@ pub struct Config {
     pub clock: Clock,
     /// Random numbers.
     pub random: Random,
+    /// Whether duties wait for [`Server::do_duties`] instead of being done in the background: for a
+    /// simulation, which says itself when anything happens.
+    pub are_duties_called: bool,
 }
 
 impl Default for Config {
@@ -65,6 +68,7 @@ impl Default for Config {
             has_audit_log: true,
             clock: Arc::new(Timestamp::now),
             random: Arc::new(crate::random::machine),
+            are_duties_called: false,
         }
     }
 }
@@ -170,8 +174,16 @@ impl Server {
             config,
         }));
         server.bootstrap().await.map_err(contents)?;
-        crate::duties::begin(&server);
+        if !server.config().are_duties_called {
+            crate::duties::begin(&server);
+        }
         Ok(server)
+    }
+
+    /// Does once what is due: what is being deleted is emptied and let go, as far as nothing holds
+    /// it. Only for a server whose duties are called.
+    pub async fn do_duties(&self) {
+        crate::duties::round(self).await;
     }
 
     /// A server that keeps everything in memory, for tests.

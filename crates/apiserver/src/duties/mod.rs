@@ -24,6 +24,11 @@ pub(crate) fn begin(server: &Server) {
     spawn(server, renewal(server.clone()));
 }
 
+/// One round of what is due, in one order and with nothing left running.
+pub(crate) async fn round(server: &Server) {
+    terminating::round_of_all(server).await;
+}
+
 fn spawn(server: &Server, duty: impl Future<Output = ()> + Send + 'static) {
     let mut stopping = server.stopping();
     tokio::spawn(async move {

@@ -51,21 +51,37 @@ struct Work {
 
 /// Empties what is being deleted, for as long as the server runs.
 pub(super) async fn run(server: Server) {
-    let work = Work {
-        under_way: Arc::default(),
-        places: Arc::new(tokio::sync::Semaphore::new(TOGETHER)),
-        server: server.clone(),
-    };
-    let tables = [
-        (Sort::Namespace, storage::table_of("", "namespaces", "-")),
-        (Sort::Definition, definitions_table()),
-        (Sort::LogicalCluster, server.clusters().logical_clusters_table()),
-    ];
+    let work = Work::of(&server);
     let mut followers = tokio::task::JoinSet::new();
-    for (sort, table) in tables {
+    for (sort, table) in tables(&server) {
         followers.spawn(follow(work.clone(), sort, table));
     }
     followers.join_all().await;
+}
+
+/// One round for everything that is being deleted now, one after the other.
+pub(super) async fn round_of_all(server: &Server) {
+    let work = Work::of(server);
+    for (sort, table) in tables(server) {
+        let range = KeyRange::prefix(table, "");
+        let Ok(page) = server.storage().range(range, None, usize::MAX).await else { return };
+        for item in &page.items {
+            if !object::is_deleting(&object::decode(item)) {
+                continue;
+            }
+            if let Err(status) = Box::pin(work.round(sort, &item.key)).await {
+                tracing::warn!(key = %item.key, because = %status.message, "cannot empty it yet");
+            }
+        }
+    }
+}
+
+fn tables(server: &Server) -> [(Sort, Table); 3] {
+    [
+        (Sort::Namespace, storage::table_of("", "namespaces", "-")),
+        (Sort::Definition, definitions_table()),
+        (Sort::LogicalCluster, server.clusters().logical_clusters_table()),
+    ]
 }
 
 /// Looks at everything in a table once, and then at every change.
@@ -98,6 +114,14 @@ async fn follow(work: Work, sort: Sort, table: Table) {
 }
 
 impl Work {
+    fn of(server: &Server) -> Work {
+        Work {
+            under_way: Arc::default(),
+            places: Arc::new(tokio::sync::Semaphore::new(TOGETHER)),
+            server: server.clone(),
+        }
+    }
+
     fn look(&self, sort: Sort, key: &Key, object: &Value) {
         if !object::is_deleting(object) {
             return;
