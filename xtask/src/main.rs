@@ -2,6 +2,7 @@
 
 mod bench;
 mod compare;
+mod crds;
 mod interlock;
 mod kinds;
 mod kube_rs;
@@ -35,6 +36,8 @@ enum Command {
     },
     /// Write the tables of built-in kinds anew from upstream's published modules (needs Go and the network)
     Kinds,
+    /// Write the definitions of our own kinds anew from their types
+    Crds,
     /// Run kube-rs' own cluster tests, out of its published crates, against `interlock serve`
     KubeRs {
         /// The binary to serve with, instead of a fresh release build
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         Command::TestReal => real::run(),
         Command::Tlc { id, all } => compare::run(&id, all),
         Command::Kinds => kinds::run(&root().join("crates/apiserver/kinds")).map(|()| true),
+        Command::Crds => crds::run(&root().join("crates/api/crds")).map(|()| true),
         Command::KubeRs { binary } => kube_rs::run(binary),
         Command::Bench { subject } => bench::run(&subject),
     };

@@ -70,7 +70,7 @@ fn unknown(name: &str, entries: &[Entry]) -> String {
 }
 
 /// Edits between two words, for the nearest name.
-fn distance(a: &str, b: &str) -> usize {
+pub(crate) fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.bytes().enumerate() {
         let mut before = row[0];

@@ -1,11 +1,17 @@
 //! The `interlock` command.
 
+mod agents;
 mod catalog;
 mod check;
+mod demo;
+mod fleet;
 mod memory;
 mod output;
+mod run;
 mod serve;
+mod serving;
 mod simulate;
+mod up;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
@@ -27,8 +33,25 @@ enum Command {
     Check(check::Args),
     /// Walk a model at random: deep, seeded, many walks at once
     Simulate(simulate::Args),
+    /// Run a whole fleet on this machine: server, controllers, and workload clusters
+    Up(up::Args),
     /// Serve a Kubernetes API with logical clusters, from a store on this machine
     Serve(serve::Args),
+    /// Append numbered, synced records to a file: what `up --demo` runs
+    #[command(hide = true)]
+    WriteNumbers(demo::WriterArgs),
+    /// Run the hub's controllers against an API server that is somewhere else
+    Controllers(agents::ControllersArgs),
+    /// Serve one workload cluster: bring down what is granted to it, give back what is revoked
+    Syncer(agents::SyncerArgs),
+    /// Move a namespace to another cluster
+    Move(fleet::MoveArgs),
+    /// Show where everything is, and what stands
+    Status(fleet::StatusArgs),
+    /// Say why a namespace is where it is, and what it waits for
+    Explain(fleet::ExplainArgs),
+    /// Declare the owner of a namespace gone, so that another cluster may take over
+    ForceRelease(fleet::ForceReleaseArgs),
     /// Print a completion script for your shell
     Completions {
         /// The shell to complete for
@@ -40,7 +63,15 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Check(args) => check::run(&args),
         Command::Simulate(args) => simulate::run(&args),
+        Command::Up(args) => up::run(&args),
+        Command::WriteNumbers(args) => demo::write_numbers(&args),
         Command::Serve(args) => serve::run(&args),
+        Command::Controllers(args) => agents::controllers(&args),
+        Command::Syncer(args) => agents::syncer(&args),
+        Command::Move(args) => fleet::run(&fleet::Task::Move(&args)),
+        Command::Status(args) => fleet::run(&fleet::Task::Status(&args)),
+        Command::Explain(args) => fleet::run(&fleet::Task::Explain(&args)),
+        Command::ForceRelease(args) => fleet::run(&fleet::Task::ForceRelease(&args)),
         Command::Completions { shell } => completions(shell),
     };
     outcome.unwrap_or_else(|error| {

@@ -191,7 +191,15 @@ fn traces_are_told_drawn_and_written_as_a_module() {
 
 #[test]
 fn every_command_has_help() {
-    for args in [&["--help"][..], &["check", "--help"], &["simulate", "--help"]] {
+    for args in [
+        &["--help"][..],
+        &["check", "--help"],
+        &["simulate", "--help"],
+        &["move", "--help"],
+        &["status", "--help"],
+        &["explain", "--help"],
+        &["force-release", "--help"],
+    ] {
         let output = interlock(args);
         assert_eq!(output.status.code(), Some(0));
         assert!(text(&output.stdout).contains("Usage:"), "{args:?}");
@@ -199,5 +207,15 @@ fn every_command_has_help() {
     let list = text(&interlock(&["check", "--list"]).stdout);
     for name in ["seed/kcp-storage", "seed/dpu-multi-tenant"] {
         assert!(list.contains(name), "{list}");
+    }
+}
+
+#[test]
+fn the_help_of_force_release_explains_what_is_attested() {
+    let help = text(&interlock(&["force-release", "--help"]).stdout);
+    for word in
+        ["powered-off", "storage-fenced", "accept-divergence", "interlock move", "[default: 30s]"]
+    {
+        assert!(help.contains(word), "no {word} in:\n{help}");
     }
 }

@@ -5,8 +5,9 @@
 mod holder;
 pub(crate) mod hub;
 mod promises;
+mod record;
 mod rules;
-mod state;
+pub(crate) mod state;
 mod steps;
 
 pub use holder::{Holders, OneHolder};

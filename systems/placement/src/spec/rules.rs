@@ -41,6 +41,9 @@ pub struct Rules {
     pub new_epochs: bool,
     /// Writes are given up by a fence only; `must` stays as it is in `Ack`.
     pub loss_needs_fence: bool,
+    /// Off in the protocol; on in the stage that ships, where the permit is a record at the cluster
+    /// that a crash keeps and a step takes back, and what was never filled needs no copy.
+    pub permit_on_record: bool,
 }
 
 impl Rules {
@@ -63,6 +66,7 @@ impl Rules {
         fence_ends_grants: true,
         new_epochs: true,
         loss_needs_fence: true,
+        permit_on_record: false,
     };
 }
 

@@ -7,31 +7,31 @@ use super::{Placement, name_of};
 use interlock_checker::{Coder, Rng};
 
 /// The most clusters that fit in the packed state.
-pub(super) const MOST_CLUSTERS: usize = 3;
+pub(crate) const MOST_CLUSTERS: usize = 3;
 
 /// What one cluster knows, has and does; the names of the specification in brackets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Cluster {
+pub(crate) struct Cluster {
     /// What its syncer last saw of the hub (`view`).
-    pub(super) view: Hub,
+    pub(crate) view: Hub,
     /// The highest epoch closed here (`rel`).
-    pub(super) released: u8,
+    pub(crate) released: u8,
     /// The epoch that may start now (`perm`).
-    pub(super) permitted: u8,
+    pub(crate) permitted: u8,
     /// The epoch whose processes live (`run`).
-    pub(super) running: u8,
+    pub(crate) running: u8,
     /// The epoch that a node would restart by itself (`was`).
-    pub(super) restarts: u8,
+    pub(crate) restarts: u8,
     /// Without power (`off`).
-    pub(super) off: bool,
+    pub(crate) off: bool,
     /// The epoch whose filling began (`fil`).
-    pub(super) filling: u8,
+    pub(crate) filling: u8,
     /// The epoch that the volume is filled for (`pop`).
-    pub(super) filled: u8,
+    pub(crate) filled: u8,
     /// The epoch that has its final copy (`fin`).
-    pub(super) copied: u8,
+    pub(crate) copied: u8,
     /// What is in the volume (`vol`).
-    pub(super) volume: Writes,
+    pub(crate) volume: Writes,
 }
 
 impl Cluster {
@@ -66,43 +66,43 @@ impl Cluster {
 
 /// The image of an epoch (`img`, `made`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Image {
-    pub(super) writes: Writes,
-    pub(super) made: bool,
+pub(crate) struct Image {
+    pub(crate) writes: Writes,
+    pub(crate) made: bool,
 }
 
 /// The whole of it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct State {
-    pub(super) hub: Hub,
+    pub(crate) hub: Hub,
     /// Every value the hub had, where a syncer may list them (`hist`).
-    pub(super) past: Past,
-    pub(super) clusters: [Cluster; MOST_CLUSTERS],
+    pub(crate) past: Past,
+    pub(crate) clusters: [Cluster; MOST_CLUSTERS],
     /// Of epoch 1 and on; epoch 0 has none.
     images: [Image; MOST_EPOCHS],
     /// How many writes there were (`nw`).
-    pub(super) written: u8,
+    pub(crate) written: u8,
     /// Writes acknowledged and not declared lost (`must`).
-    pub(super) must: Writes,
+    pub(crate) must: Writes,
     /// ForceReleases asked for, a bit for each cluster and epoch (`force`).
     forced: u16,
-    pub(super) faults: u8,
+    pub(crate) faults: u8,
 }
 
 impl State {
-    pub(super) fn image(&self, epoch: u8) -> Image {
+    pub(crate) fn image(&self, epoch: u8) -> Image {
         self.images[usize::from(epoch) - 1]
     }
 
-    pub(super) fn set_image(&mut self, epoch: u8, writes: Writes) {
+    pub(crate) fn set_image(&mut self, epoch: u8, writes: Writes) {
         self.images[usize::from(epoch) - 1] = Image { writes, made: true };
     }
 
-    pub(super) fn is_forced(&self, cluster: usize, epoch: u8) -> bool {
+    pub(crate) fn is_forced(&self, cluster: usize, epoch: u8) -> bool {
         epoch != 0 && self.forced & force_bit(cluster, epoch) != 0
     }
 
-    pub(super) fn force(&mut self, cluster: usize, epoch: u8) {
+    pub(crate) fn force(&mut self, cluster: usize, epoch: u8) {
         self.forced |= force_bit(cluster, epoch);
     }
 }

@@ -29,6 +29,8 @@ pub(super) enum At {
     Crash,
     PowerOff,
     PowerOn,
+    /// In the stage that ships only.
+    Withdraw,
 }
 
 const ALL: [At; 16] = [
@@ -69,7 +71,7 @@ fn ways<const N: usize>(alternatives: [bool; N]) -> usize {
     alternatives.into_iter().filter(|holds| *holds).count()
 }
 
-fn may_use(grant: &Hub, cluster: &Cluster, c: usize) -> bool {
+pub(super) fn may_use(grant: &Hub, cluster: &Cluster, c: usize) -> bool {
     grant.is_owned_by(c) && grant.phase == Phase::Granted && grant.epoch > cluster.released
 }
 
@@ -88,7 +90,8 @@ impl Placement {
             Action::new("AskForce", "operator").to("hub"),
             Action::new("Fence", "hub"),
         ];
-        for at in ALL {
+        let on_record = self.rules.permit_on_record.then_some(At::Withdraw);
+        for at in ALL.into_iter().chain(on_record) {
             for c in (0..self.extent.clusters).map(name_of) {
                 let (syncer, cluster) = (format!("syncer {c}"), format!("cluster {c}"));
                 let name = format!("{at:?}({c})");
@@ -99,7 +102,7 @@ impl Placement {
                     }
                     At::FillBegin | At::FillEnd | At::Stop => Action::new(name, syncer).to(cluster),
                     At::Replicate | At::FinalSync => Action::new(name, syncer).to("images"),
-                    At::Close | At::Crash => Action::new(name, syncer),
+                    At::Close | At::Crash | At::Withdraw => Action::new(name, syncer),
                     At::Start | At::Write | At::PowerOff | At::PowerOn => {
                         Action::new(name, cluster)
                     }
@@ -118,6 +121,10 @@ impl Placement {
         moves.ask_force();
         moves.fence();
         for c in 0..self.extent.clusters {
+            if self.rules.permit_on_record {
+                moves.on_record(c);
+                continue;
+            }
             moves.observe(c);
             moves.relist(c);
             moves.fill_begin(c);
@@ -138,24 +145,29 @@ impl Placement {
 }
 
 /// The steps out of one state, as they are found.
-struct Moves<'a> {
-    model: &'a Placement,
-    state: &'a State,
+pub(super) struct Moves<'a> {
+    pub(super) model: &'a Placement,
+    pub(super) state: &'a State,
     steps: &'a mut Steps<State>,
 }
 
 impl Moves<'_> {
-    fn step(&mut self, at: At, c: usize, change: impl FnOnce(&mut State)) {
+    pub(super) fn step(&mut self, at: At, c: usize, change: impl FnOnce(&mut State)) {
         let mut next = self.state.clone();
         change(&mut next);
         self.steps.step(self.model.id(at, c), next);
     }
 
-    fn step_at(&mut self, at: At, c: usize, change: impl FnOnce(&mut Cluster)) {
+    pub(super) fn step_at(&mut self, at: At, c: usize, change: impl FnOnce(&mut Cluster)) {
         self.step(at, c, |next| change(&mut next.clusters[c]));
     }
 
-    fn write_hub(&mut self, action: ActionId, hub: Hub, change: impl FnOnce(&mut State)) {
+    pub(super) fn write_hub(
+        &mut self,
+        action: ActionId,
+        hub: Hub,
+        change: impl FnOnce(&mut State),
+    ) {
         let mut next = self.state.clone();
         change(&mut next);
         next.hub = hub;
@@ -276,7 +288,7 @@ impl Moves<'_> {
         }
     }
 
-    fn permit(&mut self, c: usize) {
+    pub(super) fn permit(&mut self, c: usize) {
         let (rules, cluster) = (&self.model.rules, &self.state.clusters[c]);
         let grant = if rules.permit_fresh { self.state.hub } else { cluster.view };
         let ready = if rules.fill_marked { cluster.filled } else { cluster.filling };
@@ -306,7 +318,7 @@ impl Moves<'_> {
         });
     }
 
-    fn write(&mut self, c: usize) {
+    pub(super) fn write(&mut self, c: usize) {
         if self.state.clusters[c].running != 0 && self.state.written < self.model.extent.writes {
             self.step(At::Write, c, |next| {
                 let write = 1 << next.written;
@@ -317,7 +329,7 @@ impl Moves<'_> {
         }
     }
 
-    fn replicate(&mut self, c: usize) {
+    pub(super) fn replicate(&mut self, c: usize) {
         let cluster = &self.state.clusters[c];
         let (epoch, volume) = (cluster.filled, cluster.volume);
         if !cluster.off
@@ -401,7 +413,7 @@ impl Moves<'_> {
     fn crash(&mut self, c: usize) {
         let cluster = &self.state.clusters[c];
         let Some(mut next) = self.faulted() else { return };
-        self.forget(&mut next.clusters[c]);
+        self.lose_memory(&mut next.clusters[c]);
         for _ in 0..ways([cluster.view != Hub::default(), cluster.permitted != 0]) {
             self.steps.step(self.model.id(At::Crash, c), next.clone());
         }
@@ -412,13 +424,13 @@ impl Moves<'_> {
             return;
         }
         let Some(mut next) = self.faulted() else { return };
-        self.forget(&mut next.clusters[c]);
+        self.lose_memory(&mut next.clusters[c]);
         next.clusters[c].off = true;
         next.clusters[c].running = 0;
         self.steps.step(self.model.id(At::PowerOff, c), next);
     }
 
-    fn forget(&self, cluster: &mut Cluster) {
+    fn lose_memory(&self, cluster: &mut Cluster) {
         cluster.view = Hub::default();
         cluster.permitted = 0;
         if !self.model.rules.durable_rel {
@@ -426,7 +438,7 @@ impl Moves<'_> {
         }
     }
 
-    fn power_on(&mut self, c: usize) {
+    pub(super) fn power_on(&mut self, c: usize) {
         if self.state.clusters[c].off {
             let needs_permit = self.model.rules.boot_needs_permit;
             self.step_at(At::PowerOn, c, |cluster| {

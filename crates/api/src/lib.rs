@@ -1,0 +1,36 @@
+//! The wire types of Interlock: its own kinds, and the keys it writes on other people's objects.
+//!
+//! * [`placement`]: which cluster runs a namespace. `WorkloadCluster`, `Placement`, `Grant`,
+//!   `ForceRelease`.
+//! * [`names`]: labels, annotations, finalizers and names that are made of others.
+//! * [`manifest`]: the definitions as they are installed; `crates/api/crds` holds the same text for
+//!   review.
+//!
+//! Nothing here decides anything. A rule that no writer may break is in the schema, so that the API
+//! server refuses it from everybody; all other rules are the systems'.
+
+pub mod manifest;
+pub mod names;
+pub mod period;
+pub mod placement;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube_core::CustomResourceExt;
+
+pub use period::Period;
+
+/// The API group of all own kinds.
+pub const GROUP: &str = "interlock.dev";
+
+/// The version of all own kinds.
+pub const VERSION: &str = "v1alpha1";
+
+/// The definitions of all own kinds, in the order in which they are installed.
+pub fn definitions() -> Vec<CustomResourceDefinition> {
+    vec![
+        placement::WorkloadCluster::crd(),
+        placement::Placement::crd(),
+        placement::Grant::crd(),
+        placement::ForceRelease::crd(),
+    ]
+}

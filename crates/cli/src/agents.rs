@@ -1,0 +1,205 @@
+//! `interlock controllers` and `interlock syncer`: the same code as in `up`, on servers that are
+//! somewhere else.
+
+use crate::fleet::{Found, Location};
+use crate::run::cluster::{Agent, Runtime};
+use crate::run::{Pace, hub, install, shell_that_leads};
+use crate::serving::{Signals, block_on, default_directory, log};
+use anyhow::{Context, bail};
+use clap::{Args as ClapArgs, ValueEnum};
+use interlock_api::placement::{Connection, Ref, SecretKey, WorkloadCluster};
+use interlock_outside::processes::Processes;
+use interlock_shell::{Runner, Server, Shell};
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::Api;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config, ResourceExt};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// Options of `controllers`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ControllersArgs {
+    #[command(flatten)]
+    location: Location,
+    /// Leave the definitions of Interlock's own kinds at the hub as they are
+    #[arg(long)]
+    no_install: bool,
+    #[command(flatten)]
+    pace: Pace,
+    /// Say more: why nothing happened, too
+    #[arg(long, short)]
+    verbose: bool,
+}
+
+/// Runs the hub's controllers until SIGTERM or SIGINT. Several may run: one of them leads.
+pub(crate) fn controllers(args: &ControllersArgs) -> anyhow::Result<ExitCode> {
+    log(args.verbose);
+    block_on(async {
+        let mut signals = Signals::new()?;
+        let (client, _) = connect(&args.location).await?;
+        if !args.no_install {
+            install::install(&client).await?;
+        }
+        let server = Server::new("hub", client);
+        let shell = shell_that_leads(&server, "interlock-placement", &args.pace);
+        let runners = hub::run(&shell, &server, &args.pace)?;
+        until_told(shell, runners, &mut signals).await
+    })
+}
+
+/// Options of `syncer`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct SyncerArgs {
+    /// The WorkloadCluster to serve
+    cluster: String,
+    #[command(flatten)]
+    location: Location,
+    /// The kubeconfig of the cluster [default: as the WorkloadCluster says]
+    #[arg(long, value_name = "FILE")]
+    cluster_kubeconfig: Option<PathBuf>,
+    /// What runs the pods of the cluster
+    #[arg(long, value_enum, default_value_t = RunsPods::Cluster)]
+    runtime: RunsPods,
+    /// Where processes and their volumes are kept [default: the data directory]
+    #[arg(long, value_name = "DIR")]
+    state_dir: Option<PathBuf>,
+    /// Run pods as processes even if that makes them processes of root
+    #[arg(long)]
+    allow_root_processes: bool,
+    #[command(flatten)]
+    pace: Pace,
+    /// Say more: why nothing happened, too
+    #[arg(long, short)]
+    verbose: bool,
+}
+
+/// What runs the pods of a cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum RunsPods {
+    /// The cluster itself: it has nodes
+    Cluster,
+    /// This program, as processes of this machine (runtimeClassName: interlock-process)
+    Process,
+}
+
+/// Serves one workload cluster until SIGTERM or SIGINT.
+pub(crate) fn syncer(args: &SyncerArgs) -> anyhow::Result<ExitCode> {
+    log(args.verbose);
+    block_on(async {
+        let mut signals = Signals::new()?;
+        let (client, hub_config) = connect(&args.location).await?;
+        let clusters: Api<WorkloadCluster> = Api::all(client.clone());
+        let found = clusters.get_opt(&args.cluster).await;
+        let Some(cluster) = found.context("cannot ask the hub for the cluster")? else {
+            bail!(
+                "the hub has no WorkloadCluster `{}`: see kubectl get workloadclusters",
+                args.cluster
+            );
+        };
+        let uid = cluster.uid().unwrap_or_default();
+        let of = Ref::new(&args.cluster, &uid);
+        let config = config_of(args, &cluster, (&client, hub_config)).await?;
+        let reached = Client::try_from(config)
+            .with_context(|| format!("cannot make a client for cluster {}", args.cluster))?;
+        let hub = Server::new("hub", client);
+        let shell = shell_that_leads(&hub, &format!("interlock-syncer-{uid}"), &args.pace);
+        let agent = Agent {
+            hub,
+            cluster: Server::new(&args.cluster, reached),
+            of,
+            further: cluster.spec.resources.clone(),
+            runtime: runtime(args, &uid)?,
+            heartbeat_every: args.pace.heartbeat_every,
+        };
+        let runners = agent.run(&shell)?;
+        until_told(shell, runners, &mut signals).await
+    })
+}
+
+async fn connect(location: &Location) -> anyhow::Result<(Client, Config)> {
+    let Found { source, config, .. } = location.find().await?;
+    let client = Client::try_from(config.clone());
+    Ok((client.with_context(|| format!("cannot make a client of {source}"))?, config))
+}
+
+/// How the cluster is reached.
+async fn config_of(
+    args: &SyncerArgs,
+    cluster: &WorkloadCluster,
+    (hub, hub_config): (&Client, Config),
+) -> anyhow::Result<Config> {
+    if let Some(path) = &args.cluster_kubeconfig {
+        let file = Kubeconfig::read_from(path)
+            .with_context(|| format!("cannot read {}", path.display()))?;
+        return from_kubeconfig(file).await;
+    }
+    match &cluster.spec.connection {
+        Connection::LogicalCluster(name) => {
+            let mut config = hub_config;
+            let url = config.cluster_url.to_string();
+            // The hub itself may be a logical cluster: its neighbour is beside it, not below.
+            let root = url.split("/clusters/").next().unwrap_or(&url).trim_end_matches('/');
+            let url = format!("{root}/clusters/{name}");
+            config.cluster_url = url.parse().with_context(|| format!("{url} is no address"))?;
+            Ok(config)
+        }
+        Connection::KubeconfigSecret(key) => from_secret(hub, key).await,
+    }
+}
+
+async fn from_secret(hub: &Client, key: &SecretKey) -> anyhow::Result<Config> {
+    let SecretKey { namespace, name, key } = key;
+    let secrets: Api<Secret> = Api::namespaced(hub.clone(), namespace);
+    let secret = secrets.get(name).await;
+    let secret = secret.with_context(|| format!("cannot read Secret {namespace}/{name}"))?;
+    let Some(bytes) = secret.data.as_ref().and_then(|data| data.get(key)) else {
+        bail!("Secret {namespace}/{name} has no entry `{key}`");
+    };
+    let text = std::str::from_utf8(&bytes.0)
+        .with_context(|| format!("entry `{key}` of Secret {namespace}/{name} is not text"))?;
+    let file = Kubeconfig::from_yaml(text)
+        .with_context(|| format!("entry `{key}` of Secret {namespace}/{name} is no kubeconfig"))?;
+    from_kubeconfig(file).await
+}
+
+async fn from_kubeconfig(file: Kubeconfig) -> anyhow::Result<Config> {
+    let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await;
+    config.context("cannot use the kubeconfig of the cluster")
+}
+
+fn runtime(args: &SyncerArgs, uid: &str) -> anyhow::Result<Runtime> {
+    if args.runtime == RunsPods::Cluster {
+        let boot_id =
+            std::fs::read_to_string(BOOT_ID).with_context(|| format!("cannot read {BOOT_ID}"))?;
+        return Ok(Runtime::OfTheCluster { boot_id: boot_id.trim().to_owned() });
+    }
+    let folder = match &args.state_dir {
+        Some(folder) => folder.clone(),
+        None => default_directory()?,
+    };
+    let folder = folder.join("clusters").join(uid);
+    let opened = if args.allow_root_processes {
+        Processes::open_allowing_root(&folder)
+    } else {
+        Processes::open(&folder)
+    };
+    Ok(Runtime::Processes(Arc::new(opened.context("cannot run pods as processes")?)))
+}
+
+/// Processes go on without us: who comes next finds them.
+async fn until_told(
+    shell: Shell,
+    runners: Vec<Runner>,
+    signals: &mut Signals,
+) -> anyhow::Result<ExitCode> {
+    tracing::info!("ready");
+    let signal = signals.next().await;
+    tracing::info!(because = signal, "stopping");
+    shell.stop().await;
+    drop(runners);
+    Ok(ExitCode::SUCCESS)
+}

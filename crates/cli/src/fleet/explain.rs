@@ -1,0 +1,213 @@
+//! Why a namespace is where it is, why it does not move, what it waits for, and what to do next.
+
+use super::fit::misfit;
+use super::page::{answer, wish_words};
+use super::picture::{Picture, Subject, condition_if, conditions_of, phase_since, unreachable};
+use super::report::{colour, namespace_row, phase_words};
+use super::standing::{Standing, for_how_long};
+use super::words::{age, clause, paint, split_next, table};
+use interlock_api::placement::{CopyState, GrantStatus, OnUnreachable, Phase, condition};
+use jiff::Timestamp;
+use serde::Serialize;
+
+/// An explanation, for programs: a contract.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Explanation {
+    /// The namespace.
+    pub(crate) namespace: String,
+    /// The answer in one line.
+    pub(crate) answer: String,
+    /// How it is: `stands`, `moves` or `at_rest`.
+    pub(crate) standing: Standing,
+    /// Why, in one word.
+    pub(crate) reason: String,
+    /// Why, in sentences, the first one first.
+    pub(crate) reasons: Vec<String>,
+    /// What it waits for; empty at rest.
+    pub(crate) waits_for: String,
+    /// Since when it waits.
+    pub(crate) waits_since: Option<Timestamp>,
+    /// Each cluster, and what speaks against it; null: it fits.
+    pub(crate) clusters: Vec<Fit>,
+    /// The command to go on with.
+    pub(crate) next: String,
+}
+
+/// Whether a cluster fits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Fit {
+    /// The cluster.
+    pub(crate) name: String,
+    /// What speaks against it; null: it fits.
+    pub(crate) misfit: Option<String>,
+}
+
+/// Explains one namespace.
+pub(crate) fn explain(picture: &Picture, subject: &Subject) -> Explanation {
+    let row = namespace_row(picture, subject);
+    let next = row.next.clone().unwrap_or_else(|| next_command(picture, subject, row.standing));
+    let clusters = picture.clusters.iter().map(|cluster| Fit {
+        name: cluster.metadata.name.clone().unwrap_or_default(),
+        misfit: misfit(picture, subject, cluster),
+    });
+    Explanation {
+        namespace: subject.name.clone(),
+        answer: answer(subject, &row),
+        standing: row.standing,
+        reasons: reasons(picture, subject),
+        clusters: if subject.is_placed() { clusters.collect() } else { Vec::new() },
+        reason: row.reason,
+        waits_for: row.waits_for,
+        waits_since: row.waits_since,
+        next,
+    }
+}
+
+fn next_command(picture: &Picture, subject: &Subject, standing: Standing) -> String {
+    let name = &subject.name;
+    if !subject.is_placed() && subject.grant.is_none() {
+        return format!("kubectl label namespace {name} interlock.dev/placed=true");
+    }
+    if standing != Standing::AtRest {
+        return format!("interlock status {name} --watch");
+    }
+    let owner = subject.holder().map(|owner| owner.name.as_str());
+    let others = picture.clusters.iter().filter(|cluster| {
+        cluster.metadata.name.as_deref() != owner && misfit(picture, subject, cluster).is_none()
+    });
+    match others.filter_map(|cluster| cluster.metadata.name.as_deref()).next() {
+        Some(other) => format!("interlock move {name} --to {other} --wait"),
+        None => format!("interlock status {name}"),
+    }
+}
+
+/// The sentences, in the order in which one asks: where is it, where should it be, why not there.
+fn reasons(picture: &Picture, subject: &Subject) -> Vec<String> {
+    let mut reasons = Vec::new();
+    if subject.namespace.is_none() {
+        reasons.push("the namespace is gone; its grant is kept until no data is left".to_owned());
+    } else if !subject.is_placed() {
+        reasons.push(match subject.grant {
+            None => "it does not ask to be placed: it has no label interlock.dev/placed=true",
+            Some(_) => {
+                "it does not ask to be placed any more; what runs stays where it is, and does not move"
+            }
+        }.to_owned());
+    }
+    let Some(grant) = &subject.grant else { return reasons };
+    let status = grant.status_or_default();
+    reasons.push(where_it_is(picture, subject, &status));
+    if subject.is_placed() {
+        reasons.push(format!("it is to be on {}", wish_words(picture, subject)));
+    }
+    if subject.is_deleting() {
+        reasons.push("its namespace is being deleted".to_owned());
+    }
+    reasons.extend(owner_reasons(picture, subject, &status));
+    if grant.spec.on_unreachable == OnUnreachable::TakeOverAfterLease {
+        reasons.push("TakeOverAfterLease is not supported yet: it is treated as Hold".to_owned());
+    }
+    let placed = condition_if(conditions_of(grant), condition::PLACED, false);
+    if let Some(placed) = placed {
+        reasons.push(format!("{}: {}", placed.reason, split_next(&placed.message).0));
+    }
+    reasons.extend(copy_reasons(&status));
+    reasons
+}
+
+fn where_it_is(picture: &Picture, subject: &Subject, status: &GrantStatus) -> String {
+    let since = for_how_long(picture.now, phase_since(subject));
+    match &status.owner {
+        None => format!("no cluster ever had it ({}{since})", status.phase),
+        Some(owner) => {
+            let verb = match status.phase {
+                Phase::Granted | Phase::Revoking => "it is on",
+                Phase::Unassigned | Phase::Released | Phase::Fenced | Phase::Deleting => {
+                    "it was last on"
+                }
+            };
+            let words = phase_words(status.phase);
+            format!("{verb} {owner}, epoch {}: {}{since}, {words}", status.epoch, status.phase)
+        }
+    }
+}
+
+fn owner_reasons(picture: &Picture, subject: &Subject, status: &GrantStatus) -> Vec<String> {
+    let Some(owner) = subject.holder() else { return Vec::new() };
+    let Some(cluster) = picture.cluster_of(owner) else {
+        return vec![format!(
+            "the cluster {owner} that it was granted to was deleted (uid {}); \
+             only a person can say that nothing runs there",
+            owner.uid
+        )];
+    };
+    let mut reasons = Vec::new();
+    let grant = subject.grant.as_ref();
+    let told = unreachable(cluster).or_else(|| {
+        grant.and_then(|g| condition_if(conditions_of(g), condition::OWNER_UNREACHABLE, true))
+    });
+    if let Some(told) = told {
+        let since = age(picture.now, told.last_transition_time.0);
+        let why = match clause(&told.message) {
+            "" => String::new(),
+            why => format!(": {why}"),
+        };
+        reasons.push(format!("{owner} is not heard of for {since}{why}"));
+        reasons.push(format!(
+            "{owner} may still run it, so nobody else may: no timer releases a grant, \
+             only {owner} itself or a person"
+        ));
+    }
+    let is_leaving = status.phase == Phase::Revoking;
+    if let Some(because) = status.because.filter(|_| is_leaving) {
+        reasons.push(format!("{owner} has to let go of it because of a {because}"));
+    }
+    reasons
+}
+
+fn copy_reasons(status: &GrantStatus) -> Vec<String> {
+    let worrying = status.copies.iter().filter_map(|copy| match copy.state {
+        CopyState::Unclosed => Some(format!(
+            "{} was declared gone at epoch {} and has not been heard of since; what it has is kept",
+            copy.cluster, copy.epoch
+        )),
+        CopyState::Diverged => Some(format!(
+            "{} wrote after its last image at epoch {}; that copy is kept until a person gives it up",
+            copy.cluster, copy.epoch
+        )),
+        CopyState::Live | CopyState::Superseded => None,
+    });
+    worrying.collect()
+}
+
+/// The explanation, for people.
+pub(crate) fn text(picture: &Picture, told: &Explanation, has_colour: bool) -> String {
+    let mut text = paint(&told.answer, colour(told.standing), has_colour) + "\n";
+    if !told.reasons.is_empty() {
+        text += "\nbecause\n";
+        for reason in &told.reasons {
+            text += &format!("  {reason}\n");
+        }
+    }
+    if !told.waits_for.is_empty() {
+        let since = for_how_long(picture.now, told.waits_since).replace(" for ", " ");
+        text += &format!("\nwaiting{since} for\n  {}\n", told.waits_for);
+    }
+    if !told.clusters.is_empty() {
+        let rows: Vec<Vec<String>> = told
+            .clusters
+            .iter()
+            .map(|fit| {
+                let words = fit
+                    .misfit
+                    .as_ref()
+                    .map_or_else(|| "yes".to_owned(), |misfit| format!("no: {misfit}"));
+                vec![fit.name.clone(), words]
+            })
+            .collect();
+        text += "\n";
+        text += &table(&["CLUSTER", "FITS"], &rows);
+    }
+    text += &format!("\nnext: {}\n", told.next);
+    text
+}

@@ -1,0 +1,70 @@
+//! The operator's commands of placement: where each namespace is, why, and how to change it.
+//!
+//! * `location`, `client`, `picture`: which hub, what is asked of it, and what it looked like then.
+//! * `standing`: how it is with a namespace; `report`, `page`, `explain`: that told in three lengths.
+//! * `progress`, `follow`: how far a move is.
+//! * `moving`, `showing`, `forcing`: the commands.
+
+mod client;
+mod explain;
+mod fit;
+mod follow;
+mod forcing;
+mod location;
+mod moving;
+mod page;
+mod picture;
+mod progress;
+mod report;
+#[cfg(test)]
+mod scene;
+mod showing;
+mod standing;
+#[cfg(test)]
+mod tests;
+mod words;
+
+pub(crate) use forcing::Args as ForceReleaseArgs;
+pub(crate) use location::{Found, Location};
+pub(crate) use moving::Args as MoveArgs;
+pub(crate) use showing::{ExplainArgs, StatusArgs};
+
+use anyhow::Context;
+use interlock_api::Period;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// A command of an operator.
+#[derive(Debug)]
+pub(crate) enum Task<'a> {
+    /// Moves namespaces.
+    Move(&'a MoveArgs),
+    /// Shows how it is.
+    Status(&'a StatusArgs),
+    /// Says why.
+    Explain(&'a ExplainArgs),
+    /// Declares an owner gone.
+    ForceRelease(&'a ForceReleaseArgs),
+}
+
+/// Runs a command.
+pub(crate) fn run(task: &Task<'_>) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start what talks to the hub")?;
+    runtime.block_on(async {
+        match task {
+            Task::Move(args) => moving::run(args).await,
+            Task::Status(args) => showing::status(args).await,
+            Task::Explain(args) => showing::explain(args).await,
+            Task::ForceRelease(args) => forcing::run(args).await,
+        }
+    })
+}
+
+/// A length of time as people write it.
+pub(crate) fn time(text: &str) -> Result<Duration, String> {
+    let period: Period = text.parse().map_err(|_| "write 90s, 10m or 1h30m".to_owned())?;
+    Ok(period.into())
+}

@@ -1,0 +1,226 @@
+//! `interlock move`: wishes for another cluster, and follows until the namespace runs there.
+
+use super::client::Fleet;
+use super::fit::misfit;
+use super::follow::{Tracked, follow};
+use super::location::Location;
+use super::picture::{Picture, Subject, annotation, condition_if, conditions_of};
+use super::progress::{Follower, Goal};
+use super::words::{count, did_you_mean, names as listed};
+use crate::output::{complain, say};
+use anyhow::{Context, bail};
+use interlock_api::names::{ANNOTATION_CLUSTER, LABEL_PLACED};
+use interlock_api::placement::{Phase, WorkloadCluster, condition};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::ResourceExt;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Options of `move`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The namespace to move
+    #[arg(required_unless_present = "all_from", conflicts_with = "all_from")]
+    namespace: Option<String>,
+    /// The cluster that it is to run on
+    #[arg(long, value_name = "CLUSTER", required_unless_present = "all_from")]
+    to: Option<String>,
+    /// Move everything away from this cluster; without --to, drain it: each goes where it fits
+    #[arg(long, value_name = "CLUSTER")]
+    all_from: Option<String>,
+    /// Follow until it runs there
+    #[arg(long)]
+    wait: bool,
+    /// How long to follow, such as 90s, 10m or 1h
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = super::time)]
+    timeout: Duration,
+    #[command(flatten)]
+    location: Location,
+}
+
+const EXAMPLES: &str = "\
+The namespace stops where it is, hands over, and starts on the other cluster; never are two clusters
+at its volumes. If the other cluster does not fit, nothing is stopped.
+
+Examples:
+  interlock move shop --to east --wait
+  interlock move --all-from west --wait --timeout 1h
+
+Exit status: 0 asked for (with --wait: it runs there); 1 it stands, or the time was up; 2 asked wrongly;
+130 interrupted: the move goes on.";
+
+/// Runs the command.
+pub(crate) async fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let fleet = Fleet::open(&args.location).await?;
+    let tracked = match (&args.namespace, &args.to, &args.all_from) {
+        (Some(namespace), Some(to), _) => move_one(&fleet, namespace, to).await?,
+        (_, to, Some(from)) => move_all(&fleet, from, to.as_deref()).await?,
+        (_, _, None) => bail!("which namespace, and where to? See `interlock move --help`"),
+    };
+    if tracked.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.wait {
+        return follow(&fleet, tracked, args.timeout).await;
+    }
+    let next = match &args.namespace {
+        Some(namespace) => format!("next: interlock status {namespace} --watch\n"),
+        None => "next: interlock status --watch\n".to_owned(),
+    };
+    say(&next)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The cluster of this name, or what to say.
+fn known_cluster<'a>(picture: &'a Picture, name: &str) -> anyhow::Result<&'a WorkloadCluster> {
+    if let Some(cluster) = picture.cluster(name) {
+        return Ok(cluster);
+    }
+    let known: Vec<String> = picture.clusters.iter().map(ResourceExt::name_any).collect();
+    bail!("there is no cluster `{name}`{}", did_you_mean(name, &known))
+}
+
+/// The namespace, if it can be moved at all.
+fn movable(subject: &Subject) -> anyhow::Result<&Namespace> {
+    let name = &subject.name;
+    let namespace = subject.namespace.as_ref().with_context(|| {
+        format!("namespace `{name}` is gone, and cannot move; its grant is still there")
+    })?;
+    if subject.is_deleting() {
+        bail!("namespace `{name}` is being deleted, and cannot move");
+    }
+    if !subject.is_placed() {
+        bail!(
+            "namespace `{name}` is not placed: it has no label {LABEL_PLACED}=true\n\
+             next: kubectl label namespace {name} {LABEL_PLACED}=true"
+        );
+    }
+    Ok(namespace)
+}
+
+async fn move_one(fleet: &Fleet, name: &str, to: &str) -> anyhow::Result<Vec<Tracked>> {
+    let picture = fleet.picture_of(name).await?;
+    let subject = picture.subjects.first().context("a picture of a namespace has it")?;
+    let cluster = known_cluster(&picture, to)?;
+    let namespace = movable(subject)?;
+    let is_wished = annotation(&namespace.metadata, ANNOTATION_CLUSTER) == Some(to);
+    if is_wished && runs_on(subject, to) {
+        say(&format!("{name} runs on {to} already\n"))?;
+        return Ok(Vec::new());
+    }
+    let is_there = subject.holder().is_some_and(|owner| owner.name == to);
+    if let Some(misfit) = misfit(&picture, subject, cluster).filter(|_| !is_there) {
+        complain(&format!(
+            "warning: {to} does not fit: {misfit}; nothing is stopped until it does"
+        ));
+    }
+    if !is_wished {
+        fleet.annotate(namespace, ANNOTATION_CLUSTER, Some(to)).await?;
+    }
+    say(&what_happens(subject, to))?;
+    let mut follower = Follower::new(Goal::On(to.to_owned()), subject.grant.as_ref());
+    if is_wished {
+        follower.believe_all();
+    }
+    Ok(vec![Tracked::new(name, &namespace.uid().unwrap_or_default(), follower)])
+}
+
+fn runs_on(subject: &Subject, cluster: &str) -> bool {
+    let Some(grant) = &subject.grant else { return false };
+    let status = grant.status_or_default();
+    status.phase == Phase::Granted
+        && status.owner.is_some_and(|owner| owner.name == cluster)
+        && condition_if(conditions_of(grant), condition::RUNNING, true).is_some()
+}
+
+/// What a wish leads to.
+fn what_happens(subject: &Subject, to: &str) -> String {
+    let name = &subject.name;
+    let status = subject.grant.as_ref().map(|grant| grant.status_or_default()).unwrap_or_default();
+    match (status.phase, status.owner) {
+        (Phase::Granted, Some(owner)) if owner.name == to => {
+            format!("{name} is to be on {to}, and is there (epoch {})\n", status.epoch)
+        }
+        (Phase::Granted, Some(owner)) => format!(
+            "{name} is to be on {to}; it is on {owner} (epoch {})\n\
+             {owner} stops it and hands over, then {to} fills its claims and starts it\n",
+            status.epoch
+        ),
+        (Phase::Revoking, Some(owner)) => format!(
+            "{name} is to be on {to}; {owner} is stopping it already (epoch {})\n\
+             once {owner} has handed over, {to} fills its claims and starts it\n",
+            status.epoch
+        ),
+        (_, _) => format!("{name} is to be on {to}; no cluster has it now\n"),
+    }
+}
+
+async fn move_all(fleet: &Fleet, from: &str, to: Option<&str>) -> anyhow::Result<Vec<Tracked>> {
+    let picture = fleet.picture().await?;
+    if to == Some(from) {
+        bail!("--all-from and --to name the same cluster `{from}`");
+    }
+    // One that was deleted can still own grants: then only a name is left of it.
+    let leaving = match picture.cluster(from) {
+        Some(cluster) => Some(cluster),
+        None if picture.subjects.iter().any(|subject| is_on(subject, from)) => None,
+        None => Some(known_cluster(&picture, from)?),
+    };
+    if let Some(to) = to {
+        known_cluster(&picture, to)?;
+    }
+    if let (None, Some(cluster)) = (to, leaving) {
+        fleet.drain(cluster).await?;
+    }
+    let goal = match to {
+        Some(to) => Goal::On(to.to_owned()),
+        None => Goal::AwayFrom(from.to_owned()),
+    };
+    let (mut tracked, mut stay) = (Vec::new(), Vec::new());
+    for subject in picture.subjects.iter().filter(|subject| is_on(subject, from)) {
+        let Ok(namespace) = movable(subject) else {
+            stay.push(subject.name.as_str());
+            continue;
+        };
+        let wish = annotation(&namespace.metadata, ANNOTATION_CLUSTER);
+        // A wish for this very cluster would hold it there, whatever is drained.
+        let is_written = match to {
+            Some(to) => wish != Some(to),
+            None => wish == Some(from),
+        };
+        if is_written {
+            fleet.annotate(namespace, ANNOTATION_CLUSTER, to).await?;
+        }
+        let follower = Follower::new(goal.clone(), subject.grant.as_ref());
+        tracked.push(Tracked::new(&subject.name, &namespace.uid().unwrap_or_default(), follower));
+    }
+    say(&told_all(from, to, tracked.len()))?;
+    if !stay.is_empty() {
+        complain(&format!(
+            "warning: {} on {from} cannot move (not placed any more, or going): {}",
+            count(stay.len(), "namespace"),
+            listed(stay.into_iter())
+        ));
+    }
+    Ok(tracked)
+}
+
+fn is_on(subject: &Subject, cluster: &str) -> bool {
+    subject.holder().is_some_and(|owner| owner.name == cluster)
+}
+
+fn told_all(from: &str, to: Option<&str>, number: usize) -> String {
+    let place = to.map_or_else(|| "where they fit".to_owned(), |to| format!("to {to}"));
+    let mut text = match number {
+        0 => format!("nothing is on {from}\n"),
+        number => format!("{} to go from {from} {place}\n", count(number, "namespace")),
+    };
+    if to.is_none() {
+        text += &format!(
+            "{from} is drained: it takes nothing new until\n  \
+             kubectl patch workloadcluster {from} --type merge -p '{{\"spec\":{{\"drain\":false}}}}'\n"
+        );
+    }
+    text
+}

@@ -1,0 +1,281 @@
+//! One namespace on one page: what `interlock status NAMESPACE` shows, and its form for programs.
+
+use super::picture::{Picture, Subject, Wish, conditions_of, event_time};
+use super::report::{NamespaceRow, colour, last_events, namespace_row, phase_words, silence};
+use super::standing::Standing;
+use super::words::{age, age_or_dash, paint, table};
+use interlock_api::placement::{Claim, GrantStatus, Image, condition as kinds};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use serde::Serialize;
+
+/// A namespace with all that is known of it, for programs: a contract.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Page {
+    /// The answer in one line.
+    pub(crate) answer: String,
+    #[serde(flatten)]
+    pub(crate) row: NamespaceRow,
+    /// Whether it asks to be placed.
+    pub(crate) placed: bool,
+    /// The name of its grant.
+    pub(crate) grant: Option<String>,
+    /// Why it is being revoked: Move, Drain or Deletion.
+    pub(crate) because: Option<String>,
+    /// Who says where it is to be, in words.
+    pub(crate) wish: String,
+    /// Its claims, as the grant lists them.
+    pub(crate) claims: Vec<ClaimRow>,
+    /// Where data of it is.
+    pub(crate) copies: Vec<CopyRow>,
+    /// The conditions of its grant.
+    pub(crate) conditions: Vec<ConditionRow>,
+    /// What was told about it, the oldest first.
+    pub(crate) events: Vec<EventRow>,
+}
+
+/// A claim, for programs.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct ClaimRow {
+    /// Its name.
+    pub(crate) name: String,
+    /// How far its volume at the owner is: Waiting, Filling or Filled.
+    pub(crate) fill: String,
+    /// When its last complete image was taken; null: there is none.
+    pub(crate) last_image: Option<Timestamp>,
+}
+
+/// Data of a namespace on a cluster, for programs.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct CopyRow {
+    /// The cluster.
+    pub(crate) cluster: String,
+    /// The epoch that it was written in.
+    pub(crate) epoch: i64,
+    /// Live, Superseded, Unclosed or Diverged.
+    pub(crate) state: String,
+}
+
+/// A condition, for programs.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct ConditionRow {
+    /// Its type.
+    pub(crate) r#type: String,
+    /// True, False or Unknown.
+    pub(crate) status: String,
+    /// Why, in one word.
+    pub(crate) reason: String,
+    /// Why, in words.
+    pub(crate) message: String,
+    /// Since when.
+    pub(crate) since: Timestamp,
+}
+
+/// An event, for programs.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct EventRow {
+    /// When it was told last.
+    pub(crate) time: Option<Timestamp>,
+    /// What happened, in one word.
+    pub(crate) reason: String,
+    /// What happened, in words.
+    pub(crate) message: String,
+}
+
+/// The page of a namespace.
+pub(crate) fn page(picture: &Picture, subject: &Subject) -> Page {
+    let row = namespace_row(picture, subject);
+    let status = subject.grant.as_ref().map(|grant| grant.status_or_default()).unwrap_or_default();
+    let conditions = subject.grant.as_ref().map_or(&[][..], conditions_of);
+    let events = subject.events.iter().map(|event| EventRow {
+        time: event_time(event),
+        reason: event.reason.clone().unwrap_or_default(),
+        message: event.message.clone().unwrap_or_default(),
+    });
+    let mut events: Vec<_> = events.collect();
+    events.sort_by_key(|event| event.time);
+    Page {
+        answer: answer(subject, &row),
+        placed: subject.is_placed(),
+        grant: subject.grant.as_ref().and_then(|grant| grant.metadata.name.clone()),
+        because: status.because.map(|because| because.to_string()),
+        wish: wish_words(picture, subject),
+        claims: status.claims.iter().map(claim_row).collect(),
+        copies: status
+            .copies
+            .iter()
+            .map(|copy| CopyRow {
+                cluster: copy.cluster.name.clone(),
+                epoch: copy.epoch,
+                state: copy.state.to_string(),
+            })
+            .collect(),
+        conditions: conditions.iter().map(condition_row).collect(),
+        events,
+        row,
+    }
+}
+
+fn claim_row(claim: &Claim) -> ClaimRow {
+    ClaimRow {
+        name: claim.name.clone(),
+        fill: claim.fill.to_string(),
+        last_image: image_taken(claim),
+    }
+}
+
+/// When the last complete image of a claim was taken. That a volume stays in place, or was never
+/// used, is no image.
+pub(crate) fn image_taken(claim: &Claim) -> Option<Timestamp> {
+    let pin = claim.last_image.as_ref()?;
+    match pin.image {
+        Image::VolumeSnapshot { .. } | Image::Restic { .. } => Some(pin.taken.0),
+        Image::InPlace { .. } | Image::Fresh {} => None,
+    }
+}
+
+fn condition_row(condition: &Condition) -> ConditionRow {
+    ConditionRow {
+        r#type: condition.type_.clone(),
+        status: condition.status.clone(),
+        reason: condition.reason.clone(),
+        message: condition.message.clone(),
+        since: condition.last_transition_time.0,
+    }
+}
+
+/// Who says where a namespace is to be.
+pub(crate) fn wish_words(picture: &Picture, subject: &Subject) -> String {
+    if !subject.is_placed() {
+        return "it does not ask to be placed".to_owned();
+    }
+    match picture.wish(subject) {
+        Wish::Named(name) => format!("{name}: its annotation interlock.dev/cluster says so"),
+        Wish::Selected(placement) => format!("any cluster that Placement {placement} selects"),
+        Wish::Anywhere => "any cluster: no Placement selects it".to_owned(),
+    }
+}
+
+/// How it is with a namespace, in one line.
+pub(crate) fn answer(subject: &Subject, row: &NamespaceRow) -> String {
+    let name = &subject.name;
+    let owner = row.owner.as_deref().unwrap_or("nobody");
+    let holder = subject.holder().map(|owner| owner.name.as_str());
+    let place = holder.map_or_else(String::new, |owner| format!(" on {owner}"));
+    match (row.standing, row.reason.as_str()) {
+        (Standing::AtRest, "NotPlaced") => format!("{name} is not placed: no cluster runs it"),
+        (Standing::AtRest, _) => format!("{name} runs on {owner}, as wished (epoch {})", row.epoch),
+        (Standing::Moves, "NoGrant") => format!("{name} is about to be placed"),
+        (Standing::Moves, "Deleting") => format!("{name} is being deleted"),
+        (Standing::Moves, "Filling" | "Starting") => {
+            format!("{name} starts on {owner} (epoch {})", row.epoch)
+        }
+        (Standing::Moves, _) => match (holder, row.target.as_deref()) {
+            (Some(from), Some(to)) if from != to => format!("{name} moves from {from} to {to}"),
+            (None, Some(to)) => format!("{name} is on its way to {to}"),
+            (_, _) => format!("{name} is on its way"),
+        },
+        (Standing::Stands, reason) => format!("{name} stands{place}: {reason}"),
+    }
+}
+
+/// A condition in words, if it has any: what is true of the namespace now.
+pub(crate) fn condition_words(condition: &Condition) -> String {
+    let is_true = condition.status == "True";
+    let words = match (condition.type_.as_str(), is_true) {
+        (kinds::PLACED, true) => "it has a place",
+        (kinds::PLACED, false) => "it cannot be where it is wished",
+        (kinds::RUNNING, true) => "the owner runs it",
+        (kinds::RUNNING, false) => "the owner does not run it",
+        (kinds::STOPPED, true) => "it has stopped where it leaves",
+        (kinds::STOPPED, false) => "it has not stopped where it leaves",
+        (kinds::DATA_SYNCED, true) => "the last copy of every claim is complete",
+        (kinds::DATA_SYNCED, false) => "the last copy is not complete",
+        (kinds::FILLED, true) => "every claim is filled",
+        (kinds::FILLED, false) => "a claim is not filled",
+        (kinds::OWNER_UNREACHABLE, true) => "the owner is not heard of",
+        (kinds::OWNER_UNREACHABLE, false) => "the owner is heard of",
+        (kinds::FENCED, true) => "an owner was declared gone",
+        (kinds::FENCED, false) => "no owner was declared gone",
+        (kinds::DATA_LOSS_BOUND, true) => "what a forced release may have lost",
+        (kinds::DATA_LOSS_BOUND, false) => "nothing was declared lost",
+        (kinds::DIVERGED, true) => "a cluster wrote after its last copy",
+        (kinds::DIVERGED, false) => "no cluster wrote after its last copy",
+        (kinds::AT_MOST_ONE_GIVEN_UP, true) => "two clusters may write: somebody accepted it",
+        (kinds::AT_MOST_ONE_GIVEN_UP, false) => "at most one cluster may write",
+        (_, _) => "",
+    };
+    match (words, condition.message.as_str()) {
+        ("", message) => message.to_owned(),
+        (words, "") => words.to_owned(),
+        (words, message) => format!("{words}: {message}"),
+    }
+}
+
+/// The page, for people.
+pub(crate) fn text(picture: &Picture, subject: &Subject, has_colour: bool) -> String {
+    let page = page(picture, subject);
+    let mut text = paint(&page.answer, colour(page.row.standing), has_colour) + "\n\n";
+    for (label, value) in facts(picture, subject, &page) {
+        text += &format!("{label:9}  {value}\n");
+    }
+    let now = picture.now;
+    let mut add = |head: &[&str], rows: Vec<Vec<String>>| {
+        if !rows.is_empty() {
+            text += "\n";
+            text += &table(head, &rows);
+        }
+    };
+    let image = |taken: Option<Timestamp>| match taken {
+        Some(taken) => format!("{} ago", age(now, taken)),
+        None => "none".to_owned(),
+    };
+    let claims = page.claims.iter();
+    let claims = claims.map(|row| vec![row.name.clone(), row.fill.clone(), image(row.last_image)]);
+    add(&["CLAIM", "FILL", "LAST IMAGE"], claims.collect());
+    let copies = page.copies.iter();
+    let copies =
+        copies.map(|row| vec![row.cluster.clone(), row.epoch.to_string(), row.state.clone()]);
+    add(&["DATA ON", "EPOCH", "STATE"], copies.collect());
+    let conditions = subject.grant.as_ref().map_or(&[][..], conditions_of).iter().map(|told| {
+        let since = age(now, told.last_transition_time.0);
+        vec![told.type_.clone(), told.status.clone(), since, condition_words(told)]
+    });
+    add(&["CONDITION", "STATUS", "FOR", "MEANS"], conditions.collect());
+    add(&["EVENT", "REASON", "MESSAGE"], last_events(picture, subject));
+    let next =
+        page.row.next.clone().unwrap_or_else(|| format!("interlock explain {}", subject.name));
+    text += &format!("\nnext: {next}\n");
+    text
+}
+
+fn facts(picture: &Picture, subject: &Subject, page: &Page) -> Vec<(&'static str, String)> {
+    let now = picture.now;
+    let row = &page.row;
+    let mut facts = Vec::new();
+    let status: GrantStatus =
+        subject.grant.as_ref().map(|grant| grant.status_or_default()).unwrap_or_default();
+    if let Some(owner) = &status.owner {
+        let silent = match picture.cluster_of(owner) {
+            Some(cluster) => silence(now, cluster).map(|words| format!(", {words}")),
+            None => Some(", which was deleted".to_owned()),
+        };
+        let silent = silent.unwrap_or_default();
+        facts.push(("owner", format!("{owner}, epoch {}{silent}", status.epoch)));
+    }
+    if subject.grant.is_some() {
+        let because = page.because.as_ref().map_or_else(String::new, |b| format!(" ({b})"));
+        let since = age_or_dash(now, row.phase_since);
+        let words = phase_words(status.phase);
+        facts.push(("phase", format!("{}{because} for {since}: {words}", status.phase)));
+    }
+    facts.push(("wish", page.wish.clone()));
+    if let Some(target) = &row.target {
+        facts.push(("target", target.clone()));
+    }
+    if !row.waits_for.is_empty() {
+        let since = super::standing::for_how_long(now, row.waits_since);
+        facts.push(("waits for", format!("{}{}", row.waits_for, since.replace(" for ", ", for "))));
+    }
+    facts
+}

@@ -1,0 +1,219 @@
+//! How far a move is: the phases of a grant on its way to a cluster, as they are shown.
+
+use super::picture::{condition, condition_if, conditions_of};
+use super::standing::{is_under_way, leaving};
+use super::words::{clause, split_next};
+use interlock_api::placement::{Fill, Grant, GrantStatus, Phase, condition as kinds};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use std::time::Duration;
+
+/// Where a move is to end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Goal {
+    /// On this cluster.
+    On(String),
+    /// On any other cluster than this.
+    AwayFrom(String),
+}
+
+impl Goal {
+    fn is_met_by(&self, owner: &str) -> bool {
+        match self {
+            Goal::On(name) => name == owner,
+            Goal::AwayFrom(name) => name != owner,
+        }
+    }
+
+    fn place(&self) -> &str {
+        match self {
+            Goal::On(name) => name,
+            Goal::AwayFrom(_) => "another cluster",
+        }
+    }
+}
+
+/// How far a move is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// The phase, as in `Revoking`.
+    pub(crate) phase: String,
+    /// What happens in it, as in `stopping on west`.
+    pub(crate) detail: String,
+    /// What it waits for, as a sentence.
+    pub(crate) waits_for: String,
+    /// Whether it has ended.
+    pub(crate) outcome: Outcome,
+}
+
+/// Whether a move has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It goes on.
+    Going,
+    /// It runs where it was to run.
+    Runs {
+        /// The cluster.
+        on: String,
+        /// The epoch there.
+        epoch: i64,
+    },
+    /// It stands, and why.
+    Stands(String),
+    /// The namespace goes: nothing will ever run.
+    Goes,
+}
+
+impl Progress {
+    fn going(phase: impl Into<String>, detail: impl Into<String>, waits_for: String) -> Self {
+        let (phase, detail) = (phase.into(), detail.into());
+        Self { phase, detail, waits_for, outcome: Outcome::Going }
+    }
+
+    /// The line that is shown, with the time in the phase.
+    pub(crate) fn line(&self, in_phase: Duration) -> String {
+        let seconds = in_phase.as_secs();
+        match self.detail.as_str() {
+            "" => format!("{} ({seconds} s)", self.phase),
+            detail => format!("{} ({detail}, {seconds} s)", self.phase),
+        }
+    }
+
+    /// The line without the time: it is shown once.
+    pub(crate) fn plain(&self) -> String {
+        match self.detail.as_str() {
+            "" => self.phase.clone(),
+            detail => format!("{} ({detail})", self.phase),
+        }
+    }
+}
+
+/// Follows one grant. It remembers what was said before the wish, so that old news do not count.
+#[derive(Debug, Clone)]
+pub(crate) struct Follower {
+    goal: Goal,
+    /// What was said of the place before the wish: the scheduler may not have looked again yet.
+    old_placed: Option<Condition>,
+    /// The last word of another owner that it runs.
+    old_running: Option<Condition>,
+}
+
+impl Follower {
+    /// Follows towards the goal, from how the grant was before the wish.
+    pub(crate) fn new(goal: Goal, before: Option<&Grant>) -> Self {
+        let placed = before.and_then(|grant| condition(conditions_of(grant), kinds::PLACED));
+        let mut follower = Self { goal, old_placed: placed.cloned(), old_running: None };
+        if let Some(grant) = before {
+            follower.remember(grant, &grant.status_or_default());
+        }
+        follower
+    }
+
+    /// The scheduler has had its time: what it says now is about this wish.
+    pub(crate) fn believe_all(&mut self) {
+        self.old_placed = None;
+    }
+
+    fn remember(&mut self, grant: &Grant, status: &GrantStatus) {
+        let owner = status.owner.as_ref().map_or("", |owner| owner.name.as_str());
+        if !self.goal.is_met_by(owner) || status.phase != Phase::Granted {
+            self.old_running = condition(conditions_of(grant), kinds::RUNNING).cloned();
+        }
+    }
+
+    /// How far it is now.
+    pub(crate) fn look(&mut self, grant: Option<&Grant>) -> Progress {
+        let Some(grant) = grant else {
+            let words = "the scheduler to make its grant".to_owned();
+            return Progress::going("No grant", "waiting for the scheduler", words);
+        };
+        let status = grant.status_or_default();
+        self.remember(grant, &status);
+        let progress = self.phase(grant, &status);
+        match (self.why_it_stands(grant, &status), &progress.outcome) {
+            (Some(why), Outcome::Going) => Progress { outcome: Outcome::Stands(why), ..progress },
+            _ => progress,
+        }
+    }
+
+    fn phase(&self, grant: &Grant, status: &GrantStatus) -> Progress {
+        let owner = status.owner.as_ref().map_or("nobody", |owner| owner.name.as_str());
+        let place = self.goal.place();
+        match status.phase {
+            Phase::Unassigned => Progress::going(
+                "Unassigned",
+                format!("waiting for the grant to {place}"),
+                format!("the scheduler to grant it to {place}"),
+            ),
+            Phase::Granted if self.goal.is_met_by(owner) => self.arriving(grant, status, owner),
+            Phase::Granted => Progress::going(
+                format!("Granted to {owner}"),
+                "waiting to be taken back",
+                format!("the scheduler to take it back from {owner}"),
+            ),
+            Phase::Revoking => {
+                let waits_for = leaving(grant, status);
+                let has_stopped =
+                    condition_if(conditions_of(grant), kinds::STOPPED, true).is_some();
+                let detail = match has_stopped {
+                    false => format!("stopping on {owner}"),
+                    true => format!("handing over from {owner}"),
+                };
+                Progress::going("Revoking", detail, waits_for)
+            }
+            Phase::Released => Progress::going(
+                "Released",
+                format!("waiting for the grant to {place}"),
+                format!("the scheduler to grant it to {place}"),
+            ),
+            Phase::Fenced => Progress::going(
+                "Fenced",
+                format!("waiting for the grant to {place}"),
+                format!("the scheduler to grant it to {place}"),
+            ),
+            Phase::Deleting => Progress {
+                outcome: Outcome::Goes,
+                ..Progress::going("Deleting", "", "nothing: the namespace goes".to_owned())
+            },
+        }
+    }
+
+    fn arriving(&self, grant: &Grant, status: &GrantStatus, owner: &str) -> Progress {
+        let all = status.claims.len();
+        let filled = status.claims.iter().filter(|claim| claim.fill == Fill::Filled).count();
+        let phase = format!("Granted to {owner}");
+        if filled < all {
+            let waits_for = format!("{owner} to fill its claims ({filled}/{all})");
+            return Progress::going(phase, format!("filling {filled}/{all}"), waits_for);
+        }
+        let running = condition(conditions_of(grant), kinds::RUNNING);
+        let is_news = running != self.old_running.as_ref();
+        if running.is_some_and(|running| running.status == "True") && is_news {
+            let outcome = Outcome::Runs { on: owner.to_owned(), epoch: status.epoch };
+            let words = "nothing".to_owned();
+            return Progress {
+                outcome,
+                ..Progress::going("Running", format!("on {owner}"), words)
+            };
+        }
+        let said = running.filter(|_| is_news).map_or("", |running| clause(&running.message));
+        let waits_for = match said {
+            "" => format!("{owner} to start it"),
+            said => format!("{owner} to start it: {said}"),
+        };
+        Progress::going(phase, "starting", waits_for)
+    }
+
+    /// Why nothing will happen before a person acts.
+    fn why_it_stands(&self, grant: &Grant, status: &GrantStatus) -> Option<String> {
+        let conditions = conditions_of(grant);
+        let is_held = matches!(status.phase, Phase::Granted | Phase::Revoking);
+        let lost = condition_if(conditions, kinds::OWNER_UNREACHABLE, true);
+        if let Some(lost) = lost.filter(|_| is_held) {
+            return Some(clause(&lost.message).to_owned());
+        }
+        let placed = condition_if(conditions, kinds::PLACED, false)?;
+        let is_news = self.old_placed.as_ref() != Some(placed);
+        let stands = is_news && !is_under_way(&placed.reason);
+        stands.then(|| format!("{}: {}", placed.reason, split_next(&placed.message).0))
+    }
+}

@@ -1,0 +1,280 @@
+//! The fleet as rows: what `interlock status` shows, and its form for programs.
+
+use super::picture::{
+    Picture, Subject, cluster_conditions, condition, event_time, phase_since, unreachable,
+};
+use super::standing::{Standing, Verdict, judge};
+use super::words::{Colour, age, age_or_dash, count, paint, table};
+use interlock_api::placement::{Phase, WorkloadCluster, condition as kinds};
+use jiff::Timestamp;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The fleet, for programs: a contract. Moments are RFC 3339; a field that is not known is null.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct FleetReport {
+    /// The answer in one line.
+    pub(crate) answer: String,
+    /// How it is with the namespace that is worst off: `stands`, `moves` or `at_rest`.
+    pub(crate) standing: Standing,
+    /// All clusters, by name.
+    pub(crate) clusters: Vec<ClusterRow>,
+    /// How many namespaces are in each phase of their grant; `NoGrant` for those without one.
+    pub(crate) phases: BTreeMap<String, usize>,
+    /// All placed namespaces, by name.
+    pub(crate) namespaces: Vec<NamespaceRow>,
+}
+
+/// A cluster, for programs.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct ClusterRow {
+    /// Its name.
+    pub(crate) name: String,
+    /// Its uid, which tells it from one that had its name before.
+    pub(crate) uid: String,
+    /// Whether new grants may go there; null: nobody has looked.
+    pub(crate) ready: Option<bool>,
+    /// Whether its syncer is heard of; null: nobody has looked.
+    pub(crate) reachable: Option<bool>,
+    /// Since when it is heard of, or not.
+    pub(crate) reachable_since: Option<Timestamp>,
+    /// How many namespaces it owns, counted from the grants.
+    pub(crate) grants: usize,
+    /// The version of its syncer.
+    pub(crate) version: Option<String>,
+    /// Whether it takes nothing new.
+    pub(crate) unschedulable: bool,
+    /// Whether what it owns moves away.
+    pub(crate) drain: bool,
+    /// When it was made.
+    pub(crate) created: Option<Timestamp>,
+}
+
+/// A namespace, for programs.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct NamespaceRow {
+    /// Its name.
+    pub(crate) name: String,
+    /// The cluster that has it, or had it last.
+    pub(crate) owner: Option<String>,
+    /// The cluster that it is to be on.
+    pub(crate) target: Option<String>,
+    /// How often it was granted.
+    pub(crate) epoch: i64,
+    /// The phase of its grant; null: it has none.
+    pub(crate) phase: Option<String>,
+    /// Since when, as well as that can be told.
+    pub(crate) phase_since: Option<Timestamp>,
+    /// How it is with it: `stands`, `moves` or `at_rest`.
+    pub(crate) standing: Standing,
+    /// Why, in one word.
+    pub(crate) reason: String,
+    /// What it waits for, in words; empty at rest.
+    pub(crate) waits_for: String,
+    /// Since when it waits.
+    pub(crate) waits_since: Option<Timestamp>,
+    /// The command that goes on from here.
+    pub(crate) next: Option<String>,
+}
+
+/// The whole fleet.
+pub(crate) fn fleet(picture: &Picture) -> FleetReport {
+    let namespaces: Vec<NamespaceRow> =
+        picture.subjects.iter().map(|subject| namespace_row(picture, subject)).collect();
+    let mut phases = BTreeMap::new();
+    for row in &namespaces {
+        *phases.entry(row.phase.clone().unwrap_or_else(|| "NoGrant".to_owned())).or_default() += 1;
+    }
+    let standing = namespaces.iter().map(|row| row.standing).min().unwrap_or(Standing::AtRest);
+    let clusters = picture.clusters.iter().map(|cluster| cluster_row(picture, cluster)).collect();
+    FleetReport { answer: answer(&namespaces), standing, clusters, phases, namespaces }
+}
+
+fn answer(rows: &[NamespaceRow]) -> String {
+    let of = |standing| rows.iter().filter(|row| row.standing == standing).count();
+    let (rest, moves, stand) = (of(Standing::AtRest), of(Standing::Moves), of(Standing::Stands));
+    match (rows.len(), moves, stand) {
+        (0, _, _) => "no namespace is placed".to_owned(),
+        (1, 0, 0) => "the 1 placed namespace is at rest".to_owned(),
+        (all, 0, 0) => format!("all {all} placed namespaces are at rest"),
+        (all, moves, 0) => format!("{} move; {rest} of {all} at rest", of_namespaces(moves)),
+        (all, 0, stand) => format!("{} stand; {rest} of {all} at rest", of_namespaces(stand)),
+        (all, moves, stand) => {
+            format!("{} stand, {moves} move; {rest} of {all} at rest", of_namespaces(stand))
+        }
+    }
+    .replace("1 namespace stand", "1 namespace stands")
+    .replace("1 namespace move", "1 namespace moves")
+}
+
+fn of_namespaces(number: usize) -> String {
+    count(number, "namespace")
+}
+
+/// One row for a namespace.
+pub(crate) fn namespace_row(picture: &Picture, subject: &Subject) -> NamespaceRow {
+    let Verdict { standing, reason, waits_for, since, next } = judge(picture, subject);
+    let grant = subject.grant.as_ref();
+    let status = grant.map(|grant| grant.status_or_default());
+    NamespaceRow {
+        name: subject.name.clone(),
+        owner: status.as_ref().and_then(|status| status.owner.as_ref()).map(|o| o.name.clone()),
+        target: grant.and_then(|grant| grant.spec.target.as_ref()).map(|t| t.name.clone()),
+        epoch: status.as_ref().map_or(0, |status| status.epoch),
+        phase: status.as_ref().map(|status| status.phase.to_string()),
+        phase_since: phase_since(subject),
+        standing,
+        reason,
+        waits_for,
+        waits_since: since,
+        next,
+    }
+}
+
+fn cluster_row(picture: &Picture, cluster: &WorkloadCluster) -> ClusterRow {
+    let conditions = cluster_conditions(cluster);
+    let says = |kind| condition(conditions, kind).map(|condition| condition.status == "True");
+    let uid = cluster.metadata.uid.clone().unwrap_or_default();
+    let owned = |subject: &&Subject| subject.holder().is_some_and(|owner| owner.uid == uid);
+    let reachable = condition(conditions, kinds::REACHABLE);
+    let status = cluster.status.as_ref();
+    ClusterRow {
+        name: cluster.metadata.name.clone().unwrap_or_default(),
+        ready: says(kinds::READY),
+        reachable: says(kinds::REACHABLE),
+        reachable_since: reachable.map(|condition| condition.last_transition_time.0),
+        grants: picture.subjects.iter().filter(owned).count(),
+        version: status.and_then(|s| s.syncer.as_ref()).map(|syncer| syncer.version.clone()),
+        unschedulable: cluster.spec.unschedulable,
+        drain: cluster.spec.drain,
+        created: cluster.metadata.creation_timestamp.as_ref().map(|time| time.0),
+        uid,
+    }
+}
+
+/// Which colour tells how it is.
+pub(crate) fn colour(standing: Standing) -> Colour {
+    match standing {
+        Standing::AtRest => Colour::Green,
+        Standing::Moves => Colour::Yellow,
+        Standing::Stands => Colour::Red,
+    }
+}
+
+/// The fleet, for people.
+pub(crate) fn text(picture: &Picture, report: &FleetReport, has_colour: bool) -> String {
+    let mut text = paint(&report.answer, colour(report.standing), has_colour) + "\n\n";
+    text += &clusters_text(picture, report);
+    if !report.phases.is_empty() {
+        let rows: Vec<_> =
+            report.phases.iter().map(|(phase, n)| vec![phase.clone(), n.to_string()]).collect();
+        text += "\n";
+        text += &table(&["PHASE", "NAMESPACES"], &rows);
+    }
+    let restless: Vec<&NamespaceRow> =
+        report.namespaces.iter().filter(|row| row.standing != Standing::AtRest).collect();
+    if !restless.is_empty() {
+        text += "\n";
+        text += &restless_text(picture.now, &restless);
+    }
+    text += &format!("\nnext: {}\n", next(report, &restless));
+    text
+}
+
+fn next(report: &FleetReport, restless: &[&NamespaceRow]) -> String {
+    if let Some(worst) = restless.iter().min_by_key(|row| row.standing) {
+        return format!("interlock explain {}", worst.name);
+    }
+    match report.namespaces.first() {
+        Some(row) => format!("interlock status {}", row.name),
+        None => "kubectl label namespace NAME interlock.dev/placed=true".to_owned(),
+    }
+}
+
+/// Only the clusters, for people.
+pub(crate) fn clusters_text(picture: &Picture, report: &FleetReport) -> String {
+    if report.clusters.is_empty() {
+        return "there is no cluster: make a WorkloadCluster\n".to_owned();
+    }
+    let word = |claim: Option<bool>| match claim {
+        Some(true) => "yes",
+        Some(false) => "no",
+        None => "unknown",
+    };
+    let rows = report.clusters.iter().map(|row| {
+        let reachable = match (row.reachable, row.reachable_since) {
+            (Some(false), Some(since)) => format!("no, for {}", age(picture.now, since)),
+            (claim, _) => word(claim).to_owned(),
+        };
+        let notes = match (row.drain, row.unschedulable) {
+            (true, _) => "draining",
+            (false, true) => "takes nothing new",
+            (false, false) => "",
+        };
+        vec![
+            row.name.clone(),
+            word(row.ready).to_owned(),
+            reachable,
+            row.grants.to_string(),
+            row.version.clone().unwrap_or_else(|| "-".to_owned()),
+            age_or_dash(picture.now, row.created),
+            notes.to_owned(),
+        ]
+    });
+    let rows: Vec<Vec<String>> = rows.collect();
+    table(&["CLUSTER", "READY", "REACHABLE", "GRANTS", "SYNCER", "AGE", "NOTE"], &rows)
+}
+
+fn restless_text(now: Timestamp, rows: &[&NamespaceRow]) -> String {
+    let dash = |word: &Option<String>| word.clone().unwrap_or_else(|| "-".to_owned());
+    let rows: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| {
+            vec![
+                row.name.clone(),
+                dash(&row.owner),
+                dash(&row.target),
+                dash(&row.phase),
+                row.reason.clone(),
+                age_or_dash(now, row.waits_since),
+                row.waits_for.clone(),
+            ]
+        })
+        .collect();
+    table(&["NAMESPACE", "OWNER", "TARGET", "PHASE", "REASON", "FOR", "WAITS FOR"], &rows)
+}
+
+/// Whether a cluster is not heard of, and since when, in words.
+pub(crate) fn silence(now: Timestamp, cluster: &WorkloadCluster) -> Option<String> {
+    let told = unreachable(cluster)?;
+    Some(format!("not heard of for {}", age(now, told.last_transition_time.0)))
+}
+
+/// The last events, the newest last, as rows of age, reason and message.
+pub(crate) fn last_events(picture: &Picture, subject: &Subject) -> Vec<Vec<String>> {
+    const SHOWN: usize = 8;
+    let mut events: Vec<_> =
+        subject.events.iter().filter_map(|event| Some((event_time(event)?, event))).collect();
+    events.sort_by_key(|(time, _)| *time);
+    let skipped = events.len().saturating_sub(SHOWN);
+    let rows = events.into_iter().skip(skipped).map(|(time, event)| {
+        vec![
+            age(picture.now, time),
+            event.reason.clone().unwrap_or_default(),
+            event.message.clone().unwrap_or_default(),
+        ]
+    });
+    rows.collect()
+}
+
+/// The phase of a grant in a word that a person would say.
+pub(crate) fn phase_words(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Unassigned => "nobody has it yet",
+        Phase::Granted => "the owner may use the volumes",
+        Phase::Revoking => "the owner has to stop and hand over",
+        Phase::Released => "the owner has stopped and handed over",
+        Phase::Fenced => "the owner was declared gone",
+        Phase::Deleting => "the namespace goes",
+    }
+}

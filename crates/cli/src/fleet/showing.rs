@@ -1,0 +1,139 @@
+//! `interlock status` and `interlock explain`: what the fleet is like, and why.
+
+use super::client::Fleet;
+use super::location::Location;
+use super::standing::Standing;
+use super::{explain, page, report};
+use crate::output::{Format, color, complain, say, say_json};
+use anyhow::Context;
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Changes that come together are shown together.
+const TOGETHER: Duration = Duration::from_secs(1);
+
+/// Options of `status`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = STATUS_EXIT)]
+pub(crate) struct StatusArgs {
+    /// One namespace, with everything about it
+    #[arg(conflicts_with = "clusters")]
+    namespace: Option<String>,
+    /// Only the clusters
+    #[arg(long)]
+    clusters: bool,
+    /// Show it again whenever something changes, until Ctrl-C
+    #[arg(long, short)]
+    watch: bool,
+    /// How to answer
+    #[arg(short, long, value_enum, default_value = "text")]
+    output: Format,
+    #[command(flatten)]
+    location: Location,
+}
+
+const STATUS_EXIT: &str = "\
+Exit status: 0 everything is at rest or on its way; 1 something stands, and a person may have to act;
+2 asked wrongly.";
+
+/// Options of `explain`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = STATUS_EXIT)]
+pub(crate) struct ExplainArgs {
+    /// The namespace
+    namespace: String,
+    /// How to answer
+    #[arg(short, long, value_enum, default_value = "text")]
+    output: Format,
+    #[command(flatten)]
+    location: Location,
+}
+
+fn code(standing: Standing) -> ExitCode {
+    match standing {
+        Standing::AtRest | Standing::Moves => ExitCode::SUCCESS,
+        Standing::Stands => ExitCode::FAILURE,
+    }
+}
+
+/// Runs `status`.
+pub(crate) async fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
+    let fleet = Fleet::open(&args.location).await?;
+    if !args.watch {
+        return show(&fleet, args).await;
+    }
+    let (mut grants, mut clusters) = (fleet.follow_grants(None), fleet.follow_clusters());
+    let interrupted = tokio::signal::ctrl_c();
+    tokio::pin!(interrupted);
+    loop {
+        if std::io::stdout().is_terminal() && args.output == Format::Text {
+            say("\x1b[H\x1b[2J")?;
+        }
+        let code = show(&fleet, args).await?;
+        let mut pause = Box::pin(tokio::time::sleep(TOGETHER));
+        let mut is_changed = false;
+        // Whatever comes within the pause is in the next picture.
+        while !is_changed || !pause.is_elapsed() {
+            tokio::select! {
+                _ = grants.next() => is_changed = true,
+                _ = clusters.next() => is_changed = true,
+                () = &mut pause, if !pause.is_elapsed() => {}
+                stopped = &mut interrupted => {
+                    stopped.context("cannot listen for Ctrl-C")?;
+                    return Ok(code);
+                }
+            }
+        }
+    }
+}
+
+async fn show(fleet: &Fleet, args: &StatusArgs) -> anyhow::Result<ExitCode> {
+    match &args.namespace {
+        Some(namespace) => show_one(fleet, namespace, args.output).await,
+        None => show_all(fleet, args).await,
+    }
+}
+
+async fn show_one(fleet: &Fleet, name: &str, format: Format) -> anyhow::Result<ExitCode> {
+    let picture = fleet.picture_of(name).await?;
+    let subject = picture.subjects.first().context("a picture of a namespace has it")?;
+    let page = page::page(&picture, subject);
+    match format {
+        Format::Json => say_json(&page)?,
+        Format::Text => say(&page::text(&picture, subject, color()))?,
+    }
+    Ok(code(page.row.standing))
+}
+
+async fn show_all(fleet: &Fleet, args: &StatusArgs) -> anyhow::Result<ExitCode> {
+    let picture = fleet.picture().await?;
+    let report = report::fleet(&picture);
+    match (args.output, args.clusters) {
+        (Format::Json, false) => say_json(&report)?,
+        (Format::Json, true) => say_json(&report.clusters)?,
+        (Format::Text, false) => say(&report::text(&picture, &report, color()))?,
+        (Format::Text, true) => say(&report::clusters_text(&picture, &report))?,
+    }
+    if !args.clusters {
+        return Ok(code(report.standing));
+    }
+    let silent = report.clusters.iter().any(|row| row.reachable == Some(false));
+    Ok(if silent { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Runs `explain`.
+pub(crate) async fn explain(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
+    let fleet = Fleet::open(&args.location).await?;
+    let picture = fleet.picture_of(&args.namespace).await?;
+    let subject = picture.subjects.first().context("a picture of a namespace has it")?;
+    let told = explain::explain(&picture, subject);
+    match args.output {
+        Format::Json => say_json(&told)?,
+        Format::Text => say(&explain::text(&picture, &told, color()))?,
+    }
+    if subject.namespace.is_none() {
+        complain(&format!("note: namespace {} is gone", args.namespace));
+    }
+    Ok(code(told.standing))
+}

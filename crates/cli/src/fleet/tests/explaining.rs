@@ -1,0 +1,109 @@
+//! `interlock explain`.
+
+use super::super::explain::{explain, text};
+use super::super::scene::{Scene, told};
+use super::same;
+use interlock_api::placement::{CopyState, Phase};
+
+fn explained(scene: &Scene) -> String {
+    let picture = scene.picture();
+    text(&picture, &explain(&picture, scene.subject()), false)
+}
+
+#[test]
+fn a_namespace_at_rest_says_who_wants_it_there() {
+    let scene = Scene::new("shop").placement("europe", &[]).grant(Phase::Granted, "west", 3);
+    let scene = scene.says(told("Running", true, 7_200, ("Started", ""))).unschedulable("east");
+    same(
+        &explained(&scene),
+        "\
+shop runs on west, as wished (epoch 3)
+
+because
+  it is on west, epoch 3: Granted for 120m, the owner may use the volumes
+  it is to be on any cluster that Placement europe selects
+
+CLUSTER  FITS
+east     no: it takes nothing new (unschedulable)
+west     yes
+
+next: interlock status shop
+",
+    );
+}
+
+#[test]
+fn a_move_whose_owner_is_silent_says_why_nobody_else_may_take_it() {
+    let scene = Scene::new("shop").wish("east").grant(Phase::Revoking, "west", 3).lost("west", 250);
+    same(
+        &explained(&scene.event("Revoking", "", 300)),
+        "\
+shop stands on west: OwnerUnreachable
+
+because
+  it is on west, epoch 3: Revoking for 5m, the owner has to stop and hand over
+  it is to be on east: its annotation interlock.dev/cluster says so
+  west is not heard of for 4m10s: no heartbeat for 40 seconds
+  west may still run it, so nobody else may: no timer releases a grant, only west itself or a person
+
+waiting 4m10s for
+  west to answer, or a person to declare it gone
+
+CLUSTER  FITS
+east     yes
+west     yes
+
+next: interlock force-release shop --owner west --epoch 3 --attest powered-off --reason \"how you know that it is off\"
+",
+    );
+}
+
+#[test]
+fn a_namespace_that_is_not_placed_is_told_how_to_opt_in() {
+    same(
+        &explained(&Scene::new("shop").unplaced()),
+        "\
+shop is not placed: no cluster runs it
+
+because
+  it does not ask to be placed: it has no label interlock.dev/placed=true
+
+next: kubectl label namespace shop interlock.dev/placed=true
+",
+    );
+}
+
+#[test]
+fn a_wish_that_needs_a_copy_stays_where_it_is_and_says_so() {
+    let words = "its data would have to be copied from west, and nothing here can do that";
+    let scene = Scene::new("shop").wish("east").grant(Phase::Granted, "west", 3);
+    let scene = scene.says(told("Running", true, 7_200, ("Started", ""))).says(told(
+        "Placed",
+        false,
+        30,
+        ("NeedsCopy", words),
+    ));
+    let text = explained(&scene);
+    assert!(text.starts_with("shop stands on west: NeedsCopy\n"), "{text}");
+    assert!(text.contains(&format!("  NeedsCopy: {words}\n")), "{text}");
+}
+
+#[test]
+fn a_copy_of_a_cluster_that_was_declared_gone_is_mentioned() {
+    let scene = Scene::new("shop").grant(Phase::Granted, "east", 4);
+    let scene =
+        scene.says(told("Running", true, 60, ("Started", ""))).copy("west", 3, CopyState::Unclosed);
+    let text = explained(&scene);
+    assert!(text.starts_with("shop runs on east, as wished (epoch 4)\n"), "{text}");
+    assert!(text.contains("west was declared gone at epoch 3 and has not been heard of"), "{text}");
+}
+
+#[test]
+fn a_namespace_that_is_gone_keeps_its_grant_until_no_data_is_left() {
+    let scene = Scene::new("shop").grant(Phase::Deleting, "west", 3);
+    let mut subject = scene.subject().clone();
+    subject.namespace = None;
+    let told = explain(&scene.picture(), &subject);
+    assert_eq!(told.reasons[0], "the namespace is gone; its grant is kept until no data is left");
+    assert!(told.waits_for.contains("west to delete what it has of it"), "{}", told.waits_for);
+}

@@ -1,0 +1,123 @@
+//! How it is with a namespace.
+
+use super::super::scene::{Scene, told};
+use super::super::standing::{Standing, Verdict, judge};
+use interlock_api::placement::{CopyState, Fill, Phase};
+
+fn verdict(scene: &Scene) -> Verdict {
+    judge(&scene.picture(), scene.subject())
+}
+
+fn running(scene: Scene) -> Scene {
+    scene.says(told("Running", true, 100, ("Started", "")))
+}
+
+#[test]
+fn a_namespace_that_runs_where_it_is_wished_is_at_rest() {
+    let scene = running(Scene::new("shop").wish("west").grant(Phase::Granted, "west", 3));
+    assert_eq!(verdict(&scene).standing, Standing::AtRest);
+    assert_eq!(verdict(&scene).waits_for, "");
+}
+
+#[test]
+fn a_namespace_that_does_not_ask_to_be_placed_is_at_rest() {
+    let verdict = verdict(&Scene::new("shop").unplaced());
+    assert_eq!((verdict.standing, verdict.reason.as_str()), (Standing::AtRest, "NotPlaced"));
+}
+
+#[test]
+fn a_new_namespace_waits_a_moment_for_its_grant_and_an_old_one_stands() {
+    assert_eq!(verdict(&Scene::new("shop").made(5)).standing, Standing::Moves);
+    let old = verdict(&Scene::new("shop").made(500));
+    assert_eq!(old.standing, Standing::Stands);
+    assert_eq!(old.next.unwrap(), "interlock up");
+}
+
+#[test]
+fn another_wish_than_the_owner_moves_even_before_the_scheduler_saw_it() {
+    let scene = running(Scene::new("shop").wish("east").grant(Phase::Granted, "west", 3));
+    let verdict = verdict(&scene);
+    assert_eq!(verdict.standing, Standing::Moves);
+    assert_eq!(verdict.waits_for, "the scheduler to take it back from west, for east");
+}
+
+#[test]
+fn what_takes_too_long_in_one_phase_stands() {
+    let base = Scene::new("shop").wish("east").grant(Phase::Revoking, "west", 3);
+    let short = base.clone().event("Revoking", "", 30);
+    assert_eq!(verdict(&short).standing, Standing::Moves);
+    let long = base.event("Revoking", "", 3_000);
+    assert_eq!(verdict(&long).standing, Standing::Stands);
+    assert_eq!(verdict(&long).waits_for, "west to stop");
+}
+
+#[test]
+fn an_owner_that_is_not_heard_of_stands_with_the_exact_command() {
+    let scene = Scene::new("shop").wish("east").grant(Phase::Revoking, "west", 3).lost("west", 250);
+    let verdict = verdict(&scene);
+    assert_eq!((verdict.standing, verdict.reason.as_str()), (Standing::Stands, "OwnerUnreachable"));
+    assert_eq!(
+        verdict.next.unwrap(),
+        "interlock force-release shop --owner west --epoch 3 --attest powered-off \
+         --reason \"how you know that it is off\""
+    );
+}
+
+#[test]
+fn an_unreachable_cluster_that_owns_nothing_of_it_does_not_matter() {
+    let scene = running(Scene::new("shop").grant(Phase::Granted, "west", 3)).lost("east", 250);
+    assert_eq!(verdict(&scene).standing, Standing::AtRest);
+}
+
+#[test]
+fn a_cluster_made_again_under_the_name_of_the_owner_is_another_one() {
+    let scene = running(Scene::new("shop").grant(Phase::Granted, "west", 3)).replaced("west");
+    let verdict = verdict(&scene);
+    assert_eq!(verdict.reason, "ClusterReplaced");
+    assert!(verdict.waits_for.contains("is another one"), "{}", verdict.waits_for);
+}
+
+#[test]
+fn a_wish_that_cannot_be_met_stands_with_a_place_that_can() {
+    let scene = running(Scene::new("shop").wish("eats").grant(Phase::Granted, "west", 3));
+    let scene =
+        scene.says(told("Placed", false, 60, ("UnknownCluster", "there is no cluster eats.")));
+    let verdict = verdict(&scene);
+    assert_eq!((verdict.standing, verdict.reason.as_str()), (Standing::Stands, "UnknownCluster"));
+    assert_eq!(verdict.waits_for, "there is no cluster eats");
+    assert_eq!(verdict.next.unwrap(), "interlock move shop --to east");
+}
+
+#[test]
+fn a_move_that_waits_its_turn_does_not_stand() {
+    let scene = running(Scene::new("shop").wish("east").grant(Phase::Granted, "west", 3));
+    let scene = scene.says(told("Placed", false, 60, ("MovesFull", "20 moves are under way")));
+    assert_eq!(verdict(&scene).standing, Standing::Moves);
+}
+
+#[test]
+fn a_copy_that_was_written_after_its_image_waits_for_a_person() {
+    let scene = running(Scene::new("shop").grant(Phase::Granted, "east", 4));
+    let verdict = verdict(&scene.copy("west", 3, CopyState::Diverged));
+    assert_eq!((verdict.standing, verdict.reason.as_str()), (Standing::Stands, "Diverged"));
+    let next = verdict.next.unwrap();
+    assert_eq!(
+        next,
+        "kubectl annotate workloadcluster west interlock.dev/forget-copies=uid-shop-uid"
+    );
+}
+
+#[test]
+fn a_superseded_copy_is_nothing_to_worry_about() {
+    let scene = running(Scene::new("shop").grant(Phase::Granted, "east", 4));
+    let scene = scene.copy("west", 3, CopyState::Superseded);
+    assert_eq!(verdict(&scene).standing, Standing::AtRest);
+}
+
+#[test]
+fn claims_are_filled_before_anything_starts() {
+    let scene = Scene::new("shop").grant(Phase::Granted, "east", 4);
+    let scene =
+        scene.event("Granted", "", 20).listed("data", Fill::Filled).listed("logs", Fill::Filling);
+    assert_eq!(verdict(&scene).waits_for, "east to fill its claims (1/2)");
+}

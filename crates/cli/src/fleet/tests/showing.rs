@@ -1,0 +1,162 @@
+//! `interlock status`.
+
+use super::super::report::{fleet, text};
+use super::super::scene::{Scene, told};
+use super::super::{page, standing::Standing};
+use super::same;
+use interlock_api::placement::{CopyState, Fill, Phase};
+
+fn running(namespace: &str) -> Scene {
+    Scene::new(namespace).grant(Phase::Granted, "west", 3).says(told(
+        "Running",
+        true,
+        7_200,
+        ("Started", ""),
+    ))
+}
+
+#[test]
+fn a_fleet_at_rest_is_a_few_lines() {
+    let picture = Scene::together(&[running("blog"), running("shop")]);
+    let report = fleet(&picture);
+    assert_eq!(report.standing, Standing::AtRest);
+    same(
+        &text(&picture, &report, false),
+        "\
+all 2 placed namespaces are at rest
+
+CLUSTER  READY  REACHABLE  GRANTS  SYNCER  AGE  NOTE
+east     yes    yes        0       0.1.0   5d
+west     yes    yes        2       0.1.0   5d
+
+PHASE    NAMESPACES
+Granted  2
+
+next: interlock status blog
+",
+    );
+}
+
+#[test]
+fn what_stands_is_shown_with_the_reason_and_the_next_command() {
+    let stuck = Scene::new("shop").lost("west", 250).unschedulable("east");
+    let stuck = stuck.wish("east").grant(Phase::Revoking, "west", 3).target("east");
+    let on_its_way = Scene::new("wiki").grant(Phase::Released, "west", 7).target("east");
+    let picture = Scene::together(&[stuck, on_its_way.event("Released", "", 4)]);
+    let report = fleet(&picture);
+    assert_eq!(report.standing, Standing::Stands);
+    same(
+        &text(&picture, &report, false),
+        "\
+1 namespace stands, 1 move; 0 of 2 at rest
+
+CLUSTER  READY  REACHABLE      GRANTS  SYNCER  AGE  NOTE
+east     yes    yes            0       0.1.0   5d   takes nothing new
+west     yes    no, for 4m10s  1       0.1.0   5d
+
+PHASE     NAMESPACES
+Released  1
+Revoking  1
+
+NAMESPACE  OWNER  TARGET  PHASE     REASON            FOR    WAITS FOR
+shop       west   east    Revoking  OwnerUnreachable  4m10s  west to answer, or a person to declare it gone
+wiki       west   east    Released  Released          4s     the scheduler to grant it to east
+
+next: interlock explain shop
+",
+    );
+}
+
+#[test]
+fn an_empty_fleet_says_how_to_begin() {
+    let mut picture = Scene::new("shop").picture();
+    picture.subjects.clear();
+    picture.clusters.clear();
+    same(
+        &text(&picture, &fleet(&picture), false),
+        "\
+no namespace is placed
+
+there is no cluster: make a WorkloadCluster
+
+next: kubectl label namespace NAME interlock.dev/placed=true
+",
+    );
+}
+
+#[test]
+fn colours_are_on_a_terminal_only() {
+    let picture = running("shop").picture();
+    let report = fleet(&picture);
+    assert!(text(&picture, &report, true).starts_with("\x1b[32mthe 1 placed namespace is at rest"));
+    assert!(!text(&picture, &report, false).contains('\x1b'));
+}
+
+#[test]
+fn one_namespace_is_one_page() {
+    let scene = Scene::new("shop").wish("east").grant(Phase::Revoking, "west", 3).target("east");
+    let scene = scene
+        .listed("data", Fill::Filled)
+        .copy("north", 2, CopyState::Superseded)
+        .says(told("Placed", true, 90_000, ("Fits", "")))
+        .says(told("Stopped", false, 12, ("Stopping", "pod web-0, pid 4711, is in state D")))
+        .event("Granted", "west has it at epoch 3", 90_000)
+        .event("Revoking", "it moves to east", 12);
+    same(
+        &page::text(&scene.picture(), scene.subject(), false),
+        "\
+shop moves from west to east
+
+owner      west, epoch 3
+phase      Revoking for 12s: the owner has to stop and hand over
+wish       east: its annotation interlock.dev/cluster says so
+target     east
+waits for  west to stop: pod web-0, pid 4711, is in state D, for 12s
+
+CLAIM  FILL    LAST IMAGE
+data   Filled  none
+
+DATA ON  EPOCH  STATE
+west     3      Live
+north    2      Superseded
+
+CONDITION  STATUS  FOR  MEANS
+Placed     True    25h  it has a place
+Stopped    False   12s  it has not stopped where it leaves: pod web-0, pid 4711, is in state D
+
+EVENT  REASON    MESSAGE
+25h    Granted   west has it at epoch 3
+12s    Revoking  it moves to east
+
+next: interlock explain shop
+",
+    );
+}
+
+#[test]
+fn the_form_for_programs_has_these_keys_and_no_others() {
+    let scene = running("shop").listed("data", Fill::Filled).event("Granted", "", 9);
+    let picture = scene.picture();
+    let keys = |value: &serde_json::Value| -> String {
+        let object = value.as_object().unwrap();
+        object.keys().map(String::as_str).collect::<Vec<_>>().join(" ")
+    };
+    let report = serde_json::to_value(fleet(&picture)).unwrap();
+    assert_eq!(keys(&report), "answer clusters namespaces phases standing");
+    assert_eq!(
+        keys(&report["clusters"][0]),
+        "created drain grants name reachable reachable_since ready uid unschedulable version"
+    );
+    let row =
+        "epoch name next owner phase phase_since reason standing target waits_for waits_since";
+    assert_eq!(keys(&report["namespaces"][0]), row);
+    assert_eq!(report["namespaces"][0]["standing"], "at_rest");
+    let page = serde_json::to_value(page::page(&picture, scene.subject())).unwrap();
+    assert_eq!(
+        keys(&page),
+        "answer because claims conditions copies epoch events grant name next owner phase \
+         phase_since placed reason standing target waits_for waits_since wish"
+    );
+    assert_eq!(page["claims"][0]["fill"], "Filled");
+    assert_eq!(page["conditions"][0]["type"], "Running");
+}

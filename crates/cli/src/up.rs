@@ -1,0 +1,222 @@
+//! `interlock up`: a whole fleet in one process: server, controllers, workload clusters, agents.
+
+use crate::demo;
+use crate::output;
+use crate::run::cluster::{Agent, Runtime};
+use crate::run::{self, install};
+use crate::serving::{Reach, Serving, Signals, block_on};
+use anyhow::Context;
+use clap::Args as ClapArgs;
+use interlock_api::placement::{Connection, Ref, WorkloadCluster, WorkloadClusterSpec};
+use interlock_apiserver::access::identity::{MASTERS, Scope};
+use interlock_apiserver::{Identity, Server};
+use interlock_outside::processes::Processes;
+use interlock_shell::{Runner, Shell};
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, PostParams};
+use kube::{Client, ResourceExt};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long processes may take to stop when everything is stopped.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Options of `up`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    reach: Reach,
+    /// The workload clusters to have, besides those that are there already
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "west,east,north")]
+    clusters: Vec<String>,
+    /// Place a small app that writes without pause, and move it around
+    #[arg(long)]
+    demo: bool,
+    /// With --demo: stop after one round; the exit status says whether every promise was kept
+    #[arg(long, requires = "demo")]
+    once: bool,
+    /// Run pods as processes even if that makes them processes of root
+    #[arg(long)]
+    allow_root_processes: bool,
+    /// Say more: why nothing happened, too
+    #[arg(long, short)]
+    verbose: bool,
+}
+
+/// Runs the fleet until SIGTERM or SIGINT.
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    match (args.verbose, args.demo) {
+        // The demonstration tells its own story.
+        (false, true) => crate::serving::log_warnings(),
+        (is_verbose, _) => crate::serving::log(is_verbose),
+    }
+    block_on(async {
+        let mut signals = Signals::new()?;
+        let mut serving = Serving::start(&args.reach).await?;
+        let fleet = match Fleet::start(&serving, args).await {
+            Ok(fleet) => fleet,
+            Err(error) => {
+                serving.stop(None, &mut signals).await;
+                return Err(error);
+            }
+        };
+        serving.say_ready();
+        if !args.demo {
+            output::say(&welcome(&serving, args))?;
+        }
+        let demo = demo::Demo {
+            hub: fleet.hub.clone(),
+            directory: serving.directory.join("demo"),
+            clusters: args.clusters.clone(),
+            is_once: args.once,
+        };
+        let mut outcome = None;
+        let failed = tokio::select! {
+            signal = signals.next() => {
+                tracing::info!(because = signal, "stopping");
+                None
+            }
+            why = serving.fails() => Some(why),
+            ended = demo.run(), if args.demo => {
+                outcome = Some(ended);
+                None
+            }
+        };
+        fleet.stop().await;
+        let code = serving.stop(failed, &mut signals).await;
+        match outcome {
+            None => Ok(code),
+            Some(Ok(true)) => Ok(ExitCode::SUCCESS),
+            Some(Ok(false)) => Ok(ExitCode::FAILURE),
+            Some(Err(error)) => Err(error),
+        }
+    })
+}
+
+/// Everything of the fleet but its server.
+struct Fleet {
+    hub: Client,
+    shell: Shell,
+    runners: Vec<Runner>,
+    processes: Vec<Arc<Processes>>,
+}
+
+impl Fleet {
+    async fn start(serving: &Serving, args: &Args) -> anyhow::Result<Fleet> {
+        let hub = client(&serving.server, "root");
+        install::install(&hub).await?;
+        let shell = Shell::new(run::settings());
+        let pace = run::Pace::default();
+        let at_hub = interlock_shell::Server::new("hub", hub.clone());
+        let mut runners = run::hub::run(&shell, &at_hub, &pace)?;
+        let mut processes = Vec::new();
+        for name in clusters(&hub, &args.clusters).await? {
+            let of = register(&hub, &name).await?;
+            let folder = serving.directory.join("clusters").join(&of.uid);
+            let runtime = open_processes(&folder, args)?;
+            processes.push(Arc::clone(&runtime));
+            let agent = Agent {
+                hub: at_hub.clone(),
+                cluster: interlock_shell::Server::new(&name, client(&serving.server, &name)),
+                of,
+                further: Vec::new(),
+                runtime: Runtime::Processes(runtime),
+                heartbeat_every: pace.heartbeat_every,
+            };
+            runners.extend(agent.run(&shell)?);
+        }
+        Ok(Fleet { hub, shell, runners, processes })
+    }
+
+    /// Controllers first, so that nothing is started any more; then every process.
+    async fn stop(self) {
+        self.shell.stop().await;
+        drop(self.runners);
+        for processes in self.processes {
+            let stopped = tokio::task::spawn_blocking(move || processes.stop_all(GRACE)).await;
+            match stopped {
+                Ok(Ok(left)) if left.is_empty() => {}
+                Ok(Ok(left)) => tracing::error!(?left, "these processes will not die"),
+                Ok(Err(error)) => tracing::error!(%error, "cannot stop the processes"),
+                Err(error) => tracing::error!(%error, "cannot stop the processes"),
+            }
+        }
+    }
+}
+
+fn open_processes(folder: &Path, args: &Args) -> anyhow::Result<Arc<Processes>> {
+    // The demonstration runs one program, which is this one.
+    let opened = if args.allow_root_processes || args.demo {
+        Processes::open_allowing_root(folder)
+    } else {
+        Processes::open(folder)
+    };
+    Ok(Arc::new(opened.context("cannot run pods as processes")?))
+}
+
+/// A client of a logical cluster, with no socket in between.
+fn client(server: &Server, cluster: &str) -> Client {
+    let identity =
+        Identity::authenticated("system:interlock:up", vec![MASTERS.to_owned()], Scope::Hub);
+    Client::new(server.service(identity).in_cluster(cluster), "default")
+}
+
+/// The names of the workload clusters: those that the hub has, and those that are asked for.
+async fn clusters(hub: &Client, asked: &[String]) -> anyhow::Result<Vec<String>> {
+    let known: Api<WorkloadCluster> = Api::all(hub.clone());
+    let known = known.list(&Default::default()).await.context("cannot list the clusters")?;
+    let embedded = known.iter().filter_map(|cluster| match &cluster.spec.connection {
+        Connection::LogicalCluster(name) => Some(name.clone()),
+        Connection::KubeconfigSecret(_) => None,
+    });
+    let mut names: Vec<String> = embedded.collect();
+    names.extend(asked.iter().filter(|name| !names.contains(name)).cloned().collect::<Vec<_>>());
+    names.sort();
+    Ok(names)
+}
+
+/// Makes a logical cluster and tells the hub of it, unless that was done before.
+async fn register(hub: &Client, name: &str) -> anyhow::Result<Ref> {
+    let kind = GroupVersionKind::gvk("interlock.dev", "v1alpha1", "LogicalCluster");
+    let resource = ApiResource::from_gvk_with_plural(&kind, "logicalclusters");
+    let logical: Api<DynamicObject> = Api::all_with(hub.clone(), &resource);
+    create(&logical, &DynamicObject::new(name, &resource)).await?;
+    let clusters: Api<WorkloadCluster> = Api::all(hub.clone());
+    let spec = WorkloadClusterSpec {
+        connection: Connection::LogicalCluster(name.to_owned()),
+        unschedulable: false,
+        drain: false,
+        resources: Vec::new(),
+    };
+    let mut cluster = WorkloadCluster::new(name, spec);
+    cluster.labels_mut().insert("interlock.dev/embedded".to_owned(), "true".to_owned());
+    create(&clusters, &cluster).await?;
+    let cluster =
+        clusters.get(name).await.with_context(|| format!("cannot read cluster {name}"))?;
+    Ok(Ref::new(name, cluster.uid().unwrap_or_default()))
+}
+
+async fn create<K>(api: &Api<K>, object: &K) -> anyhow::Result<()>
+where
+    K: kube::Resource + Clone + serde::Serialize + serde::de::DeserializeOwned + std::fmt::Debug,
+{
+    let name = object.meta().name.clone().unwrap_or_default();
+    match api.create(&PostParams::default(), object).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+        Err(error) => Err(error).with_context(|| format!("cannot make {name}")),
+    }
+}
+
+fn welcome(serving: &Serving, args: &Args) -> String {
+    let kubeconfig = serving.kubeconfig.display();
+    let clusters = args.clusters.join(", ");
+    let to = args.clusters.last().map_or("CLUSTER", String::as_str);
+    format!(
+        "the fleet is up: {clusters}\n\n  export KUBECONFIG={kubeconfig}\n\nthree things to try:\n  \
+         kubectl create namespace shop && kubectl label namespace shop interlock.dev/placed=true\n  \
+         interlock move shop --to {to} --wait\n  \
+         interlock explain shop\n\nCtrl-C stops it; the next start resumes the same fleet\n"
+    )
+}

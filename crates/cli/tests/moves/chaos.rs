@@ -1,0 +1,90 @@
+//! A writer that is moved around while everything around it is killed.
+
+use super::fleet::{CONTROLLERS, Fleet, until};
+use super::processes::{Watcher, writers};
+use std::thread;
+use std::time::Duration;
+
+const MOVES: usize = 10;
+
+/// Numbers that look random and are the same for the same seed (xorshift).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+}
+
+fn seed() -> u64 {
+    let given = std::env::var("INTERLOCK_SEED").ok().and_then(|seed| seed.parse().ok());
+    given.unwrap_or(0x1e57_1e57)
+}
+
+/// How often something was done to the fleet.
+#[derive(Debug, Default)]
+struct Done {
+    killed: u32,
+    /// Stopped, replaced by another one, and let go on beside it with all that it believed.
+    frozen: u32,
+    /// Either of these, while the namespace was between two owners.
+    in_the_middle: u32,
+}
+
+/// Takes lives in the middle of a move, and gives them back.
+fn disturb(fleet: &Fleet, uid: &str, (random, done): (&mut Random, &mut Done)) {
+    for _ in 0..1 + random.below(3) {
+        let names = [CONTROLLERS, "west", "east"];
+        let name = names[usize::try_from(random.below(3)).expect("it is below three")];
+        // A move takes a tenth of a second and more: this is some moment in it.
+        thread::sleep(Duration::from_millis(random.below(150)));
+        if random.below(4) == 0 {
+            fleet.freeze(name);
+            done.frozen += 1;
+        } else {
+            fleet.kill(name);
+            done.killed += 1;
+        }
+        let phase = &fleet.grant("ledger", uid)["status"]["phase"];
+        done.in_the_middle += u32::from(phase != "Granted");
+        // Sometimes it is away for a while.
+        thread::sleep(Duration::from_millis(random.below(3) * 100));
+        fleet.start(name);
+    }
+    // Long enough that others have taken over in many cases, and not in all.
+    thread::sleep(Duration::from_millis(random.below(2_500)));
+    fleet.thaw();
+}
+
+#[test]
+fn a_writer_moves_ten_times_under_random_kills() {
+    let fleet = Fleet::of(&["west", "east"]);
+    let numbers = fleet.numbers();
+    let watcher = Watcher::of(numbers.directory());
+    let uid = fleet.place("ledger", "west", &numbers);
+    fleet.writes_on("ledger", &uid, "west");
+    let (mut random, mut done) = (Random(seed()), Done::default());
+    for to in ["east", "west"].iter().cycle().take(MOVES) {
+        fleet.wish("ledger", to);
+        disturb(&fleet, &uid, (&mut random, &mut done));
+        fleet.writes_on("ledger", &uid, to);
+    }
+    let (found, grant) = (writers(numbers.directory()), fleet.grant("ledger", &uid));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(grant["status"]["epoch"], 1 + MOVES as i64, "every move is one epoch");
+    fleet.delete("ledger");
+    until("no writer is left", || match &writers(numbers.directory())[..] {
+        [] => Ok(()),
+        left => Err(format!("{left:?}")),
+    });
+    let seen = watcher.saw();
+    assert!(seen.together.is_empty(), "two writers at once (seed {}): {seen:?}", seed());
+    assert!(seen.with_one > 100 && done.in_the_middle > 0, "too little: {done:?}, {seen:?}");
+    eprintln!("{done:?}, {} looks", seen.looks);
+    let epochs: Vec<i64> = (1..=1 + MOVES as i64).collect();
+    assert_eq!(numbers.prove_one_writer_after_another(), epochs, "every owner wrote");
+    fleet.end(&[]);
+}

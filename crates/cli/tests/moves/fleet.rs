@@ -1,0 +1,404 @@
+//! A fleet of processes: `interlock serve`, `interlock controllers`, and one `interlock syncer` for
+//! each cluster.
+
+use super::harness::{Client, PATIENCE, Place, Process, TOKEN};
+use super::numbers::Numbers;
+use super::processes::{left_in, signal};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard};
+use std::thread;
+use std::time::{Duration, Instant};
+
+pub(crate) const GROUP: &str = "/apis/interlock.dev/v1alpha1";
+/// The process that has the hub's controllers; all others are called like their cluster.
+pub(crate) const CONTROLLERS: &str = "controllers";
+const BINARY: &str = env!("CARGO_BIN_EXE_interlock");
+/// A machine that is busy with other things must not fail a test.
+const LONG: Duration = Duration::from_secs(PATIENCE.as_secs());
+
+/// A hub, its controllers, and clusters with their syncers.
+pub(crate) struct Fleet {
+    hub: Process,
+    agents: Agents,
+    /// The last, so that what is left can be killed before its directory goes.
+    place: Place,
+    is_ended: bool,
+}
+
+/// The controllers and the syncers, which come and go.
+struct Agents {
+    running: Mutex<BTreeMap<String, Child>>,
+    directory: PathBuf,
+}
+
+impl Agents {
+    /// Starts the controllers, or the syncer of a cluster. What it says goes to a file.
+    fn start(&self, name: &str) {
+        let mut command = interlock();
+        if name == CONTROLLERS {
+            command.args([CONTROLLERS, "--unreachable-after", "4s"]);
+        } else {
+            command.args(["syncer", name, "--runtime", "process", "--allow-root-processes"]);
+            command.args(["--heartbeat-every", "1s", "--state-dir"]);
+            command.arg(self.directory.join("state"));
+        }
+        command.args(["--lease", "1s", "--kubeconfig"]).arg(self.directory.join("config"));
+        let log = File::options().create(true).append(true).open(self.log(name));
+        command.stderr(log.expect("the directory is ours"));
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        let child = command.spawn().expect("the binary runs");
+        let before = self.running().insert(name.to_owned(), child);
+        assert!(before.is_none(), "{name} runs already");
+    }
+
+    /// Stops one of them in the middle of whatever it does, and lets it be forgotten.
+    fn freeze(&self, name: &str) {
+        let mut running = self.running();
+        let child = running.remove(name).expect("it runs");
+        signal(child.id(), "STOP");
+        let number = running.len();
+        running.insert(format!("{name}, frozen {number}"), child);
+    }
+
+    /// Lets those that were stopped go on, as if nothing had happened.
+    fn thaw(&self) {
+        for child in self.running().values() {
+            signal(child.id(), "CONT");
+        }
+    }
+
+    /// Takes the life of one of them, and leaves it dead.
+    fn kill(&self, name: &str) {
+        let mut child = self.running().remove(name).expect("it runs");
+        child.kill().expect("it is our child");
+        child.wait().expect("it is our child");
+    }
+
+    fn running(&self) -> MutexGuard<'_, BTreeMap<String, Child>> {
+        self.running.lock().expect("nobody panics with it")
+    }
+
+    fn log(&self, name: &str) -> PathBuf {
+        self.directory.join(format!("{name}.log"))
+    }
+}
+
+/// Waits until something is there, and says what was seen instead if it does not come.
+pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) -> T {
+    let began = Instant::now();
+    loop {
+        match look() {
+            Ok(found) => return found,
+            Err(seen) if began.elapsed() > LONG => panic!("{what}: not after {LONG:?}: {seen}"),
+            // The pause between two looks.
+            Err(_) => thread::sleep(Duration::from_millis(20)),
+        }
+    }
+}
+
+/// A kubeconfig with the administrator's token.
+pub(crate) fn write_kubeconfig(path: &Path, address: SocketAddr) {
+    let text = format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: hub\n\
+         clusters:\n- name: hub\n  cluster: {{server: \"http://{address}\"}}\n\
+         contexts:\n- name: hub\n  context: {{cluster: hub, user: operator}}\n\
+         users:\n- name: operator\n  user: {{token: {TOKEN}}}\n"
+    );
+    std::fs::write(path, text).expect("the directory is ours");
+}
+
+/// What a command said, and how it ended.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    #[allow(dead_code, reason = "it is shown when a test fails")]
+    pub(crate) err: String,
+}
+
+/// Runs a command to its end.
+pub(crate) fn run(mut command: Command) -> Said {
+    let output = command.stdin(Stdio::null()).output().expect("the binary runs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Said { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
+}
+
+/// The command, with nothing of this machine around it.
+pub(crate) fn interlock() -> Command {
+    let mut command = Command::new(BINARY);
+    command.env_remove("KUBECONFIG").env_remove("RUST_LOG").env("NO_COLOR", "1");
+    command.env("USER", "alice");
+    command
+}
+
+impl Fleet {
+    /// A fleet with these clusters, all of them ready.
+    pub(crate) fn of(clusters: &[&str]) -> Fleet {
+        let place = Place::new();
+        let hub = place.start();
+        write_kubeconfig(&place.path("config"), hub.address());
+        let agents = Agents { running: Mutex::default(), directory: place.path("") };
+        let fleet = Fleet { hub, agents, place, is_ended: false };
+        fleet.start(CONTROLLERS);
+        for name in clusters {
+            fleet.register(name);
+            fleet.start(name);
+        }
+        for name in clusters {
+            until(&format!("cluster {name} is ready"), || {
+                let cluster = fleet.get(&format!("{GROUP}/workloadclusters/{name}"));
+                let ready = condition(&cluster, "Ready");
+                if ready["status"] == "True" { Ok(()) } else { Err(fleet.story(&cluster)) }
+            });
+        }
+        fleet
+    }
+
+    fn register(&self, name: &str) {
+        let made = |path: &str, body: &Value| {
+            until(&format!("{name} can be made"), || {
+                let answer = self.client().call("POST", path, Some(body));
+                let answer = answer.map_err(|why| why.to_string())?;
+                if answer.status < 300 { Ok(()) } else { Err(self.story(&answer.json())) }
+            });
+        };
+        let kind = |kind: &str, spec: Value| {
+            json!({
+                "apiVersion": "interlock.dev/v1alpha1", "kind": kind,
+                "metadata": {"name": name}, "spec": spec,
+            })
+        };
+        made(&format!("{GROUP}/logicalclusters"), &kind("LogicalCluster", json!({})));
+        let spec = json!({"connection": {"logicalCluster": name}});
+        made(&format!("{GROUP}/workloadclusters"), &kind("WorkloadCluster", spec));
+    }
+
+    /// Starts the controllers, or the syncer of a cluster.
+    pub(crate) fn start(&self, name: &str) {
+        self.agents.start(name);
+    }
+
+    /// Takes the life of the controllers or of a syncer, and leaves it dead.
+    pub(crate) fn kill(&self, name: &str) {
+        self.agents.kill(name);
+    }
+
+    /// Stops the controllers or a syncer in the middle of whatever it does; another one may be
+    /// started.
+    pub(crate) fn freeze(&self, name: &str) {
+        self.agents.freeze(name);
+    }
+
+    /// Lets those that were stopped go on, as if nothing had happened.
+    pub(crate) fn thaw(&self) {
+        self.agents.thaw();
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        self.hub.client()
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.place.path(name)
+    }
+
+    /// A directory for a writer.
+    pub(crate) fn numbers(&self) -> Numbers {
+        Numbers::in_new(self.path("numbers"))
+    }
+
+    /// An object, or null.
+    pub(crate) fn get(&self, path: &str) -> Value {
+        let answer = self.client().call("GET", path, None).expect("the hub answers");
+        if answer.status == 200 { answer.json() } else { Value::Null }
+    }
+
+    /// What was seen, with the last that everybody said.
+    pub(crate) fn story(&self, seen: &Value) -> String {
+        let mut story = format!("{seen:#}");
+        for name in [CONTROLLERS, "west", "east", "north"] {
+            let log = std::fs::read_to_string(self.agents.log(name)).unwrap_or_default();
+            let lines: Vec<&str> = log.lines().collect();
+            let last = lines[lines.len().saturating_sub(12)..].join("\n  ");
+            story += &format!("\n{name} says:\n  {last}");
+        }
+        story
+    }
+
+    /// A placed namespace with a writer in it; its uid.
+    pub(crate) fn place(&self, namespace: &str, cluster: &str, numbers: &Numbers) -> String {
+        place(&mut self.client(), (namespace, cluster), numbers)
+    }
+
+    /// The same, with a claim `data` that the writer mounts.
+    pub(crate) fn place_with_claim(
+        &self,
+        namespace: &str,
+        cluster: &str,
+        numbers: &Numbers,
+    ) -> String {
+        let uid = placed(&mut self.client(), namespace, cluster);
+        let claim = json!({
+            "metadata": {"name": "data"},
+            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}},
+        });
+        let path = format!("/api/v1/namespaces/{namespace}");
+        self.client().must("POST", &format!("{path}/persistentvolumeclaims"), Some(&claim));
+        let mut pod = writer(numbers);
+        pod["spec"]["volumes"] =
+            json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
+        pod["spec"]["containers"][0]["volumeMounts"] =
+            json!([{"name": "data", "mountPath": "/data"}]);
+        self.client().must("POST", &format!("{path}/pods"), Some(&pod));
+        uid
+    }
+
+    /// The folders of all volumes on a cluster.
+    pub(crate) fn volumes(&self, cluster: &str) -> Vec<PathBuf> {
+        let found = self.get(&format!("{GROUP}/workloadclusters/{cluster}"));
+        let uid = found["metadata"]["uid"].as_str().expect("it has one");
+        let root = self.path("state").join("clusters").join(uid).join("volumes").join(uid);
+        let below = |path: &PathBuf| -> Vec<PathBuf> {
+            let entries = std::fs::read_dir(path).into_iter().flatten();
+            entries.map(|entry| entry.expect("readable").path()).collect()
+        };
+        below(&root).iter().flat_map(below).collect()
+    }
+
+    pub(crate) fn wish(&self, namespace: &str, cluster: &str) {
+        let body = json!({"metadata": {"annotations": {"interlock.dev/cluster": cluster}}});
+        self.client().must("PATCH", &format!("/api/v1/namespaces/{namespace}"), Some(&body));
+    }
+
+    /// The grant of a namespace, or null.
+    pub(crate) fn grant(&self, namespace: &str, uid: &str) -> Value {
+        let name = interlock_api::names::grant_name(namespace, uid);
+        self.get(&format!("{GROUP}/grants/{name}"))
+    }
+
+    /// Waits until the writer writes on this cluster; the grant then.
+    pub(crate) fn writes_on(&self, namespace: &str, uid: &str, cluster: &str) -> Value {
+        let numbers = self.numbers();
+        let before = numbers.last().map_or(0, |record| record.number);
+        until(&format!("{namespace} writes on {cluster}"), || {
+            let grant = self.grant(namespace, uid);
+            let status = &grant["status"];
+            let is_there = status["phase"] == "Granted" && status["owner"]["name"] == cluster;
+            numbers.prove_that_none_met();
+            let new = numbers.last().filter(|record| record.number > before);
+            let is_written = new.is_some_and(|record| status["epoch"] == record.epoch);
+            if is_there && is_written { Ok(grant) } else { Err(self.story(&grant)) }
+        })
+    }
+
+    /// The namespace on a cluster that a hub namespace with this uid has, or null.
+    pub(crate) fn downstream(&self, cluster: &str, namespace: &str, uid: &str) -> Value {
+        let name = interlock_api::names::downstream_namespace(namespace, uid);
+        self.get(&format!("/clusters/{cluster}/api/v1/namespaces/{name}"))
+    }
+
+    /// Runs a command against this fleet.
+    pub(crate) fn run(&self, args: &[&str]) -> Said {
+        let mut command = interlock();
+        command.env("HOME", self.path("home")).args(args);
+        command.arg("--kubeconfig").arg(self.path("config"));
+        run(command)
+    }
+
+    /// Deletes a namespace, and waits until it is gone.
+    pub(crate) fn delete(&self, namespace: &str) {
+        let path = format!("/api/v1/namespaces/{namespace}");
+        self.client().must("DELETE", &path, None);
+        until(&format!("{namespace} is gone"), || {
+            let found = self.get(&path);
+            let grants = self.get(&format!("{GROUP}/grants"));
+            if found.is_null() { Ok(()) } else { Err(self.story(&json!([found, grants]))) }
+        });
+    }
+
+    /// Tells everybody to stop; nothing may be left of them. Before that, the namespaces go: a
+    /// process outlives its syncer, on purpose, but not its namespace.
+    pub(crate) fn end(mut self, namespaces: &[&str]) {
+        for namespace in namespaces {
+            self.delete(namespace);
+        }
+        let mut agents = std::mem::take(&mut *self.agents.running());
+        for child in agents.values() {
+            signal(child.id(), "TERM");
+        }
+        for (name, child) in &mut agents {
+            let status = until(&format!("{name} stops"), || match child.try_wait() {
+                Ok(Some(status)) => Ok(status),
+                other => Err(format!("{other:?}")),
+            });
+            assert!(status.success(), "{name}: {status}: {}", self.story(&Value::Null));
+        }
+        self.hub.signal("TERM");
+        assert!(self.hub.end().0.success(), "{}", self.hub.says());
+        self.is_ended = true;
+        let left = left_in(&self.path(""));
+        assert!(left.is_empty(), "processes are left: {left:?}");
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        self.agents.running().values_mut().for_each(|child| {
+            let _ = child.kill();
+            let _ = child.wait();
+        });
+        for (pid, _) in left_in(&self.path("")) {
+            signal(pid, "KILL");
+        }
+        assert!(self.is_ended || thread::panicking(), "a test of a fleet ends it");
+    }
+}
+
+/// A placed namespace with a writer in it; its uid.
+pub(crate) fn place(
+    client: &mut Client,
+    (namespace, cluster): (&str, &str),
+    numbers: &Numbers,
+) -> String {
+    let uid = placed(client, namespace, cluster);
+    client.must("POST", &format!("/api/v1/namespaces/{namespace}/pods"), Some(&writer(numbers)));
+    uid
+}
+
+/// A placed namespace; its uid.
+fn placed(client: &mut Client, namespace: &str, cluster: &str) -> String {
+    let body = json!({"metadata": {
+        "name": namespace,
+        "labels": {"interlock.dev/placed": "true"},
+        "annotations": {"interlock.dev/cluster": cluster},
+    }});
+    let made = client.must("POST", "/api/v1/namespaces", Some(&body));
+    made["metadata"]["uid"].as_str().expect("it has one").to_owned()
+}
+
+/// A pod that writes numbers.
+fn writer(numbers: &Numbers) -> Value {
+    json!({
+        "metadata": {"name": "writer"},
+        "spec": {
+            "runtimeClassName": "interlock-process",
+            "terminationGracePeriodSeconds": 5,
+            "containers": [{
+                "name": "writer", "image": "none",
+                "command": [BINARY, "write-numbers", numbers.directory()],
+            }],
+        },
+    })
+}
+
+/// A condition of an object, or null.
+pub(crate) fn condition(object: &Value, kind: &str) -> Value {
+    let conditions = object["status"]["conditions"].as_array();
+    let found = conditions.into_iter().flatten().find(|condition| condition["type"] == kind);
+    found.cloned().unwrap_or_default()
+}

@@ -1,0 +1,14 @@
+//! Placement as it is run: the server, the hub's controllers and each syncer are processes of their
+//! own, the workload is a real writer, and what is promised is watched from outside.
+
+#[path = "../harness/mod.rs"]
+mod harness;
+
+mod chaos;
+mod deleting;
+mod demo;
+mod fleet;
+mod forcing;
+mod numbers;
+mod processes;
+mod resuming;

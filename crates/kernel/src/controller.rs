@@ -1,0 +1,71 @@
+//! What a controller is.
+
+use crate::kind::{Kind, Place};
+use crate::object::Object;
+use crate::step::{Looks, Outside, Step};
+use crate::view::{Index, View};
+use kube_core::DynamicObject;
+use std::sync::Arc;
+
+/// What a step is about, such as one grant: the key in the work queue. No two steps about one
+/// subject run at the same time in one process.
+pub type Subject = Arc<str>;
+
+/// Observe, decide, act: one step at a time, with nothing kept in between.
+pub trait Controller: Send + Sync + 'static {
+    /// What it does outside of the API; [`crate::Nothing`] for most.
+    type Outside: Outside;
+
+    /// Its name, as logs and metrics have it: `placement/scheduler`.
+    fn name(&self) -> &'static str;
+
+    /// What it watches. A step runs only after all of it was listed once.
+    fn watches(&self) -> Vec<Watch>;
+
+    /// What a change of this object is about. The object may be one that was just deleted.
+    fn subjects(&self, watch: &Watch, object: &Object, view: &dyn View) -> Vec<Subject>;
+
+    /// The one next thing to do about a subject. `looks` has what an earlier call with the same
+    /// subject asked to see afresh, and is empty at first.
+    fn step(
+        &self,
+        subject: &Subject,
+        view: &dyn View,
+        looks: &Looks<Self::Outside>,
+    ) -> Step<Self::Outside>;
+}
+
+/// Objects that a controller must be shown.
+#[derive(Debug, Clone)]
+pub struct Watch {
+    /// On which server.
+    pub place: Place,
+    /// Of which kind.
+    pub kind: Kind,
+    /// How they are filed.
+    pub indexes: Vec<Index>,
+    /// Whether a change from the first to the second is nobody's business here, such as a sign of
+    /// life. It saves work and decides nothing: a shell may pass every change on.
+    pub is_same: Option<fn(&DynamicObject, &DynamicObject) -> bool>,
+}
+
+impl Watch {
+    /// All objects of a kind.
+    pub fn all(place: Place, kind: &Kind) -> Watch {
+        Watch { place, kind: kind.clone(), indexes: Vec::new(), is_same: None }
+    }
+
+    /// The same, filed by an index too.
+    #[must_use]
+    pub fn by(mut self, index: &Index) -> Watch {
+        self.indexes.push(index.clone());
+        self
+    }
+
+    /// The same, without the changes that leave an object as it was for all that matters here.
+    #[must_use]
+    pub fn unless(mut self, is_same: fn(&DynamicObject, &DynamicObject) -> bool) -> Watch {
+        self.is_same = Some(is_same);
+        self
+    }
+}

@@ -1,0 +1,28 @@
+//! The words that the systems and the shell share.
+//!
+//! A controller is pure: it is shown what a cache shows, and answers with at most one effect. The
+//! shell runs it on a Kubernetes API; the checker runs the rules inside of it in every order.
+//!
+//! * [`Controller`]: what it watches, what a change is about, and its one step.
+//! * [`View`]: what a step may see. [`Looks`]: what it asked to see afresh.
+//! * [`Step`]: rest, wait, look, or act; each with a reason that a person can read.
+//! * [`Objects`]: a cache of one kind as plain data. [`Queue`]: whose turn it is, and when.
+//!   [`conditions`]: what is true of an object.
+
+mod cache;
+mod controller;
+mod kind;
+mod object;
+mod queue;
+mod step;
+mod view;
+
+pub mod conditions;
+
+pub use cache::Objects;
+pub use controller::{Controller, Subject, Watch};
+pub use kind::{Address, Kind, Name, Place};
+pub use object::{Object, Seen, read_part};
+pub use queue::{Limits, Queue};
+pub use step::{Deed, Effect, Event, Importance, Looks, Nothing, Outside, Part, Read, Step, Write};
+pub use view::{Index, View};

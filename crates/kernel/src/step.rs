@@ -1,0 +1,251 @@
+//! What a step says: rest, wait, look, or act.
+
+use crate::kind::{Address, Kind, Place};
+use crate::object::{Object, Seen};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::time::Duration;
+
+/// What a controller asks and does outside of the Kubernetes API.
+pub trait Outside: Send + Sync + 'static {
+    /// A question to the world, such as whether a lock is free. Asking changes nothing.
+    type Question: Debug + Clone + Eq + Hash + Send + Sync;
+    /// What the world answered.
+    type Answer: Debug + Clone + Send + Sync;
+    /// Something done to the world, such as starting a process.
+    type Deed: Debug + Clone + Send + Sync;
+}
+
+/// For controllers that live within the API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Nothing {}
+
+impl Outside for Nothing {
+    type Question = Nothing;
+    type Answer = Nothing;
+    type Deed = Nothing;
+}
+
+/// The outcome of one step.
+#[derive(Debug)]
+pub enum Step<O: Outside> {
+    /// Nothing to do until something changes.
+    Rest {
+        /// Why nothing.
+        because: String,
+    },
+    /// Nothing to do until something changes or this time has passed.
+    Wait {
+        /// What it waits for.
+        because: String,
+        /// How long at most.
+        at_most: Duration,
+    },
+    /// The caches are not enough: these must be seen afresh, after which the step is asked again.
+    Look {
+        /// What must be seen.
+        reads: Vec<Read<O>>,
+        /// Why.
+        because: String,
+    },
+    /// One effect.
+    Act(Box<Effect<O>>),
+}
+
+impl<O: Outside> Step<O> {
+    /// Nothing to do until something changes.
+    pub fn rest(because: impl Into<String>) -> Self {
+        Step::Rest { because: because.into() }
+    }
+
+    /// One write to an API server.
+    pub fn write(write: Write, because: impl Into<String>) -> Self {
+        Step::Act(Box::new(Effect {
+            deed: Deed::Write(write),
+            because: because.into(),
+            event: None,
+        }))
+    }
+
+    /// The same, with an event for the owner of the object once it is done.
+    #[must_use]
+    pub fn telling(mut self, event: Event) -> Self {
+        if let Step::Act(effect) = &mut self {
+            effect.event = Some(event);
+        }
+        self
+    }
+}
+
+/// A read that goes to the server itself, and so shows all that was acknowledged before it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Read<O: Outside> {
+    /// One object.
+    Object(Address),
+    /// The objects of a kind in a namespace, or in all.
+    List {
+        /// On which server.
+        place: Place,
+        /// Of which kind.
+        kind: Kind,
+        /// In which namespace; all if it does not say.
+        namespace: Option<String>,
+    },
+    /// A question to the world outside of the API.
+    Ask(O::Question),
+}
+
+/// What was seen afresh. Reads are made in the order in which they were asked for, each after the
+/// one before was answered.
+#[derive(Debug)]
+pub struct Looks<O: Outside> {
+    /// Objects that were asked for; None: the server says that there is none.
+    pub objects: HashMap<Address, Option<Object>>,
+    /// Lists that were asked for.
+    pub lists: HashMap<(Place, Kind, Option<String>), Vec<Object>>,
+    /// Answers from outside.
+    pub answers: HashMap<O::Question, O::Answer>,
+}
+
+impl<O: Outside> Default for Looks<O> {
+    fn default() -> Self {
+        Looks { objects: HashMap::new(), lists: HashMap::new(), answers: HashMap::new() }
+    }
+}
+
+impl<O: Outside> Looks<O> {
+    /// Whether nothing was looked at.
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty() && self.lists.is_empty() && self.answers.is_empty()
+    }
+}
+
+/// One effect, and why.
+#[derive(Debug)]
+pub struct Effect<O: Outside> {
+    /// What is done.
+    pub deed: Deed<O>,
+    /// Why, in words for the log.
+    pub because: String,
+    /// What the owner of an object is told once it is done.
+    pub event: Option<Event>,
+}
+
+/// What is done.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "an effect is boxed as a whole")]
+pub enum Deed<O: Outside> {
+    /// One write to one API server.
+    Write(Write),
+    /// One deed outside of the API.
+    Outside(O::Deed),
+}
+
+/// Which part of an object a change is made to; each has its own way into the API server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Metadata and spec.
+    Main,
+    /// The status subresource.
+    Status,
+}
+
+/// One write to one API server. Each carries what it saw, or can only ever make something new.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Write {
+    /// Make an object that is not there. If one of that name is there, this does nothing.
+    Create {
+        /// The object.
+        address: Address,
+        /// All of it, but for apiVersion, kind, name and namespace.
+        object: Value,
+    },
+    /// A JSON merge patch on the very version that was seen.
+    Patch {
+        /// The object.
+        address: Address,
+        /// The version that the decision rests on.
+        seen: Seen,
+        /// Which part.
+        part: Part,
+        /// The patch; uid and resourceVersion are added.
+        change: Value,
+    },
+    /// Server-side apply of the fields that we own.
+    Apply {
+        /// The object.
+        address: Address,
+        /// Which part.
+        part: Part,
+        /// If an object is known to be there: its uid, so that a namesake is left alone.
+        uid: Option<String>,
+        /// Our fields, but for apiVersion, kind, name and namespace.
+        object: Value,
+    },
+    /// Delete exactly the object that was seen.
+    Delete {
+        /// The object.
+        address: Address,
+        /// Its identity.
+        uid: String,
+        /// How long it may take to stop; the server's default if it does not say.
+        grace_seconds: Option<u32>,
+    },
+}
+
+impl Write {
+    /// The object that is written.
+    pub fn address(&self) -> &Address {
+        match self {
+            Write::Create { address, .. }
+            | Write::Patch { address, .. }
+            | Write::Apply { address, .. }
+            | Write::Delete { address, .. } => address,
+        }
+    }
+
+    /// A patch of an object that was seen.
+    pub fn patch(
+        place: Place,
+        kind: &Kind,
+        object: &Object,
+        (part, change): (Part, Value),
+    ) -> Self {
+        let name = crate::Name::of(object);
+        let address = Address::new(place, kind, name);
+        Write::Patch { address, seen: Seen::of(object), part, change }
+    }
+
+    /// Deletion of an object that was seen.
+    pub fn delete(place: Place, kind: &Kind, object: &Object) -> Self {
+        let address = Address::new(place, kind, crate::Name::of(object));
+        let uid = object.metadata.uid.clone().unwrap_or_default();
+        Write::Delete { address, uid, grace_seconds: None }
+    }
+}
+
+/// How much an event wants to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Importance {
+    /// Things go their way.
+    Normal,
+    /// Somebody may have to act.
+    Warning,
+}
+
+/// What the owner of an object is told: what happened, why, and what comes next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// The object that it is about.
+    pub about: Address,
+    /// The object's identity.
+    pub uid: String,
+    /// How much it wants to be read.
+    pub importance: Importance,
+    /// One word: `Granted`, `MoveDelayed`.
+    pub reason: &'static str,
+    /// The sentence.
+    pub note: String,
+}

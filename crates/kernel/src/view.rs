@@ -1,0 +1,37 @@
+//! What a step may see.
+
+use crate::kind::{Kind, Name, Place};
+use crate::object::Object;
+use jiff::Timestamp;
+use kube_core::DynamicObject;
+
+/// What a step may see: caches that were filled once, and may be old. That an object is not there
+/// proves nothing; that one is there proves only that it was.
+pub trait View {
+    /// The time, on the clock of this process.
+    fn now(&self) -> Timestamp;
+
+    /// One object.
+    fn get(&self, place: Place, kind: &Kind, name: &Name) -> Option<Object>;
+
+    /// All objects of a kind, or those of one namespace, by name.
+    fn list(&self, place: Place, kind: &Kind, namespace: Option<&str>) -> Vec<Object>;
+
+    /// The objects that an index files under a value, by name.
+    fn find(&self, place: Place, index: &Index, value: &str) -> Vec<Object>;
+
+    /// How many objects an index files under a value.
+    fn count(&self, place: Place, index: &Index, value: &str) -> usize;
+}
+
+/// Files the objects of a kind under values, so that a step need not look at all of them: what a
+/// fleet of ten thousand costs is decided here.
+#[derive(Debug, Clone)]
+pub struct Index {
+    /// Tells it from the other indexes of the kind.
+    pub name: &'static str,
+    /// The kind whose objects it files.
+    pub kind: Kind,
+    /// The values that an object is filed under.
+    pub values: fn(&DynamicObject) -> Vec<String>,
+}

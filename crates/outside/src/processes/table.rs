@@ -1,0 +1,188 @@
+//! The process table: what `/proc` says about the processes of this machine.
+//!
+//! A process may end while it is looked at. It is then as if it had not been there.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// One line of the process table.
+#[derive(Clone, Debug)]
+pub(super) struct Process {
+    pub(super) pid: i32,
+    pub(super) name: String,
+    /// One letter as in `ps`: R, S, D, T, Z, ...
+    pub(super) state: char,
+    pub(super) group: i32,
+    pub(super) session: i32,
+    threads: i64,
+    /// Ticks since the machine booted. With the pid, it names a process for a whole boot.
+    pub(super) start_time: u64,
+    /// As `wait(2)` encodes it; meant only once the process is a zombie.
+    wait_status: i32,
+}
+
+impl Process {
+    /// Whether it can still do anything. A zombie cannot, unless it is only the first thread of a
+    /// process whose other threads go on.
+    pub(super) fn lives(&self) -> bool {
+        !matches!(self.state, 'Z' | 'X' | 'x') || self.threads > 1
+    }
+
+    /// How a zombie ended, for as long as nobody has waited for it. The kernel shows this to the
+    /// process's own user only, and zero to everyone else: then nothing is known.
+    pub(super) fn wait_status(&self) -> Option<i32> {
+        let owner = fs::metadata(format!("/proc/{}", self.pid)).ok()?.uid();
+        let own = rustix::process::geteuid();
+        (own.is_root() || own.as_raw() == owner).then_some(self.wait_status)
+    }
+}
+
+/// The process with this pid, if there is one now.
+pub(super) fn look(pid: i32) -> Option<Process> {
+    parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// A living process with what tells to which run it belongs.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) process: Process,
+    environment: Environment,
+    /// The files of one folder that it has open.
+    open: Vec<(PathBuf, FileUse)>,
+}
+
+impl Seen {
+    /// The value that a variable had when the program was started.
+    pub(super) fn variable(&self, name: &str) -> Option<&[u8]> {
+        self.environment.value(name)
+    }
+
+    /// How it has this file open, at most.
+    pub(super) fn use_of(&self, path: &Path) -> FileUse {
+        let uses = self.open.iter().filter(|(open, _)| open == path).map(|(_, file_use)| *file_use);
+        uses.max().unwrap_or(FileUse::NotOpen)
+    }
+}
+
+/// All living processes except this one, in one pass, with the files of `folder` that each has
+/// open. Those of other users are seen without their files and variables.
+pub(super) fn others(folder: &Path) -> io::Result<Vec<Seen>> {
+    let own = i32::try_from(std::process::id()).ok();
+    let mut seen = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
+        let Some(process) = look(pid).filter(Process::lives) else { continue };
+        if Some(pid) != own {
+            let (environment, open) = (Environment::of(pid), open_files(pid, folder));
+            seen.push(Seen { process, environment, open });
+        }
+    }
+    Ok(seen)
+}
+
+/// Reads `/proc/<pid>/stat`. The name stands in brackets and may itself hold brackets and spaces,
+/// so the fields are counted from the last closing one.
+fn parse(line: &[u8]) -> Option<Process> {
+    let line = String::from_utf8_lossy(line);
+    let (front, back) = line.rsplit_once(')')?;
+    let (pid, name) = front.split_once(" (")?;
+    let fields: Vec<&str> = back.split_whitespace().collect();
+    // Field numbers as in proc(5), which counts from one and has the pid and the name first.
+    let field = |number: usize| fields.get(number - 3).copied();
+    Some(Process {
+        pid: pid.trim().parse().ok()?,
+        name: name.to_owned(),
+        state: field(3)?.chars().next()?,
+        group: field(5)?.parse().ok()?,
+        session: field(6)?.parse().ok()?,
+        threads: field(20)?.parse().ok()?,
+        start_time: field(22)?.parse().ok()?,
+        wait_status: field(52).and_then(|status| status.parse().ok()).unwrap_or(0),
+    })
+}
+
+/// The environment a process was started with; empty if it may not be read.
+#[derive(Debug)]
+struct Environment(Vec<u8>);
+
+impl Environment {
+    fn of(pid: i32) -> Environment {
+        Environment(fs::read(format!("/proc/{pid}/environ")).unwrap_or_default())
+    }
+
+    fn value(&self, name: &str) -> Option<&[u8]> {
+        self.0.split(|byte| *byte == 0).find_map(|variable| {
+            variable.strip_prefix(name.as_bytes()).and_then(|rest| rest.strip_prefix(b"="))
+        })
+    }
+}
+
+/// How a process has a file open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum FileUse {
+    NotOpen,
+    /// Closed when the process executes another program: so do the openers of locks have it.
+    ForItself,
+    /// Passed on to other programs: so do runs have their lock, and nobody else.
+    Inherited,
+}
+
+const CLOSE_ON_EXEC: u32 = 0o2_000_000;
+
+/// The files of this folder that a process has open. Only the links in `/proc` are read: to ask
+/// the files themselves could wait for ever on a file system that does not answer.
+fn open_files(pid: i32, folder: &Path) -> Vec<(PathBuf, FileUse)> {
+    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return Vec::new() };
+    let open = entries.flatten().filter_map(|entry| {
+        let path = fs::read_link(entry.path()).ok().filter(|path| path.starts_with(folder))?;
+        Some((path, use_of_descriptor(pid, &entry.file_name().to_string_lossy())))
+    });
+    open.collect()
+}
+
+fn use_of_descriptor(pid: i32, descriptor: &str) -> FileUse {
+    let Ok(info) = fs::read_to_string(format!("/proc/{pid}/fdinfo/{descriptor}")) else {
+        return FileUse::NotOpen;
+    };
+    let flags = info
+        .lines()
+        .find_map(|line| line.strip_prefix("flags:"))
+        .and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
+    match flags {
+        Some(flags) if flags & CLOSE_ON_EXEC == 0 => FileUse::Inherited,
+        _ => FileUse::ForItself,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    const TAIL: &str = "1 40 41 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 98765 0 0 0 \
+                        0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 256";
+
+    #[test]
+    fn a_name_with_brackets_and_spaces_does_not_shift_the_fields() {
+        let process = parse(format!("42 (a) S 7) Z {TAIL}").as_bytes()).unwrap();
+        assert_eq!((process.pid, process.name.as_str(), process.state), (42, "a) S 7", 'Z'));
+        assert_eq!((process.group, process.session, process.start_time), (40, 41, 98765));
+        assert_eq!(process.wait_status, 256);
+    }
+
+    #[test]
+    fn a_zombie_with_other_threads_still_lives() {
+        let alone = parse(format!("42 (a) Z {TAIL}").as_bytes()).unwrap();
+        let threads = TAIL.replacen("20 0 1 0", "20 0 2 0", 1);
+        let not_alone = parse(format!("42 (a) Z {threads}").as_bytes()).unwrap();
+        assert_eq!((alone.lives(), not_alone.lives()), (false, true));
+    }
+
+    #[test]
+    fn a_line_cut_short_is_no_process() {
+        assert!(parse(b"42 (a) S 1 2").is_none());
+        assert!(parse(b"").is_none());
+    }
+}

@@ -1,0 +1,164 @@
+//! Keeps a cache filled: everything is listed, then watched from there.
+//!
+//! What the cache had is kept while a connection is down: absence is not deletion, and only a whole
+//! list or the word of the server takes an object out.
+
+use crate::cache::{Cache, as_cached};
+use crate::pace::Pace;
+use crate::server::Api;
+use futures::{FutureExt, StreamExt};
+use interlock_kernel::{Kind, Object};
+use kube::api::{DynamicObject, ListParams, VersionMatch, WatchEvent, WatchParams};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, timeout};
+use tracing::{debug, error, warn};
+
+/// How many objects are asked for at once.
+const PAGE: u32 = 500;
+/// How long one page may take.
+pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long the server is to keep a watch; it may end it sooner.
+const WATCH_SECONDS: u32 = 290;
+/// A watch that is silent for longer, bookmarks included, is dead without knowing.
+const WATCH_SILENCE: Duration = Duration::from_secs(300);
+
+/// Fills a cache and keeps it filled, for ever.
+pub(crate) async fn keep_filled(server: Arc<str>, api: Api, cache: Arc<Cache>) {
+    let mut pace = Pace::new(Duration::from_millis(100), Duration::from_secs(10));
+    loop {
+        let round = AssertUnwindSafe(list_and_watch(&server, &api, &cache, &mut pace));
+        // An index of a controller runs in here: if it panics, the others still need the cache.
+        if round.catch_unwind().await.is_err() {
+            error!(server = &*server, kind = %cache.kind(), "a cache could not take an object in");
+        }
+        pace.wait().await;
+    }
+}
+
+/// One whole list, and then watches, for as long as one can follow on the other.
+async fn list_and_watch(server: &str, api: &Api, cache: &Arc<Cache>, pace: &mut Pace) {
+    let kind = cache.kind();
+    let (objects, mut version) = match list(api, kind, None).await {
+        Ok(listed) => listed,
+        Err(reason) => {
+            warn!(server, kind = %kind, reason, "cannot list; what was known stays");
+            return;
+        }
+    };
+    debug!(server, kind = %kind, objects = objects.len(), "listed");
+    cache.replace(objects);
+    pace.went_well();
+    loop {
+        let began = Instant::now();
+        match watch(api, cache, &mut version).await {
+            Ended::InOrder if began.elapsed() > Duration::from_secs(1) => pace.went_well(),
+            Ended::InOrder => pace.wait().await,
+            Ended::TooOld => {
+                debug!(server, kind = %kind, "the watch is too far behind; listing again");
+                return;
+            }
+            Ended::Broken(reason) => {
+                debug!(server, kind = %kind, reason, "the watch broke; what was known stays");
+                pace.wait().await;
+            }
+        }
+    }
+}
+
+/// Everything there is, page by page, by a quorum read, or was at a version; and the version to
+/// watch from.
+pub(crate) async fn list(
+    api: &Api,
+    kind: &Kind,
+    at: Option<&str>,
+) -> Result<(Vec<Object>, String), String> {
+    let mut objects = Vec::new();
+    let mut params = ListParams::default().limit(PAGE);
+    if let Some(version) = at {
+        params = params.at(version).matching(VersionMatch::Exact);
+    }
+    loop {
+        let page = match timeout(REQUEST_TIMEOUT, api.list(&params)).await {
+            Err(_) => return Err("the server did not answer in time".to_owned()),
+            // The rest of a list can expire while it is read: it must be read from the start.
+            Ok(Err(kube::Error::Api(status))) if is_too_old(&status) => {
+                if params.continue_token.is_none() {
+                    return Err(status.message);
+                }
+                objects.clear();
+                params.continue_token = None;
+                continue;
+            }
+            Ok(Err(error)) => return Err(error.to_string()),
+            Ok(Ok(page)) => page,
+        };
+        objects.extend(page.items.into_iter().map(|object| as_cached(kind, object)));
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => {
+                // The token says where and when; to say it twice is an error.
+                params.continue_token = Some(token);
+                (params.resource_version, params.version_match) = (None, None);
+            }
+            None => return Ok((objects, page.metadata.resource_version.unwrap_or_default())),
+        }
+    }
+}
+
+/// How a watch ended.
+enum Ended {
+    /// The server ended it, as it may.
+    InOrder,
+    /// The server no longer knows what came after the version that we have.
+    TooOld,
+    /// The connection broke or an answer made no sense.
+    Broken(String),
+}
+
+async fn watch(api: &Api, cache: &Cache, version: &mut String) -> Ended {
+    let params = WatchParams::default().timeout(WATCH_SECONDS);
+    let mut events = match timeout(REQUEST_TIMEOUT, api.watch(&params, version)).await {
+        Err(_) => return Ended::Broken("the server did not answer in time".to_owned()),
+        Ok(Err(kube::Error::Api(status))) if is_too_old(&status) => return Ended::TooOld,
+        Ok(Err(error)) => return Ended::Broken(error.to_string()),
+        Ok(Ok(events)) => events.boxed(),
+    };
+    loop {
+        let event = match timeout(WATCH_SILENCE, events.next()).await {
+            Err(_) => return Ended::Broken("the watch fell silent".to_owned()),
+            Ok(None) => return Ended::InOrder,
+            Ok(Some(Err(error))) => return Ended::Broken(error.to_string()),
+            Ok(Some(Ok(event))) => event,
+        };
+        if let Some(ended) = take_in(event, cache, version) {
+            return ended;
+        }
+    }
+}
+
+fn take_in(event: WatchEvent<DynamicObject>, cache: &Cache, version: &mut String) -> Option<Ended> {
+    let mut seen = |object: &DynamicObject| {
+        if let Some(seen) = &object.metadata.resource_version {
+            version.clone_from(seen);
+        }
+    };
+    match event {
+        WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+            seen(&object);
+            cache.put(as_cached(cache.kind(), object));
+        }
+        WatchEvent::Deleted(object) => {
+            seen(&object);
+            cache.remove(&as_cached(cache.kind(), object));
+        }
+        WatchEvent::Bookmark(bookmark) => *version = bookmark.metadata.resource_version,
+        WatchEvent::Error(status) if is_too_old(&status) => return Some(Ended::TooOld),
+        WatchEvent::Error(status) => return Some(Ended::Broken(status.message)),
+    }
+    None
+}
+
+fn is_too_old(status: &kube::core::Status) -> bool {
+    status.code == 410 || status.reason == "Expired" || status.reason == "Gone"
+}

@@ -1,0 +1,43 @@
+//! Runs controllers on any Kubernetes API: the only client of one in this project.
+//!
+//! Everything that waits, fails or surprises lives here, so that controllers can be pure.
+//!
+//! * [`Server`]: one API server, with caches that all controllers share.
+//! * [`Shell`]: runs controllers; each is a [`Runner`].
+//! * [`step_once`]: one step of one controller, without any task in the background.
+//! * [`Hands`]: what a controller does outside of the API.
+//! * [`faults`]: faults on purpose around every effect, for simulation and kill tests.
+//! * [`leader`]: which of several processes acts.
+//!
+//! A step runs only after all caches that it looks at were filled once: an empty cache is not an
+//! empty fleet. What a cache has is kept while a connection is down: absence is not deletion.
+
+mod cache;
+mod events;
+pub mod faults;
+mod feed;
+pub mod leader;
+mod looks;
+mod metrics;
+mod once;
+mod outside;
+mod pace;
+mod runner;
+mod server;
+mod shell;
+mod stop;
+mod turns;
+mod view;
+mod write;
+
+pub use cache::Cache;
+pub use looks::look;
+pub use metrics::Metrics;
+pub use once::{Clock, Ended, News, Wiring, step_once};
+pub use outside::{Hands, NoHands};
+pub use runner::Settings;
+pub use server::{ConnectError, Server};
+pub use shell::{Runner, Shell, WiringError};
+pub use stop::{Stop, Stopper};
+pub use view::{Caches, Places};
+pub use write::{FIELD_MANAGER, Outcome, perform};

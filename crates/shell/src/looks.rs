@@ -1,0 +1,51 @@
+//! Looks that go to the server itself, in the order in which they were asked for.
+
+use crate::cache::as_cached;
+use crate::feed::{self, REQUEST_TIMEOUT};
+use crate::outside::Hands;
+use crate::server::Server;
+use crate::view::Places;
+use interlock_kernel::{Address, Looks, Object, Outside, Place, Read};
+use tokio::time::timeout;
+
+/// Adds to what was seen. Each read begins after the one before was answered, and each is a quorum
+/// read: it shows all that was acknowledged before it began.
+pub async fn look<O: Outside>(
+    places: &Places,
+    hands: &impl Hands<O>,
+    reads: Vec<Read<O>>,
+    looks: &mut Looks<O>,
+) -> Result<(), String> {
+    for read in reads {
+        match read {
+            Read::Object(address) => {
+                let seen = get(server(places, address.place)?, &address).await?;
+                looks.objects.insert(address, seen);
+            }
+            Read::List { place, kind, namespace } => {
+                let api = server(places, place)?.api(&kind, namespace.as_deref());
+                let (seen, _) = feed::list(&api, &kind, None).await?;
+                looks.lists.insert((place, kind, namespace), seen);
+            }
+            Read::Ask(question) => {
+                let answer = hands.ask(question.clone()).await?;
+                looks.answers.insert(question, answer);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// One object as the server itself has it; None: the server says that there is none.
+pub(crate) async fn get(server: &Server, address: &Address) -> Result<Option<Object>, String> {
+    let api = server.api_of(address);
+    match timeout(REQUEST_TIMEOUT, api.get_opt(&address.name.name)).await {
+        Ok(Ok(object)) => Ok(object.map(|object| as_cached(&address.kind, object))),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err("the server did not answer in time".to_owned()),
+    }
+}
+
+fn server(places: &Places, place: Place) -> Result<&Server, String> {
+    places.server(place).ok_or_else(|| format!("no server plays the {place}"))
+}

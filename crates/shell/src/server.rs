@@ -1,0 +1,208 @@
+//! One API server as the shell sees it: a client, and caches that all controllers share.
+
+use crate::cache::Cache;
+use crate::events::EventSink;
+use crate::feed;
+use interlock_kernel::{Address, Index, Kind, Object};
+use kube::Client;
+use kube::api::{ApiResource, DynamicObject};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
+use tokio::task::AbortHandle;
+
+pub(crate) type Api = kube::Api<DynamicObject>;
+
+/// A server that cannot be reached because of what a kubeconfig says.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot make a client for the server {name}")]
+pub struct ConnectError {
+    name: String,
+    source: Box<dyn std::error::Error + Send + Sync>,
+}
+
+/// One API server. There is one watch for each kind, however many controllers look at it.
+#[derive(Clone)]
+pub struct Server(Arc<Inner>);
+
+/// A server, for as long as somebody else needs it.
+#[derive(Clone)]
+pub(crate) struct Remembered(Weak<Inner>);
+
+impl Remembered {
+    pub(crate) fn server(&self) -> Option<Server> {
+        self.0.upgrade().map(Server)
+    }
+}
+
+impl fmt::Debug for Remembered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Remembered")
+    }
+}
+
+struct Inner {
+    name: Arc<str>,
+    client: Client,
+    caches: RwLock<HashMap<Kind, Arc<Cache>>>,
+    feeds: Mutex<HashMap<Kind, AbortHandle>>,
+    events: OnceLock<EventSink>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let feeds = self.feeds.get_mut().unwrap_or_else(PoisonError::into_inner);
+        feeds.values().for_each(AbortHandle::abort);
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("name", &self.0.name).finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    /// A server behind a client; the name is for logs and metrics. The client may call a server in
+    /// this process: whatever service it was made of.
+    pub fn new(name: &str, client: Client) -> Server {
+        Server(Arc::new(Inner {
+            name: Arc::from(name),
+            client,
+            caches: RwLock::default(),
+            feeds: Mutex::default(),
+            events: OnceLock::new(),
+        }))
+    }
+
+    /// A server that a kubeconfig tells of, by the context of this name or the current one.
+    pub async fn from_kubeconfig(
+        name: &str,
+        kubeconfig: Kubeconfig,
+        context: Option<String>,
+    ) -> Result<Server, ConnectError> {
+        let failed = |source| ConnectError { name: name.to_owned(), source };
+        let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await;
+        let config = config.map_err(|error| failed(Box::new(error)))?;
+        let client = Client::try_from(config).map_err(|error| failed(Box::new(error)))?;
+        Ok(Server::new(name, client))
+    }
+
+    /// Its name, as logs and metrics have it.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Its client.
+    pub fn client(&self) -> &Client {
+        &self.0.client
+    }
+
+    /// The cache of a kind, if anybody looks at it.
+    pub fn cache(&self, kind: &Kind) -> Option<Arc<Cache>> {
+        self.0.caches.read().unwrap_or_else(PoisonError::into_inner).get(kind).cloned()
+    }
+
+    /// All caches there are.
+    pub fn caches(&self) -> Vec<Arc<Cache>> {
+        let caches = self.0.caches.read().unwrap_or_else(PoisonError::into_inner);
+        caches.values().cloned().collect()
+    }
+
+    /// The cache of a kind, filed by these indexes too; nothing fills it yet.
+    pub fn open(&self, kind: &Kind, indexes: &[Index]) -> Arc<Cache> {
+        let cache = {
+            let mut caches = self.0.caches.write().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(caches.entry(kind.clone()).or_insert_with(|| Cache::new(kind)))
+        };
+        if !indexes.is_empty() {
+            let mut objects = cache.change();
+            indexes.iter().for_each(|index| objects.file_by(index));
+        }
+        cache
+    }
+
+    /// The same, kept filled by a watch from now on: one, whoever asks and however often.
+    pub fn follow(&self, kind: &Kind, indexes: &[Index]) -> Arc<Cache> {
+        let cache = self.open(kind, indexes);
+        let mut feeds = self.0.feeds.lock().unwrap_or_else(PoisonError::into_inner);
+        feeds.entry(kind.clone()).or_insert_with(|| {
+            let (name, api) = (Arc::clone(&self.0.name), self.api(kind, None));
+            tokio::spawn(feed::keep_filled(name, api, Arc::clone(&cache))).abort_handle()
+        });
+        cache
+    }
+
+    /// Lists a kind into its cache once, without a watch: for those who decide themselves when
+    /// news comes, such as a simulation.
+    pub async fn list_once(&self, kind: &Kind) -> Result<(), String> {
+        let cache = self.open(kind, &[]);
+        let (objects, _) = feed::list(&self.api(kind, None), kind, None).await?;
+        cache.replace(objects);
+        Ok(())
+    }
+
+    /// The same, as everything was at an earlier version of the server: how news comes late. What
+    /// the cache knows in a later version stays.
+    pub async fn list_at(&self, kind: &Kind, version: &str) -> Result<(), String> {
+        let cache = self.open(kind, &[]);
+        let (objects, _) = feed::list(&self.api(kind, None), kind, Some(version)).await?;
+        cache.replace(objects);
+        Ok(())
+    }
+
+    pub(crate) fn remembered(&self) -> Remembered {
+        Remembered(Arc::downgrade(&self.0))
+    }
+
+    /// We wrote an object over a version; whether the cache shows it now.
+    pub(crate) fn wrote(&self, kind: &Kind, over: &str, object: &Object) -> bool {
+        self.cache(kind).is_some_and(|cache| cache.wrote(over, object))
+    }
+
+    /// The version of an object that its cache shows.
+    pub(crate) fn version(&self, address: &Address) -> Option<String> {
+        let cache = self.cache(&address.kind)?;
+        let objects = cache.objects();
+        objects.get(&address.name)?.metadata.resource_version.clone()
+    }
+
+    /// The server itself showed an object.
+    pub(crate) fn saw(&self, kind: &Kind, object: Object) {
+        if let Some(cache) = self.cache(kind) {
+            cache.saw(object);
+        }
+    }
+
+    pub(crate) fn events(&self) -> &EventSink {
+        self.0.events.get_or_init(|| EventSink::start(self.0.client.clone()))
+    }
+
+    /// The way to a kind, in one namespace or in all.
+    pub(crate) fn api(&self, kind: &Kind, namespace: Option<&str>) -> Api {
+        let (client, resource) = (self.0.client.clone(), resource(kind));
+        match namespace {
+            Some(namespace) if kind.is_namespaced => {
+                Api::namespaced_with(client, namespace, &resource)
+            }
+            _ => Api::all_with(client, &resource),
+        }
+    }
+
+    /// The way to one object.
+    pub(crate) fn api_of(&self, address: &Address) -> Api {
+        self.api(&address.kind, address.name.namespace.as_deref())
+    }
+}
+
+pub(crate) fn resource(kind: &Kind) -> ApiResource {
+    ApiResource {
+        group: kind.group.to_string(),
+        version: kind.version.to_string(),
+        api_version: kind.api_version(),
+        kind: kind.kind.to_string(),
+        plural: kind.plural.to_string(),
+    }
+}

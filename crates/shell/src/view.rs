@@ -1,0 +1,78 @@
+//! What a step may see: the caches of the servers that play a controller's places.
+
+use crate::cache::Cache;
+use crate::server::Server;
+use interlock_kernel::{Index, Kind, Name, Object, Place, View};
+use jiff::Timestamp;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Which server plays which place for a controller.
+#[derive(Debug, Clone, Default)]
+pub struct Places(Arc<BTreeMap<Place, Server>>);
+
+impl FromIterator<(Place, Server)> for Places {
+    fn from_iter<I: IntoIterator<Item = (Place, Server)>>(places: I) -> Self {
+        Places(Arc::new(places.into_iter().collect()))
+    }
+}
+
+impl<const N: usize> From<[(Place, Server); N]> for Places {
+    fn from(places: [(Place, Server); N]) -> Self {
+        places.into_iter().collect()
+    }
+}
+
+impl Places {
+    /// The server that plays a place.
+    pub fn server(&self, place: Place) -> Option<&Server> {
+        self.0.get(&place)
+    }
+
+    /// What is seen at this time.
+    pub fn view(&self, now: Timestamp) -> Caches<'_> {
+        Caches { places: self, now }
+    }
+}
+
+/// The caches, as a step sees them. Each look is at the newest that the cache has: two looks in one
+/// step may see two versions, as they may on any cache.
+#[derive(Debug, Clone, Copy)]
+pub struct Caches<'a> {
+    places: &'a Places,
+    now: Timestamp,
+}
+
+impl Caches<'_> {
+    /// A cache that is not there is a mistake in the controller: what it would take for an empty
+    /// fleet was never looked at. The step is given up and the mistake is logged.
+    fn cache(&self, place: Place, kind: &Kind) -> Arc<Cache> {
+        let cache = self.places.server(place).and_then(|server| server.cache(kind));
+        match cache {
+            Some(cache) => cache,
+            None => panic!("a step looks at {kind} at the {place}, which it does not watch"),
+        }
+    }
+}
+
+impl View for Caches<'_> {
+    fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    fn get(&self, place: Place, kind: &Kind, name: &Name) -> Option<Object> {
+        self.cache(place, kind).objects().get(name).cloned()
+    }
+
+    fn list(&self, place: Place, kind: &Kind, namespace: Option<&str>) -> Vec<Object> {
+        self.cache(place, kind).objects().list(namespace)
+    }
+
+    fn find(&self, place: Place, index: &Index, value: &str) -> Vec<Object> {
+        self.cache(place, &index.kind).objects().find(index.name, value)
+    }
+
+    fn count(&self, place: Place, index: &Index, value: &str) -> usize {
+        self.cache(place, &index.kind).objects().count(index.name, value)
+    }
+}

@@ -1,0 +1,79 @@
+//! A small controller: every ConfigMap that is labelled so has a copy beside it. Three effects, one
+//! a step: make the copy, fill it, note on the original what was copied.
+
+use interlock_kernel::{
+    Address, Controller, Event, Importance, Kind, Looks, Name, Nothing, Object, Part, Place, Step,
+    Subject, View, Watch, Write,
+};
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+pub(crate) const CONFIG_MAP: Kind = Kind::namespaced(("", "v1"), "ConfigMap", "configmaps");
+pub(crate) const SECRET: Kind = Kind::namespaced(("", "v1"), "Secret", "secrets");
+
+/// The controller, and how many steps it took.
+#[derive(Clone, Default)]
+pub(crate) struct Mirror {
+    pub(crate) steps: Arc<AtomicUsize>,
+}
+
+impl Controller for Mirror {
+    type Outside = Nothing;
+
+    fn name(&self) -> &'static str {
+        "test/mirror"
+    }
+
+    fn watches(&self) -> Vec<Watch> {
+        // Secrets are of no use to it, but it must not run before it could see them.
+        vec![Watch::all(Place::HUB, &CONFIG_MAP), Watch::all(Place::HUB, &SECRET)]
+    }
+
+    fn subjects(&self, _: &Watch, object: &Object, _: &dyn View) -> Vec<Subject> {
+        let name = Name::of(object).to_string();
+        let original = name.strip_suffix("-copy").unwrap_or(&name);
+        vec![Subject::from(original)]
+    }
+
+    fn step(&self, subject: &Subject, view: &dyn View, _: &Looks<Nothing>) -> Step<Nothing> {
+        self.steps.fetch_add(1, Ordering::SeqCst);
+        let Some((namespace, name)) = subject.split_once('/') else { return Step::rest("no name") };
+        let get = |name: &str| view.get(Place::HUB, &CONFIG_MAP, &Name::within(namespace, name));
+        let Some(original) = get(name) else { return Step::rest("nothing is known of it") };
+        let labels = original.metadata.labels.clone().unwrap_or_default();
+        match labels.get("mirror").map(String::as_str) {
+            Some("yes") => {}
+            Some("panic") => panic!("this one is too much"),
+            _ => return Step::rest("it wants no copy"),
+        }
+        let value = original.data["data"]["value"].as_str().unwrap_or_default();
+        let copy_name = format!("{name}-copy");
+        let address = Address::new(Place::HUB, &CONFIG_MAP, Name::within(namespace, &copy_name));
+        let Some(copy) = get(&copy_name) else {
+            return Step::write(Write::Create { address, object: json!({}) }, "there is no copy");
+        };
+        if copy.data["data"]["value"].as_str() != Some(value) {
+            let change = (Part::Main, json!({"data": {"value": value}}));
+            let write = Write::patch(Place::HUB, &CONFIG_MAP, &copy, change);
+            return Step::write(write, "the copy is old").telling(copied(&original, address.place));
+        }
+        let notes = original.metadata.annotations.clone().unwrap_or_default();
+        if notes.get("copied").map(String::as_str) != Some(value) {
+            let change = (Part::Main, json!({"metadata": {"annotations": {"copied": value}}}));
+            let write = Write::patch(Place::HUB, &CONFIG_MAP, &original, change);
+            return Step::write(write, "the copy is right and nothing says so");
+        }
+        Step::rest("the copy is right")
+    }
+}
+
+fn copied(original: &Object, place: Place) -> Event {
+    Event {
+        about: Address::new(place, &CONFIG_MAP, Name::of(original)),
+        uid: original.metadata.uid.clone().unwrap_or_default(),
+        importance: Importance::Normal,
+        reason: "Copied",
+        note: "the copy follows the original".to_owned(),
+    }
+}

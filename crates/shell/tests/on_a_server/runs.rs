@@ -1,0 +1,179 @@
+//! Runners: from news to rest, on caches that are shared and outlive their connection.
+
+use crate::line::line;
+use crate::mirror::{CONFIG_MAP, Mirror};
+use crate::{config_maps, is_mirrored, make_original, server, set_value, until};
+use interlock_kernel::{Name, Place};
+use interlock_shell::{NoHands, Places, Server, Settings, Shell};
+use k8s_openapi::api::events::v1::Event;
+use kube::Api;
+use kube::api::ListParams;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+fn at_hub(server: &Server) -> [(Place, Server); 1] {
+    [(Place::HUB, server.clone())]
+}
+
+#[tokio::test]
+async fn a_controller_runs_until_there_is_nothing_left_to_do() {
+    let (client, _) = line(&server().await);
+    for number in 0..20 {
+        make_original(&client, &format!("before-{number}"), "yes").await;
+    }
+    let hub = Server::new("hub", client.clone());
+    let (shell, mirror) = (Shell::default(), Mirror::default());
+    let steps = mirror.steps.clone();
+    let runner = shell.run(mirror, at_hub(&hub), NoHands).expect("it is wired");
+    make_original(&client, "after", "yes").await;
+    for name in (0..20).map(|number| format!("before-{number}")).chain(["after".to_owned()]) {
+        until("mirrored", || is_mirrored(&client, &name, "one")).await;
+    }
+    until("at rest", async || runner.is_resting()).await;
+    // Three effects for each and a look or two after them: it does not run in circles.
+    assert!(steps.load(Ordering::SeqCst) < 21 * 3 * 4);
+    let metrics = shell.metrics();
+    let text = metrics.render();
+    assert!(text.contains("steps_total{controller=\"test/mirror\",end=\"done\"} 63"), "{text}");
+    assert!(text.contains("cache_objects{server=\"hub\",kind=\"ConfigMap\""), "{text}");
+    shell.stop().await;
+    assert!(runner.is_over());
+}
+
+#[tokio::test]
+async fn nothing_runs_before_all_caches_are_filled() {
+    let (client, trouble) = line(&server().await);
+    make_original(&client, "a", "yes").await;
+    trouble.held.send_replace(Some("secrets"));
+    let hub = Server::new("hub", client.clone());
+    let (shell, mirror) = (Shell::default(), Mirror::default());
+    let steps = mirror.steps.clone();
+    let runner = shell.run(mirror, at_hub(&hub), NoHands).expect("it is wired");
+    let cache = hub.open(&CONFIG_MAP, &[]);
+    cache.filled().await;
+    // News of a cache that is filled is no reason to run while another is not.
+    make_original(&client, "b", "yes").await;
+    until("seen", async || cache.objects().get(&Name::within("default", "b")).is_some()).await;
+    assert!(!runner.is_ready());
+    assert_eq!(steps.load(Ordering::SeqCst), 0);
+    trouble.held.send_replace(None);
+    until("mirrored", || is_mirrored(&client, "a", "one")).await;
+    until("mirrored", || is_mirrored(&client, "b", "one")).await;
+    shell.stop().await;
+}
+
+#[tokio::test]
+async fn two_controllers_share_one_watch_for_each_kind() {
+    let (client, trouble) = line(&server().await);
+    make_original(&client, "a", "yes").await;
+    let hub = Server::new("hub", client.clone());
+    let shell = Shell::default();
+    let (one, other) = (Mirror::default(), Mirror::default());
+    let runners = [
+        shell.run(one, at_hub(&hub), NoHands).expect("it is wired"),
+        shell.run(other, at_hub(&hub), NoHands).expect("it is wired"),
+    ];
+    until("mirrored", || is_mirrored(&client, "a", "one")).await;
+    until("at rest", async || runners.iter().all(|runner| runner.is_resting())).await;
+    until("watched", async || trouble.watches.load(Ordering::SeqCst) >= 2).await;
+    assert_eq!(trouble.watches.load(Ordering::SeqCst), 2, "one of ConfigMaps, one of Secrets");
+    assert_eq!(trouble.lists.load(Ordering::SeqCst), 2);
+    shell.stop().await;
+}
+
+#[tokio::test]
+async fn a_lost_connection_takes_nothing_out_of_the_cache() {
+    let server = server().await;
+    let (admin, _) = line(&server);
+    let (client, trouble) = line(&server);
+    make_original(&admin, "a", "no").await;
+    let hub = Server::new("hub", client);
+    let cache = hub.follow(&CONFIG_MAP, &[]);
+    cache.filled().await;
+    let watches = trouble.watches.load(Ordering::SeqCst);
+    let has = |name: &str| cache.objects().get(&Name::within("default", name)).is_some();
+    until("watched", async || trouble.watches.load(Ordering::SeqCst) > 0).await;
+    trouble.take_down();
+    config_maps(&admin).delete("a", &Default::default()).await.expect("it goes");
+    make_original(&admin, "b", "no").await;
+    assert!(has("a") && !has("b"));
+    trouble.repair();
+    until("b has come", async || has("b")).await;
+    assert!(!has("a"), "the server said that it went");
+    assert!(trouble.watches.load(Ordering::SeqCst) > watches);
+    assert_eq!(trouble.lists.load(Ordering::SeqCst), 1, "the watch went on where it was");
+}
+
+#[tokio::test]
+async fn a_watch_that_is_too_far_behind_lists_again() {
+    let server = server().await;
+    let (admin, _) = line(&server);
+    let (client, trouble) = line(&server);
+    make_original(&admin, "a", "no").await;
+    let hub = Server::new("hub", client);
+    let cache = hub.follow(&CONFIG_MAP, &[]);
+    cache.filled().await;
+    until("watched", async || trouble.watches.load(Ordering::SeqCst) > 0).await;
+    trouble.is_too_old.store(true, Ordering::SeqCst);
+    trouble.take_down();
+    config_maps(&admin).delete("a", &Default::default()).await.expect("it goes");
+    let has = |name: &str| cache.objects().get(&Name::within("default", name)).is_some();
+    assert!(has("a"));
+    trouble.repair();
+    until("a has gone", async || !has("a")).await;
+    assert_eq!(trouble.lists.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn a_step_that_panics_hurts_only_its_subject() {
+    let (client, _) = line(&server().await);
+    make_original(&client, "bad", "panic").await;
+    make_original(&client, "good", "yes").await;
+    let hub = Server::new("hub", client.clone());
+    let shell = Shell::new(Settings { workers: 1, ..Settings::default() });
+    let runner = shell.run(Mirror::default(), at_hub(&hub), NoHands).expect("it is wired");
+    until("mirrored", || is_mirrored(&client, "good", "one")).await;
+    let text = || shell.metrics().render();
+    let is_broken = "steps_total{controller=\"test/mirror\",end=\"broken\"} ";
+    until("tried again", async || {
+        let text = text();
+        let count = text.split(is_broken).nth(1).and_then(|rest| rest.lines().next());
+        count.and_then(|count| count.parse::<u64>().ok()).is_some_and(|count| count >= 2)
+    })
+    .await;
+    assert!(!runner.is_over());
+    shell.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_told_again_is_counted_on_the_same_event() {
+    let (client, _) = line(&server().await);
+    make_original(&client, "a", "yes").await;
+    let hub = Server::new("hub", client.clone());
+    let shell = Shell::default();
+    let _runner = shell.run(Mirror::default(), at_hub(&hub), NoHands).expect("it is wired");
+    for value in ["one", "two", "three"] {
+        set_value(&client, "a", value).await;
+        until("mirrored", || is_mirrored(&client, "a", value)).await;
+    }
+    let events: Api<Event> = Api::namespaced(client.clone(), "default");
+    until("one event, counted", async || {
+        let events = events.list(&ListParams::default()).await.expect("it answers").items;
+        let told: Vec<_> =
+            events.iter().filter(|event| event.reason.as_deref() == Some("Copied")).collect();
+        assert!(told.len() <= 1, "{told:?}");
+        told.iter().any(|event| event.series.as_ref().is_some_and(|series| series.count == 3))
+    })
+    .await;
+    shell.stop().await;
+}
+
+#[tokio::test]
+async fn a_controller_without_a_server_for_its_place_is_not_run() {
+    let shell = Shell::default();
+    let refused = shell
+        .run(Mirror::default(), Places::default(), NoHands)
+        .expect_err("nothing plays the hub");
+    assert_eq!(refused.to_string(), "test/mirror watches the hub, and no server plays it");
+    tokio::time::timeout(Duration::from_secs(5), shell.stop()).await.expect("nothing runs");
+}

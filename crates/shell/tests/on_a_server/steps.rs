@@ -1,0 +1,172 @@
+//! Single steps, without any task in the background: the test decides when news comes.
+
+use crate::line::line;
+use crate::mirror::{CONFIG_MAP, Mirror, SECRET};
+use crate::{config_maps, is_mirrored, make_original, server, set_value};
+use interlock_kernel::{
+    Address, Controller, Looks, Name, Nothing, Object, Part, Place, Read, Step, Subject, View,
+    Watch, Write,
+};
+use interlock_shell::faults::{Fault, Faults, Point, Seam};
+use interlock_shell::{Ended, News, NoHands, Outcome, Server, Wiring, perform, step_once};
+use serde_json::json;
+
+async fn news(hub: &Server) {
+    hub.list_once(&CONFIG_MAP).await.expect("it can be listed");
+    hub.list_once(&SECRET).await.expect("it can be listed");
+}
+
+fn wired(hub: &Server) -> Wiring<Mirror, NoHands> {
+    let places = [(Place::HUB, hub.clone())].into();
+    Wiring::new(Mirror::default(), places, NoHands)
+}
+
+fn acted(ended: &Ended) -> Option<News> {
+    match ended {
+        Ended::Acted { news, .. } => Some(*news),
+        _ => None,
+    }
+}
+
+#[tokio::test]
+async fn a_step_on_old_news_is_overtaken_and_the_next_one_is_not() {
+    let (client, _) = line(&server().await);
+    make_original(&client, "a", "yes").await;
+    let hub = Server::new("hub", client.clone());
+    let (wiring, a) = (wired(&hub), Subject::from("default/a"));
+    news(&hub).await;
+    assert_eq!(acted(&step_once(&wiring, &a).await), Some(News::Coming));
+    // The copy was made, and the cache does not show it yet.
+    assert_eq!(step_once(&wiring, &a).await, Ended::Overtaken(Outcome::Exists));
+    news(&hub).await;
+    // Our own patch is in the cache at once.
+    assert_eq!(acted(&step_once(&wiring, &a).await), Some(News::Seen));
+    set_value(&client, "a", "two").await;
+    assert_eq!(step_once(&wiring, &a).await, Ended::Overtaken(Outcome::Conflict));
+    news(&hub).await;
+    assert_eq!(acted(&step_once(&wiring, &a).await), Some(News::Seen));
+    assert_eq!(acted(&step_once(&wiring, &a).await), Some(News::Seen));
+    assert_eq!(step_once(&wiring, &a).await, Ended::Rests);
+    assert!(is_mirrored(&client, "a", "two").await);
+}
+
+struct LoseReplies;
+
+impl Faults for LoseReplies {
+    fn after(&self, _: &Point<'_>) -> Fault {
+        Fault::LoseReply
+    }
+}
+
+#[tokio::test]
+async fn after_a_lost_reply_the_cache_shows_what_was_done() {
+    let (client, _) = line(&server().await);
+    make_original(&client, "a", "yes").await;
+    let hub = Server::new("hub", client.clone());
+    let wiring = Wiring { seam: Seam::with(LoseReplies), ..wired(&hub) };
+    let a = Subject::from("default/a");
+    news(&hub).await;
+    assert!(matches!(step_once(&wiring, &a).await, Ended::Unknown(_)));
+    news(&hub).await;
+    assert!(matches!(step_once(&wiring, &a).await, Ended::Unknown(_)));
+    // It was a patch of what the cache has: no news is needed to see that it was done.
+    assert!(matches!(step_once(&wiring, &a).await, Ended::Unknown(_)));
+    assert_eq!(step_once(&wiring, &a).await, Ended::Rests);
+    assert!(is_mirrored(&client, "a", "one").await);
+    assert_eq!(wiring.seam.effects(), 3);
+}
+
+#[tokio::test]
+async fn a_namesake_is_left_alone() {
+    let (client, _) = line(&server().await);
+    make_original(&client, "a", "no").await;
+    let hub = Server::new("hub", client.clone());
+    news(&hub).await;
+    let name = Name::within("default", "a");
+    let old = hub.cache(&CONFIG_MAP).and_then(|cache| cache.objects().get(&name).cloned());
+    let old = old.expect("it was listed");
+    config_maps(&client).delete("a", &Default::default()).await.expect("it goes");
+    make_original(&client, "a", "no").await;
+    let change = (Part::Main, json!({"data": {"value": "two"}}));
+    let patch = Write::patch(Place::HUB, &CONFIG_MAP, &old, change);
+    assert_eq!(perform(&hub, &patch).await, Outcome::Conflict);
+    let delete = Write::delete(Place::HUB, &CONFIG_MAP, &old);
+    assert_eq!(perform(&hub, &delete).await, Outcome::Conflict);
+    let address = Address::new(Place::HUB, &CONFIG_MAP, name);
+    let apply = Write::Apply {
+        address: address.clone(),
+        part: Part::Main,
+        uid: old.metadata.uid.clone(),
+        object: json!({"data": {"value": "two"}}),
+    };
+    assert_eq!(perform(&hub, &apply).await, Outcome::Conflict);
+    let a = config_maps(&client).get("a").await.expect("it is there");
+    assert_eq!(a.data.expect("it has data")["value"], "one");
+    let refused = Write::Create {
+        address: Address::new(Place::HUB, &CONFIG_MAP, Name::within("default", "Not_A_Name")),
+        object: json!({}),
+    };
+    assert!(matches!(perform(&hub, &refused).await, Outcome::Refused(_)));
+    let apply = Write::Apply {
+        address,
+        part: Part::Main,
+        uid: None,
+        object: json!({"data": {"value": "two"}}),
+    };
+    assert!(matches!(perform(&hub, &apply).await, Outcome::Done(Some(_))));
+}
+
+/// Looks at one object afresh, again and again.
+struct Looker {
+    times: usize,
+}
+
+impl Controller for Looker {
+    type Outside = Nothing;
+
+    fn name(&self) -> &'static str {
+        "test/looker"
+    }
+    fn watches(&self) -> Vec<Watch> {
+        Vec::new()
+    }
+    fn subjects(&self, _: &Watch, _: &Object, _: &dyn View) -> Vec<Subject> {
+        Vec::new()
+    }
+    fn step(&self, subject: &Subject, _: &dyn View, looks: &Looks<Nothing>) -> Step<Nothing> {
+        if looks.objects.len() == self.times {
+            let found = looks.objects.values().filter(|object| object.is_some()).count();
+            let listed = looks.lists.values().flatten();
+            let named = |object: &&Object| object.metadata.name.as_deref() == Some(&**subject);
+            assert_eq!((found, listed.filter(named).count()), (1, 1));
+            return Step::rest("all was seen");
+        }
+        let name = match looks.objects.len() {
+            0 => subject.to_string(),
+            more => format!("not-there-{more}"),
+        };
+        let name = Name::within("default", &name);
+        let namespace = Some("default".to_owned());
+        Step::Look {
+            reads: vec![
+                Read::Object(Address::new(Place::HUB, &CONFIG_MAP, name)),
+                Read::List { place: Place::HUB, kind: CONFIG_MAP, namespace },
+            ],
+            because: "the cache is not enough".to_owned(),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_step_may_look_afresh_three_times_and_no_more() {
+    let (client, _) = line(&server().await);
+    make_original(&client, "a", "no").await;
+    let hub = Server::new("hub", client.clone());
+    let look = async |times| {
+        let places = [(Place::HUB, hub.clone())].into();
+        step_once(&Wiring::new(Looker { times }, places, NoHands), &Subject::from("a")).await
+    };
+    assert_eq!(look(1).await, Ended::Rests);
+    assert_eq!(look(3).await, Ended::Rests);
+    assert!(matches!(look(4).await, Ended::Broken(_)));
+}

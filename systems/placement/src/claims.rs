@@ -1,0 +1,84 @@
+//! The labels that mirror a grant, and claims that stay while a cluster has them (the seed's
+//! PVCController).
+//!
+//! # The seed's states
+//!
+//! The seed's `ns[c]` and `pvc[c]` are the label `state.interlock.dev/<uid of c>` on the namespace
+//! and on each claim at the hub. Both are one word, read off the grant:
+//!
+//! | the grant says | label for its owner | for every other cluster |
+//! |---|---|---|
+//! | Granted, every claim filled | `Sync` (the seed's `Sync`) | absent (`nil`) |
+//! | Granted, not filled yet | `""` (the seed's `Empty`, which it never used) | absent |
+//! | Revoking | `""`, and an annotation since when it is leaving | absent |
+//! | anything else | absent | absent |
+//!
+//! Nobody decides by them: they are for people, and for tools that know kcp's ways.
+//!
+//! # How a claim comes and goes
+//!
+//! 1. This room puts the finalizer on it. Only then does the scheduler list it in the grant, and
+//!    only what is listed may a cluster make.
+//! 2. The syncer of the owner puts its own finalizer on it before it makes the claim there.
+//! 3. Somebody deletes it. The syncer deletes its claim, sees that it is gone, and takes its own
+//!    finalizer off; nobody can put one on again. Then this room takes it off the list, with its
+//!    pin, in one write to the grant. While nobody has the grant it does so at once: the volumes
+//!    that are left go with their copies.
+//! 4. A claim that is not listed, by a fresh look at the grant, no cluster has or will make: the
+//!    finalizer comes off. In a grant that is Deleting nothing is taken off the list; there the
+//!    finalizer comes off when no copies are left.
+//!
+//! A claim that is listed, was never filled, and is surely not at the hub (a fresh look says so)
+//! was listed from a cache that was behind; it is taken off the list too, or its grant would never
+//! fill.
+
+use crate::kinds::{CLAIM, GRANT, NAMESPACE, NAMESPACES_BY_GRANT};
+use crate::record::{name_of, uid_of};
+use crate::scheduler::about_claim;
+use interlock_api::names::grant_name;
+use interlock_kernel::{Controller, Looks, Nothing, Object, Place, Step, Subject, View, Watch};
+
+mod act;
+pub mod decide;
+mod observe;
+
+/// The controller. A step is about one grant, by the name that it has or would have.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Claims;
+
+impl Controller for Claims {
+    type Outside = Nothing;
+
+    fn name(&self) -> &'static str {
+        "placement/claims"
+    }
+
+    fn watches(&self) -> Vec<Watch> {
+        vec![
+            Watch::all(Place::HUB, &NAMESPACE).by(&NAMESPACES_BY_GRANT),
+            Watch::all(Place::HUB, &CLAIM),
+            Watch::all(Place::HUB, &GRANT),
+        ]
+    }
+
+    fn subjects(&self, watch: &Watch, object: &Object, view: &dyn View) -> Vec<Subject> {
+        if watch.kind == GRANT {
+            return vec![Subject::from(name_of(object))];
+        }
+        if watch.kind == CLAIM {
+            return about_claim(object, view);
+        }
+        vec![Subject::from(grant_name(name_of(object), uid_of(object)))]
+    }
+
+    fn step(&self, subject: &Subject, view: &dyn View, looks: &Looks<Nothing>) -> Step<Nothing> {
+        match observe::observe(subject, view, looks) {
+            Ok(Some(scene)) => act::act(&scene, decide::decide(&scene.facts)),
+            Ok(None) => Step::rest("there is no such namespace, as far as the cache knows"),
+            Err(flaw) => Step::rest(format!("grant {subject} cannot be read: {flaw}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+//! What is written about the claims of a namespace: one object a step.
+
+use super::decide::{Decision, Why};
+use super::observe::{Scene, claim_address, grant_address};
+use crate::kinds::{CLAIM, NAMESPACE};
+use crate::record::{
+    finalizers_with, finalizers_without, has_finalizer, is_deleting, name_of, uid_of,
+};
+use interlock_api::names::{DELETION_PREFIX, FINALIZER_CLAIM, STATE_PREFIX, state_label};
+use interlock_kernel::{Address, Nothing, Part, Place, Read, Step, Write};
+use kube_core::DynamicObject;
+use serde_json::{Map, Value, json};
+
+/// The one effect of a decision.
+pub(crate) fn act(scene: &Scene, decision: Decision) -> Step<Nothing> {
+    let claim = |place: usize| scene.claims.get(place);
+    match decision {
+        Decision::Nothing(why) => Step::rest(resting(why)),
+        Decision::MirrorNamespace => {
+            let change = json!({ "metadata": mirror(scene, &scene.namespace) });
+            let write =
+                Write::patch(Place::HUB, &NAMESPACE, &scene.namespace, (Part::Main, change));
+            Step::write(write, "its labels say something else than the grant")
+        }
+        Decision::MirrorClaim(place) => {
+            let Some(claim) = claim(place) else { return gone() };
+            let mut metadata = mirror(scene, claim);
+            if !is_deleting(claim) && !has_finalizer(claim, FINALIZER_CLAIM) {
+                metadata["finalizers"] = json!(finalizers_with(claim, FINALIZER_CLAIM));
+            }
+            let change = json!({ "metadata": metadata });
+            let write = Write::patch(Place::HUB, &CLAIM, claim, (Part::Main, change));
+            Step::write(write, format!("claim {} does not mirror the grant", name_of(claim)))
+        }
+        Decision::LookAtGrant => look(
+            grant_address(&scene.grant_name),
+            "a claim goes, and the cache may not know yet that a cluster has it",
+        ),
+        Decision::LookForMissing(place) => match scene.missing.get(place) {
+            None => gone(),
+            Some(claim) => look(
+                claim_address(&scene.namespace, &claim.name),
+                "a claim is listed and not in the cache, which proves nothing",
+            ),
+        },
+        Decision::Unlist(place) => match claim(place) {
+            None => gone(),
+            Some(claim) => {
+                unlist(scene, uid_of(claim), "it is being deleted, and no cluster has it")
+            }
+        },
+        Decision::UnlistMissing(place) => match scene.missing.get(place) {
+            None => gone(),
+            Some(claim) => unlist(scene, &claim.uid, "it is not at the hub, and was never filled"),
+        },
+        Decision::LetGo(place) => {
+            let Some(claim) = claim(place) else { return gone() };
+            let finalizers = finalizers_without(claim, FINALIZER_CLAIM);
+            let change = json!({"metadata": {"finalizers": finalizers}});
+            let write = Write::patch(Place::HUB, &CLAIM, claim, (Part::Main, change));
+            Step::write(write, format!("no cluster has claim {}", name_of(claim)))
+        }
+    }
+}
+
+fn gone() -> Step<Nothing> {
+    Step::rest("it was about a claim that is not there")
+}
+
+fn look(address: Address, because: &str) -> Step<Nothing> {
+    Step::Look { reads: vec![Read::Object(address)], because: because.to_owned() }
+}
+
+fn resting(why: Why) -> &'static str {
+    match why {
+        Why::NoGrant => "the namespace has no grant, as far as the cache knows",
+        Why::Mirrored => "the labels say what the grant says",
+        Why::OwnerHasIt => "a claim goes, and the cluster that has it deletes it first",
+        Why::CopiesLeft => "a claim goes with its namespace, once no cluster has data of it",
+        Why::CacheBehind => "the hub says something else than the cache",
+    }
+}
+
+/// The labels and annotations that make an object say what the grant says. What other clusters have
+/// on it goes in the same write, so that at no time two of them are named.
+fn mirror(scene: &Scene, object: &DynamicObject) -> Value {
+    let stale = |keys: Vec<&String>, prefix: &str| -> Map<String, Value> {
+        let ours = keys.into_iter().filter(|key| key.starts_with(prefix));
+        ours.map(|key| (key.clone(), Value::Null)).collect()
+    };
+    let mut labels =
+        stale(object.metadata.labels.iter().flatten().map(|(k, _)| k).collect(), STATE_PREFIX);
+    if let Some(owner) = &scene.state.owner {
+        labels.insert(state_label(owner), json!(scene.state.value));
+    }
+    let known = object.metadata.annotations.as_ref();
+    let mut notes = stale(known.into_iter().flatten().map(|(k, _)| k).collect(), DELETION_PREFIX);
+    if let Some(key) = scene.state.leaving_key() {
+        // It has been leaving since it was first noted.
+        let since = known.and_then(|known| known.get(&key)).cloned();
+        let since = since.unwrap_or_else(|| second_of(scene));
+        notes.insert(key, json!(since));
+    }
+    json!({"labels": labels, "annotations": notes})
+}
+
+fn second_of(scene: &Scene) -> String {
+    let whole = jiff::Timestamp::from_second(scene.now.as_second()).unwrap_or(scene.now);
+    whole.to_string()
+}
+
+fn unlist(scene: &Scene, uid: &str, because: &str) -> Step<Nothing> {
+    let Some(grant) = &scene.grant else { return gone() };
+    let (mut claims, mut pins) = (grant.status.claims.clone(), grant.status.pins.clone());
+    let names: Vec<String> =
+        claims.iter().filter(|claim| claim.uid == uid).map(|claim| claim.name.clone()).collect();
+    claims.retain(|claim| claim.uid != uid);
+    pins.retain(|pin| pin.claim_uid != uid);
+    let write = grant.write_status(json!({"claims": claims, "pins": pins}));
+    Step::write(write, format!("claim {} comes off the list: {because}", names.join(", ")))
+}

@@ -1,0 +1,86 @@
+//! Signs of life of the clusters, and clusters that stay while they have something.
+//!
+//! A step is about one WorkloadCluster. The syncer counts `heartbeat.sequence`; that it changed is
+//! the sign of life, and the hub notes when it saw it, by its own clock alone. No clock is ever
+//! compared with another, and nothing is ever taken from a cluster because of a time: `Reachable`
+//! and `Ready` only keep new grants away and tell people.
+//!
+//! How many grants a cluster has is noted with a sign of life, not with each grant, so that a burst
+//! of them costs one write.
+//!
+//! A WorkloadCluster that is deleted stays while a grant is owned by it or has data on it. A
+//! person can give up a copy, by the uid of the grant: `interlock.dev/forget-copies`. The copy of
+//! an owner is never given up that way.
+
+use crate::kinds::{GRANT, GRANTS_BY_COPY, GRANTS_HELD_BY, WORKLOAD_CLUSTER};
+use crate::record::{is_deleting, name_of};
+use interlock_kernel::{
+    Controller, Looks, Name, Nothing, Object, Place, Step, Subject, View, Watch,
+};
+use std::collections::BTreeSet;
+
+mod act;
+pub mod decide;
+mod observe;
+
+/// The controller.
+#[derive(Debug, Clone, Copy)]
+pub struct Clusters {
+    silence_seconds: i64,
+}
+
+impl Default for Clusters {
+    fn default() -> Self {
+        Clusters { silence_seconds: decide::SILENCE_SECONDS }
+    }
+}
+
+impl Clusters {
+    /// Takes a cluster for unreachable after so many seconds without a sign of life.
+    #[must_use]
+    pub fn patient_for(silence_seconds: i64) -> Self {
+        Clusters { silence_seconds }
+    }
+}
+
+impl Controller for Clusters {
+    type Outside = Nothing;
+
+    fn name(&self) -> &'static str {
+        "placement/clusters"
+    }
+
+    fn watches(&self) -> Vec<Watch> {
+        vec![
+            Watch::all(Place::HUB, &WORKLOAD_CLUSTER),
+            Watch::all(Place::HUB, &GRANT).by(&GRANTS_BY_COPY).by(&GRANTS_HELD_BY),
+        ]
+    }
+
+    /// A grant concerns a cluster only if that is being deleted, or a person wants a copy there
+    /// forgotten; all else is noted with the next sign of life.
+    fn subjects(&self, watch: &Watch, object: &Object, view: &dyn View) -> Vec<Subject> {
+        if watch.kind == WORKLOAD_CLUSTER {
+            return vec![Subject::from(name_of(object))];
+        }
+        let status = &object.data["status"];
+        let copies = status["copies"].as_array().into_iter().flatten();
+        let clusters = copies.map(|copy| &copy["cluster"]).chain([&status["owner"]]);
+        let names: BTreeSet<&str> = clusters.filter_map(|found| found["name"].as_str()).collect();
+        let is_concerned = |name: &&str| {
+            let found = view.get(Place::HUB, &WORKLOAD_CLUSTER, &Name::cluster_wide(name));
+            found.is_some_and(|found| is_deleting(&found) || observe::forgotten(&found).is_some())
+        };
+        names.into_iter().filter(is_concerned).map(Subject::from).collect()
+    }
+
+    fn step(&self, subject: &Subject, view: &dyn View, looks: &Looks<Nothing>) -> Step<Nothing> {
+        match observe::observe((subject, self.silence_seconds), view, looks) {
+            Some(scene) => act::act(&scene, decide::decide(&scene.facts)),
+            None => Step::rest("there is no such cluster"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

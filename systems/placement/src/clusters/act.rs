@@ -1,0 +1,126 @@
+//! What is written about a cluster: one write a step, over the version that was seen.
+
+use super::decide::{Decision, Why};
+use super::observe::{EMPTIED, Scene, is_forgettable, is_here};
+use crate::kinds::{GRANT, WORKLOAD_CLUSTER};
+use crate::record::{finalizers_with, finalizers_without, name_of, uid_of, with_all};
+use interlock_api::names::{ANNOTATION_FORGET_COPIES, FINALIZER_LIVE_GRANTS};
+use interlock_kernel::{Address, Event, Importance, Name, Nothing, Part, Place, Read, Step, Write};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// The one effect of a decision.
+pub(crate) fn act(scene: &Scene, decision: Decision) -> Step<Nothing> {
+    let cluster = &scene.cluster;
+    match decision {
+        Decision::PutFinalizer => {
+            let finalizers = finalizers_with(cluster, FINALIZER_LIVE_GRANTS);
+            let change = json!({"metadata": {"finalizers": finalizers}});
+            Step::write(main(scene, change), "it must not vanish while it has something")
+        }
+        Decision::TakeFinalizerOff => {
+            let finalizers = finalizers_without(cluster, FINALIZER_LIVE_GRANTS);
+            let change = json!({"metadata": {"finalizers": finalizers}});
+            Step::write(main(scene, change), "no grant is owned by it or has data on it")
+        }
+        Decision::Stamp => stamp(scene),
+        Decision::Tell => Step::write(status(scene, json!({})), told(scene)),
+        Decision::ForgetCopy => forget(scene),
+        Decision::RefuseToForget => refuse(scene),
+        Decision::TakeWishOff => {
+            Step::write(take_wish_off(scene), "the copy that was to be forgotten is not there")
+        }
+        Decision::LookForGrants => Step::Look {
+            reads: vec![Read::List { place: Place::HUB, kind: GRANT, namespace: None }],
+            because: "letting it go is final, so it does not rest on a cache".to_owned(),
+        },
+        Decision::WaitForSilence { seconds } => Step::Wait {
+            because: "it was heard of lately".to_owned(),
+            at_most: Duration::from_secs(u64::try_from(seconds).unwrap_or(1)),
+        },
+        Decision::Nothing(why) => Step::rest(resting(why)),
+    }
+}
+
+fn resting(why: Why) -> &'static str {
+    match why {
+        Why::Silent => "it is silent, and its conditions say so",
+        Why::CacheBehind => "it goes, and a grant is left that the cache does not show yet",
+        Why::GrantsLeft => "it goes, is silent, and grants are left on it",
+        Why::Gone => "it is on its way out",
+    }
+}
+
+fn main(scene: &Scene, change: Value) -> Write {
+    Write::patch(Place::HUB, &WORKLOAD_CLUSTER, &scene.cluster, (Part::Main, change))
+}
+
+/// The status with all that is found of it, and what else changes.
+fn status(scene: &Scene, mut change: Value) -> Write {
+    let at = (scene.now, scene.cluster.metadata.generation);
+    let mut conditions = with_all(&scene.status.conditions, &scene.findings, at);
+    if !scene.findings.iter().any(|found| found.kind == EMPTIED) {
+        conditions.retain(|condition| condition.type_ != EMPTIED);
+    }
+    change["conditions"] = json!(conditions);
+    change["grants"] = json!(i32::try_from(scene.owned).unwrap_or(i32::MAX));
+    let change = json!({ "status": change });
+    Write::patch(Place::HUB, &WORKLOAD_CLUSTER, &scene.cluster, (Part::Status, change))
+}
+
+fn told(scene: &Scene) -> String {
+    let is_new = |found: &&_| {
+        let found: &interlock_kernel::conditions::Finding = found;
+        !found.is_in(&scene.status.conditions)
+    };
+    scene.findings.iter().find(is_new).map_or_else(String::new, |found| found.message.clone())
+}
+
+fn stamp(scene: &Scene) -> Step<Nothing> {
+    let sequence = scene.status.heartbeat.as_ref().map_or(0, |heartbeat| heartbeat.sequence);
+    // Whole seconds are what the wire has.
+    let now = Timestamp::from_second(scene.now.as_second()).unwrap_or(scene.now);
+    let change = json!({
+        "heartbeat": {"receivedSequence": sequence, "receivedAt": now.to_string()},
+    });
+    Step::write(status(scene, change), "its syncer gave a sign of life")
+}
+
+fn take_wish_off(scene: &Scene) -> Write {
+    main(scene, json!({"metadata": {"annotations": {ANNOTATION_FORGET_COPIES: null}}}))
+}
+
+fn forget(scene: &Scene) -> Step<Nothing> {
+    let cluster = name_of(&scene.cluster);
+    let Some(grant) = &scene.forgotten else {
+        return Step::rest("the copy that was to be forgotten is not there");
+    };
+    let mut copies = grant.status.copies.clone();
+    copies.retain(|copy| !(is_here(copy, &scene.cluster) && is_forgettable(copy.state)));
+    let write = grant.write_status(json!({ "copies": copies }));
+    let note = format!("a person gave up what cluster {cluster} still has of this namespace");
+    Step::write(write, note.clone()).telling(grant.tells(
+        Importance::Warning,
+        "CopyForgotten",
+        note,
+    ))
+}
+
+fn refuse(scene: &Scene) -> Step<Nothing> {
+    let name = name_of(&scene.cluster);
+    let grant = scene.forgotten.as_ref();
+    let namespace = grant.map(|grant| grant.spec.namespace.name.as_str()).unwrap_or_default();
+    let note = format!(
+        "Refused: cluster {name} owns namespace {namespace}, and the copy of an owner is not \
+         forgotten. next: interlock move {namespace}, or interlock force-release {namespace}"
+    );
+    let event = Event {
+        about: Address::new(Place::HUB, &WORKLOAD_CLUSTER, Name::of(&scene.cluster)),
+        uid: uid_of(&scene.cluster).to_owned(),
+        importance: Importance::Warning,
+        reason: "ForgetRefused",
+        note,
+    };
+    Step::write(take_wish_off(scene), "the copy of an owner is not forgotten").telling(event)
+}

@@ -1,0 +1,227 @@
+//! Signs of life, and clusters that stay while they have something.
+
+use super::*;
+use crate::testing::{
+    Run, World, cluster, condition, grant, grant_of, granted, merge, reference, survives,
+};
+use serde_json::{Value, json};
+
+fn settled(objects: Vec<Value>) -> (World, Run) {
+    let mut world = World::of(&Clusters::default(), objects);
+    let run = world.settle(&Clusters::default(), "a");
+    (world, run)
+}
+
+fn a(world: &World) -> Value {
+    world.json(&WORKLOAD_CLUSTER, &Name::cluster_wide("a"))
+}
+
+fn beating(sequence: i64, patch: Value) -> Value {
+    let mut object = cluster("a", json!({"status": {"conditions": null}}));
+    object["status"]["heartbeat"] = json!({"sequence": sequence});
+    merge(&mut object, &patch);
+    object
+}
+
+fn beat(world: &mut World, sequence: i64) {
+    let change = json!({"status": {"heartbeat": {"sequence": sequence}}});
+    world.change(&WORKLOAD_CLUSTER, Name::cluster_wide("a"), &change);
+}
+
+fn is(world: &World, kind: &str) -> String {
+    condition(&a(world), kind)["status"].as_str().unwrap_or("absent").to_owned()
+}
+
+fn going() -> Value {
+    json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}})
+}
+
+fn superseded(namespace: &str) -> Value {
+    let copies = json!([{"cluster": reference("a"), "epoch": 3, "state": "Superseded"}]);
+    granted(namespace, "b", json!({"status": {"copies": copies}}))
+}
+
+#[test]
+fn a_new_cluster_is_held_before_it_can_be_ready() {
+    let new = cluster("a", json!({"metadata": {"finalizers": null}, "status": null}));
+    let (world, run) = settled(vec![new]);
+    assert_eq!(a(&world)["metadata"]["finalizers"], json!(["interlock.dev/live-grants"]));
+    assert_eq!(condition(&a(&world), "Reachable")["reason"], "NeverHeard");
+    assert_eq!((run.writes.len(), run.waits_seconds), (2, None));
+}
+
+#[test]
+fn a_sign_of_life_is_noted_in_one_write_with_all_that_follows() {
+    let (mut world, run) = settled(vec![beating(4, json!({})), granted("shop", "a", json!({}))]);
+    let status = &a(&world)["status"];
+    assert_eq!(status["heartbeat"]["receivedAt"], "1970-01-12T13:46:40Z");
+    assert_eq!(status["heartbeat"]["receivedSequence"], 4);
+    assert_eq!(status["heartbeat"]["sequence"], 4);
+    assert_eq!(status["grants"], 1);
+    assert_eq!((is(&world, "Reachable"), is(&world, "Ready")), ("True".into(), "True".into()));
+    assert_eq!((run.writes.len(), run.waits_seconds), (1, Some(40)));
+    world.put(granted("more", "a", json!({})));
+    world.pass(10);
+    assert!(
+        world.settle(&Clusters::default(), "a").writes.is_empty(),
+        "a grant alone is not worth a write"
+    );
+    beat(&mut world, 5);
+    assert_eq!(world.settle(&Clusters::default(), "a").writes.len(), 1);
+    assert_eq!(a(&world)["status"]["grants"], 2);
+}
+
+#[test]
+fn silence_is_told_once_and_ends_with_the_next_sign_of_life() {
+    let (mut world, _) = settled(vec![beating(4, json!({}))]);
+    world.pass(39);
+    let run = world.settle(&Clusters::default(), "a");
+    assert_eq!((run.writes.len(), run.waits_seconds), (0, Some(1)));
+    world.pass(1);
+    let run = world.settle(&Clusters::default(), "a");
+    assert_eq!((run.writes.len(), run.waits_seconds), (1, None));
+    assert_eq!((is(&world, "Reachable"), is(&world, "Ready")), ("False".into(), "False".into()));
+    world.pass(3600);
+    assert!(world.settle(&Clusters::default(), "a").writes.is_empty());
+    // A syncer that was started anew counts from the beginning: that it changed is enough.
+    beat(&mut world, 1);
+    world.settle(&Clusters::default(), "a");
+    assert_eq!(is(&world, "Reachable"), "True");
+}
+
+#[test]
+fn how_long_it_may_be_silent_can_be_said() {
+    let clusters = Clusters::patient_for(3);
+    let mut world = World::of(&clusters, [beating(4, json!({}))]);
+    assert_eq!(world.settle(&clusters, "a").waits_seconds, Some(3));
+    world.pass(2);
+    world.settle(&clusters, "a");
+    assert_eq!(is(&world, "Reachable"), "True");
+    world.pass(1);
+    world.settle(&clusters, "a");
+    assert_eq!(is(&world, "Reachable"), "False");
+}
+
+#[test]
+fn a_clock_that_was_set_back_does_not_keep_a_dead_cluster_alive() {
+    let (mut world, _) = settled(vec![beating(4, json!({}))]);
+    world.pass(-86_400);
+    world.settle(&Clusters::default(), "a");
+    world.pass(40);
+    world.settle(&Clusters::default(), "a");
+    assert_eq!(is(&world, "Reachable"), "False");
+}
+
+#[test]
+fn a_runtime_that_is_down_keeps_new_grants_away_and_an_unknown_one_does_not() {
+    let runtime = |status: &str| {
+        let told = json!([{
+            "type": "RuntimeReady", "status": status, "reason": "x", "message": "",
+            "lastTransitionTime": "2001-01-01T00:00:00Z",
+        }]);
+        let (world, _) = settled(vec![beating(4, json!({"status": {"conditions": told}}))]);
+        assert_eq!(is(&world, "RuntimeReady"), status, "what the syncer says stays");
+        (is(&world, "Reachable"), is(&world, "Ready"))
+    };
+    assert_eq!(runtime("False"), ("True".into(), "False".into()));
+    assert_eq!(runtime("Unknown"), ("True".into(), "True".into()));
+}
+
+#[test]
+fn a_cluster_that_goes_stays_while_it_has_something_and_names_it() {
+    let (world, _) =
+        settled(vec![beating(4, going()), granted("shop", "a", json!({})), superseded("blog")]);
+    let cluster = a(&world);
+    let message = condition(&cluster, "Emptied")["message"].as_str().unwrap_or_default();
+    assert_eq!(condition(&cluster, "Emptied")["status"], "False");
+    for wanted in [
+        format!("it owns 1 grants ({})", grant_of("shop")),
+        "interlock move --all-from a".to_owned(),
+        format!("interlock.dev/forget-copies=uid-{}", grant_of("blog")),
+        "gives up the Superseded copy of namespace blog of epoch 3".to_owned(),
+    ] {
+        assert!(message.contains(&wanted), "{wanted}: {message}");
+    }
+}
+
+#[test]
+fn a_cluster_that_goes_is_let_go_when_a_fresh_look_shows_nothing_left() {
+    let mut world = World::of(&Clusters::default(), [beating(4, json!({}))]);
+    world.settle(&Clusters::default(), "a");
+    world.change(&WORKLOAD_CLUSTER, Name::cluster_wide("a"), &going());
+    let step = Clusters::default().step(&Subject::from("a"), &world, &Looks::default());
+    assert!(matches!(step, Step::Look { .. }), "{step:?}");
+    let mut looks = Looks::default();
+    let truth = World::of(&Clusters::default(), [superseded("blog")]);
+    looks.lists.insert((Place::HUB, GRANT, None), truth.list(Place::HUB, &GRANT, None));
+    let step = Clusters::default().step(&Subject::from("a"), &world, &looks);
+    assert!(matches!(step, Step::Rest { .. }), "the cache is behind: {step:?}");
+    world.settle(&Clusters::default(), "a");
+    assert!(a(&world).is_null());
+}
+
+#[test]
+fn a_person_can_give_up_a_copy_and_the_wish_goes_when_it_is_done() {
+    let name = grant_of("blog");
+    let forget = json!({"interlock.dev/forget-copies": format!("uid-{name}")});
+    let live = json!({"cluster": reference("b"), "epoch": 7, "state": "Live"});
+    let mut blog = superseded("blog");
+    if let Some(copies) = blog["status"]["copies"].as_array_mut() {
+        copies.push(live.clone());
+    }
+    let (world, run) =
+        settled(vec![beating(4, json!({"metadata": {"annotations": forget}})), blog]);
+    let copies = &world.grant(&name)["status"]["copies"];
+    assert_eq!(*copies, json!([live]));
+    assert_eq!(a(&world)["metadata"]["annotations"], json!({}));
+    assert_eq!(run.events[0].reason, "CopyForgotten");
+    assert_eq!(run.writes.len(), 3, "stamp, copy, wish");
+}
+
+#[test]
+fn the_copy_of_an_owner_is_never_forgotten() {
+    let name = grant_of("shop");
+    let forget = json!({"interlock.dev/forget-copies": format!("uid-{name}")});
+    let (world, run) = settled(vec![
+        beating(4, json!({"metadata": {"annotations": forget}})),
+        granted("shop", "a", json!({})),
+    ]);
+    assert_eq!(world.grant(&name)["status"]["copies"][0]["state"], "Live");
+    assert_eq!(run.events[0].reason, "ForgetRefused");
+    assert_eq!(a(&world)["metadata"]["annotations"], json!({}));
+}
+
+#[test]
+fn a_grant_wakes_only_clusters_that_go_or_are_to_forget() {
+    let wakes = |patch: Value| {
+        let world =
+            World::of(&Clusters::default(), [beating(4, patch), granted("shop", "a", json!({}))]);
+        let found = world.get(Place::HUB, &GRANT, &Name::cluster_wide(&grant_of("shop")));
+        let watch = Watch::all(Place::HUB, &GRANT);
+        Clusters::default().subjects(&watch, &found.expect("a grant"), &world).len()
+    };
+    assert_eq!(wakes(json!({})), 0);
+    assert_eq!(wakes(going()), 1);
+    assert_eq!(
+        wakes(json!({"metadata": {"annotations": {"interlock.dev/forget-copies": "x"}}})),
+        1
+    );
+}
+
+#[test]
+fn broken_objects_do_not_break_it() {
+    let name = grant_of("blog");
+    let mut patch = going();
+    patch["metadata"]["annotations"] =
+        json!({"interlock.dev/forget-copies": format!("uid-{name}")});
+    patch["status"] = json!({"heartbeat": {
+        "sequence": 4, "receivedSequence": 4, "receivedAt": "1970-01-12T13:46:30Z",
+    }});
+    let objects = [
+        beating(4, patch),
+        granted("shop", "a", json!({})),
+        superseded("blog"),
+        grant("x", json!({})),
+    ];
+    survives(&Clusters::default(), &objects);
+}

@@ -1,0 +1,53 @@
+//! Answers a ForceRelease: the one way to take a namespace from an owner that cannot be asked.
+//!
+//! A step is about one ForceRelease. It names grant, owner and epoch; if the live grant is exactly
+//! that, one write makes it Fenced, gives up what no image has, and says how much that may be.
+//! `fencedBy` tells for ever that it was this one, so a crash before the answer was written, and
+//! even the next grant, do not turn an applied ForceRelease into a refused one.
+
+use crate::kinds::{FORCE_RELEASE, FORCES_BY_GRANT, GRANT};
+use crate::record::{name_of, uid_of};
+use interlock_kernel::{Controller, Looks, Nothing, Object, Place, Step, Subject, View, Watch};
+
+mod act;
+pub mod decide;
+mod observe;
+
+/// The controller.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Fencing;
+
+impl Controller for Fencing {
+    type Outside = Nothing;
+
+    fn name(&self) -> &'static str {
+        "placement/fencing"
+    }
+
+    fn watches(&self) -> Vec<Watch> {
+        vec![
+            Watch::all(Place::HUB, &FORCE_RELEASE).by(&FORCES_BY_GRANT),
+            Watch::all(Place::HUB, &GRANT),
+        ]
+    }
+
+    fn subjects(&self, watch: &Watch, object: &Object, view: &dyn View) -> Vec<Subject> {
+        if watch.kind == FORCE_RELEASE {
+            return vec![Subject::from(name_of(object))];
+        }
+        let forces = view.find(Place::HUB, &FORCES_BY_GRANT, uid_of(object));
+        let is_open = |force: &&Object| observe::is_open(force);
+        forces.iter().filter(is_open).map(|force| Subject::from(name_of(force))).collect()
+    }
+
+    fn step(&self, subject: &Subject, view: &dyn View, looks: &Looks<Nothing>) -> Step<Nothing> {
+        match observe::observe(subject, view, looks) {
+            Ok(Some(scene)) => act::act(&scene, decide::decide(&scene.facts)),
+            Ok(None) => Step::rest("there is no such force release"),
+            Err(flaw) => Step::rest(format!("force release {subject} cannot be read: {flaw}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,225 @@
+//! What is done about a ForceRelease: one write to the grant, or one answer.
+
+use super::decide::{Decision, Refusal};
+use super::observe::{Scene, grant_address};
+use crate::kinds::FORCE_RELEASE;
+use crate::record::{GrantRecord, name_of, ref_to, uid_of};
+use interlock_api::placement::condition::{
+    AT_MOST_ONE_GIVEN_UP, DATA_LOSS_BOUND, FENCED, OWNER_UNREACHABLE, PLACED,
+};
+use interlock_api::placement::{
+    Attestation, Claim, CopyState, DataCopy, Fill, ForceOutcome, Image, Phase, Pin,
+};
+use interlock_kernel::conditions::{self, Finding};
+use interlock_kernel::{Address, Event, Importance, Name, Nothing, Part, Place, Read, Step, Write};
+use jiff::Timestamp;
+use serde_json::json;
+
+/// The one effect of a decision.
+pub(crate) fn act(scene: &Scene, decision: Decision) -> Step<Nothing> {
+    match (decision, &scene.grant) {
+        (Decision::Nothing, _) => Step::rest("it was answered"),
+        (Decision::Look, _) => Step::Look {
+            reads: vec![Read::Object(grant_address(&scene.spec))],
+            because: "a refusal is final, so it does not rest on a cache".to_owned(),
+        },
+        (Decision::Refuse(refusal), _) => refuse(scene, refusal),
+        (Decision::Fence, Some(grant)) => fence(scene, grant),
+        (Decision::MarkApplied, Some(grant)) => applied(scene, grant),
+        (Decision::Fence | Decision::MarkApplied, None) => Step::rest("there is no such grant"),
+    }
+}
+
+fn answer(scene: &Scene, outcome: ForceOutcome, because: &str) -> Write {
+    let change = json!({"status": {"outcome": outcome, "because": because}});
+    Write::patch(Place::HUB, &FORCE_RELEASE, &scene.object, (Part::Status, change))
+}
+
+fn refuse(scene: &Scene, refusal: Refusal) -> Step<Nothing> {
+    let spec = &scene.spec;
+    let because = match refusal {
+        Refusal::NoSuchGrant => format!("there is no grant {}", spec.grant),
+        Refusal::OtherGrant => {
+            format!("grant {} is another one: its uid is not {}", spec.grant, spec.grant.uid)
+        }
+        Refusal::OtherOwner => {
+            let grant = scene.grant.as_ref();
+            let owner = grant.and_then(|grant| grant.status.owner.as_ref());
+            match owner {
+                Some(owner) if owner.name == spec.owner.name => format!(
+                    "owner is a cluster {owner} with uid {}, you named uid {}",
+                    owner.uid, spec.owner.uid
+                ),
+                Some(owner) => format!("owner is {owner}, you named {}", spec.owner),
+                None => format!("nobody owns it, you named {}", spec.owner),
+            }
+        }
+        Refusal::OtherEpoch(epoch) => format!("epoch is {epoch}, you named {}", spec.epoch),
+        Refusal::NotHeld => "nobody has it, so there is nothing to take".to_owned(),
+    };
+    let write = answer(scene, ForceOutcome::Refused, &because);
+    let note = format!("Refused: {because}. next: interlock status");
+    Step::write(write, because).telling(event(scene, "ForceRefused", note))
+}
+
+fn applied(scene: &Scene, grant: &GrantRecord) -> Step<Nothing> {
+    let owner = &scene.spec.owner;
+    let because = if scene.is_fenced_by_it() {
+        format!("cluster {owner} is declared gone at epoch {}", scene.spec.epoch)
+    } else {
+        let by = grant.status.fenced_by.as_ref().map(|by| by.name.as_str());
+        format!("cluster {owner} was declared gone already, by {}", by.unwrap_or("another"))
+    };
+    let note = format!("{because}; the next cluster starts from the last images");
+    let write = answer(scene, ForceOutcome::Applied, &because);
+    Step::write(write, because).telling(event(scene, "ForceApplied", note))
+}
+
+/// The tenant is told on the namespace, or, where nobody knows of one, whoever asked.
+fn event(scene: &Scene, reason: &'static str, note: String) -> Event {
+    let grant = scene.grant.as_ref().filter(|grant| grant.uid() == scene.spec.grant.uid);
+    if let Some(grant) = grant {
+        return grant.tells(Importance::Warning, reason, note);
+    }
+    let about = Address::new(Place::HUB, &FORCE_RELEASE, Name::of(&scene.object));
+    let uid = uid_of(&scene.object).to_owned();
+    Event { about, uid, importance: Importance::Warning, reason, note }
+}
+
+fn fence(scene: &Scene, grant: &GrantRecord) -> Step<Nothing> {
+    let spec = &scene.spec;
+    let status = &grant.status;
+    let pins: Vec<Pin> = status.claims.iter().filter_map(|claim| pin_left(grant, claim)).collect();
+    // What is left begins anew from the pins: that the owner had filled it counts no more.
+    let claims: Vec<Claim> = status
+        .claims
+        .iter()
+        .map(|claim| match pins.iter().any(|pin| pin.claim_uid == claim.uid) {
+            true => Claim { fill: Fill::Waiting, ..claim.clone() },
+            false => claim.clone(),
+        })
+        .collect();
+    let bound = loss_bound(grant, scene.now);
+    let write = grant.write_status(json!({
+        "phase": Phase::Fenced,
+        "because": null,
+        "fencedBy": ref_to(&scene.object),
+        "claims": claims,
+        "pins": pins,
+        "copies": copies_left(grant),
+        "conditions": grant.conditions_with(&findings(scene, grant, &bound), scene.now),
+    }));
+    let because = format!(
+        "{} declares cluster {} gone ({}): {}",
+        spec.requester, spec.owner, spec.attestation, spec.reason
+    );
+    let note = format!("{because}. {bound}");
+    Step::write(write, because).telling(event(scene, "DataLossDeclared", note))
+}
+
+/// The last complete image of a claim; the one that it came with, if the owner made none.
+fn pin_left(grant: &GrantRecord, claim: &Claim) -> Option<Pin> {
+    let incoming = incoming(grant, claim);
+    if is_untouched(grant, claim) {
+        return incoming.cloned();
+    }
+    claim.last_image.as_ref().or(incoming).cloned()
+}
+
+fn incoming<'a>(grant: &'a GrantRecord, claim: &Claim) -> Option<&'a Pin> {
+    grant.status.pins.iter().find(|pin| pin.claim_uid == claim.uid)
+}
+
+/// Whether nothing can be newer than the image that a claim came with: its owner never wrote to it,
+/// since it never filled it. A volume that stayed in place is with the owner, filled or not.
+fn is_untouched(grant: &GrantRecord, claim: &Claim) -> bool {
+    let is_in_place = |pin: &Pin| matches!(pin.image, Image::InPlace { .. });
+    claim.fill != Fill::Filled && !incoming(grant, claim).is_some_and(is_in_place)
+}
+
+fn copies_left(grant: &GrantRecord) -> Vec<DataCopy> {
+    let Some(owner) = &grant.status.owner else { return grant.status.copies.clone() };
+    let mut copies = grant.status.copies.clone();
+    copies.retain(|copy| !(copy.cluster.is_same(owner) && copy.state == CopyState::Live));
+    let (cluster, epoch) = (owner.clone(), grant.status.epoch);
+    copies.push(DataCopy { cluster, epoch, state: CopyState::Unclosed });
+    copies
+}
+
+fn findings(scene: &Scene, grant: &GrantRecord, bound: &str) -> Vec<Finding> {
+    let spec = &scene.spec;
+    let told = format!(
+        "{} declared cluster {} gone at epoch {} ({}): {}",
+        spec.requester, spec.owner, spec.epoch, spec.attestation, spec.reason
+    );
+    let mut findings = vec![
+        Finding::holds(FENCED, "ForceRelease", told),
+        Finding::holds(DATA_LOSS_BOUND, "LastImages", bound),
+        Finding::fails(
+            PLACED,
+            "Fenced",
+            "its owner was declared gone; it goes to the next cluster",
+        ),
+    ];
+    if conditions::is_true(&grant.status.conditions, OWNER_UNREACHABLE) {
+        let message = "its owner was declared gone, and is not waited for any more";
+        findings.push(Finding::fails(OWNER_UNREACHABLE, "Fenced", message));
+    }
+    if spec.attestation == Attestation::AcceptDivergence {
+        let message = format!(
+            "{} accepted, by force release {}, that cluster {} may still write: at most one writer \
+             is not promised until that cluster has closed epoch {}",
+            spec.requester,
+            name_of(&scene.object),
+            spec.owner,
+            spec.epoch
+        );
+        findings.push(Finding::holds(AT_MOST_ONE_GIVEN_UP, "AcceptDivergence", message));
+    }
+    findings
+}
+
+/// What may be lost, claim by claim: the image that is left, and how old it is.
+fn loss_bound(grant: &GrantRecord, now: Timestamp) -> String {
+    let bounds: Vec<String> = grant
+        .status
+        .claims
+        .iter()
+        .map(|claim| {
+            let bound = match is_untouched(grant, claim) {
+                true => "nothing is lost, its owner had not begun to write".to_owned(),
+                false => bound(pin_left(grant, claim).as_ref(), now),
+            };
+            format!("claim {}: {bound}", claim.name)
+        })
+        .collect();
+    if bounds.is_empty() {
+        return "It has no claims, so no data is given up".to_owned();
+    }
+    bounds.join("; ")
+}
+
+fn bound(left: Option<&Pin>, now: Timestamp) -> String {
+    match left {
+        None => "there is no image; its data stays on the cluster that is gone".to_owned(),
+        Some(Pin { image: Image::Fresh {}, .. }) => {
+            "there is no image; all that was written to it is given up".to_owned()
+        }
+        Some(Pin { image: Image::InPlace { cluster, .. }, .. }) => {
+            format!("there is no image; its data is on cluster {cluster} only")
+        }
+        Some(pin) => {
+            let seconds = now.as_second().saturating_sub(pin.taken.0.as_second()).max(0);
+            let (taken, age) = (pin.taken.0, age(seconds));
+            format!("last image of {taken}, {age} old; what was written since is given up")
+        }
+    }
+}
+
+fn age(seconds: i64) -> String {
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds}s"),
+        (0, minutes, seconds) => format!("{minutes}m{seconds}s"),
+        (hours, minutes, _) => format!("{hours}h{minutes}m"),
+    }
+}

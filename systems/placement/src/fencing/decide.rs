@@ -1,0 +1,89 @@
+//! What becomes of a ForceRelease: it ends exactly the grant that it names, or it is refused.
+
+use interlock_api::placement::{ForceOutcome, Phase};
+
+/// All that one decision rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Facts {
+    /// What was decided about it before.
+    pub outcome: ForceOutcome,
+    /// The epoch that it names.
+    pub epoch: i64,
+    /// The grant that it names, as the cache shows it; None: it is not in the cache.
+    pub grant: Option<Grant>,
+    /// Whether what the cache shows was read from the hub itself just now.
+    pub is_fresh: bool,
+}
+
+/// A grant, seen from a ForceRelease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grant {
+    /// Whether it is the grant that was named, and not one that came by its name later.
+    pub is_same: bool,
+    /// Whether its owner is the cluster that was named.
+    pub is_same_owner: bool,
+    /// What is true of the owner.
+    pub phase: Phase,
+    /// Since which grant.
+    pub epoch: i64,
+}
+
+/// The one next thing to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// It was answered.
+    Nothing,
+    /// Look at the hub itself: a refusal is final, so it does not rest on a cache.
+    Look,
+    /// It names something else than there is.
+    Refuse(Refusal),
+    /// The owner is declared gone.
+    Fence,
+    /// Say that it was done.
+    MarkApplied,
+}
+
+/// Why a ForceRelease is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// There is no such grant.
+    NoSuchGrant,
+    /// The grant that it named is gone; one of that name is another.
+    OtherGrant,
+    /// The grant has another owner.
+    OtherOwner,
+    /// The grant changed hands since: it is at this epoch.
+    OtherEpoch(i64),
+    /// Nobody has it: there is nothing to take.
+    NotHeld,
+}
+
+/// The one next thing to do.
+pub fn decide(facts: &Facts) -> Decision {
+    if facts.outcome != ForceOutcome::Pending {
+        return Decision::Nothing;
+    }
+    match judge(facts) {
+        Ok(decision) => decision,
+        Err(refusal) if facts.is_fresh => Decision::Refuse(refusal),
+        Err(_) => Decision::Look,
+    }
+}
+
+fn judge(facts: &Facts) -> Result<Decision, Refusal> {
+    let grant = facts.grant.ok_or(Refusal::NoSuchGrant)?;
+    if !grant.is_same {
+        return Err(Refusal::OtherGrant);
+    }
+    if grant.epoch != facts.epoch {
+        return Err(Refusal::OtherEpoch(grant.epoch));
+    }
+    if !grant.is_same_owner {
+        return Err(Refusal::OtherOwner);
+    }
+    match grant.phase {
+        Phase::Granted | Phase::Revoking => Ok(Decision::Fence),
+        Phase::Fenced => Ok(Decision::MarkApplied),
+        Phase::Unassigned | Phase::Released | Phase::Deleting => Err(Refusal::NotHeld),
+    }
+}

@@ -1,0 +1,90 @@
+//! The sign of life of a cluster: its syncer counts, and says who it is and what the cluster has.
+//!
+//! The hub notes when the count changed, by its own clock, and no other clock is compared with
+//! that. The time at which the syncer counted is for the syncer alone.
+
+mod act;
+pub mod decide;
+mod observe;
+#[cfg(test)]
+mod tests;
+
+use crate::kinds::{STORAGE_CLASS, WORKLOAD_CLUSTER};
+use interlock_api::placement::{Ref, Syncer};
+use interlock_kernel::{
+    Controller, Kind, Looks, Nothing, Object, Place, Step, Subject, View, Watch,
+};
+use std::time::Duration;
+
+/// The one subject of this controller.
+const SUBJECT: &str = "heartbeat";
+
+/// A class of snapshots.
+pub const VOLUME_SNAPSHOT_CLASS: Kind = Kind::cluster_wide(
+    ("snapshot.storage.k8s.io", "v1"),
+    "VolumeSnapshotClass",
+    "volumesnapshotclasses",
+);
+
+/// Gives the signs of life of one cluster.
+#[derive(Debug, Clone)]
+pub struct Heartbeat {
+    cluster: Ref,
+    syncer: Syncer,
+    sees_snapshot_classes: bool,
+    period: Duration,
+}
+
+impl Heartbeat {
+    /// For a cluster, by a syncer that introduces itself so.
+    pub fn new(cluster: Ref, syncer: Syncer) -> Heartbeat {
+        Heartbeat { cluster, syncer, sees_snapshot_classes: false, period: decide::PERIOD }
+    }
+
+    /// The same, for a cluster that serves VolumeSnapshotClasses: without them, no storage class
+    /// can snapshot.
+    #[must_use]
+    pub fn with_snapshot_classes(mut self) -> Heartbeat {
+        self.sees_snapshot_classes = true;
+        self
+    }
+
+    /// The same, at another pace.
+    #[must_use]
+    pub fn every(mut self, period: Duration) -> Heartbeat {
+        self.period = period;
+        self
+    }
+}
+
+impl Controller for Heartbeat {
+    type Outside = Nothing;
+
+    fn name(&self) -> &'static str {
+        "placement/heartbeat"
+    }
+
+    fn watches(&self) -> Vec<Watch> {
+        let mut watches = vec![
+            Watch::all(Place::HUB, &WORKLOAD_CLUSTER),
+            Watch::all(Place::CLUSTER, &STORAGE_CLASS),
+        ];
+        if self.sees_snapshot_classes {
+            watches.push(Watch::all(Place::CLUSTER, &VOLUME_SNAPSHOT_CLASS));
+        }
+        watches
+    }
+
+    fn subjects(&self, watch: &Watch, object: &Object, _: &dyn View) -> Vec<Subject> {
+        let is_other = watch.kind == WORKLOAD_CLUSTER
+            && object.metadata.name.as_deref() != Some(self.cluster.name.as_str());
+        if is_other { Vec::new() } else { vec![Subject::from(SUBJECT)] }
+    }
+
+    fn step(&self, _: &Subject, view: &dyn View, _: &Looks<Nothing>) -> Step<Nothing> {
+        match observe::Scene::of(self, view) {
+            Ok(scene) => act::act(&scene, decide::decide(&scene.facts())),
+            Err(broken) => Step::rest(broken),
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! What a pod asks to be run, in full, or why it cannot be.
+
+use super::outside::{LockName, Mount, Run};
+use crate::kinds::{CLAIM, CONFIG_MAP, SECRET};
+use crate::syncer::marks::{annotation, is_going, is_ours, label, name, uid};
+use crate::syncer::objects::desired::TOKEN_VOLUME_PREFIX;
+use interlock_kernel::{Kind, Name, Object, Place, View};
+use k8s_openapi::ByteString;
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// What a stop may take if the pod does not say.
+const GRACE_SECONDS: u64 = 30;
+
+/// Why a pod cannot be started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Problem {
+    /// It asks for what this runtime does not do.
+    NotSupported(Vec<String>),
+    /// Something that it needs is not there yet.
+    Missing(String),
+}
+
+/// The run that a pod asks for, for the epoch that is permitted.
+pub(super) fn describe(pod: &Object, view: &dyn View, epoch: i64) -> Result<Run, Problem> {
+    let spec = &pod.data["spec"];
+    let refused = refused(spec);
+    if !refused.is_empty() {
+        return Err(Problem::NotSupported(refused));
+    }
+    let container = &spec["containers"][0];
+    let env = Environment { pod, view, values: BTreeMap::new() };
+    let env = env.of(container).map_err(Problem::Missing)?;
+    let words = |field: &str| texts(&container[field]).map(|text| expand(text, &env)).collect();
+    let command: Vec<String> = words("command");
+    Ok(Run {
+        lock: lock_of(pod),
+        name: name(pod).to_owned(),
+        epoch,
+        command,
+        args: words("args"),
+        working_directory: container["workingDir"].as_str().map(str::to_owned),
+        mounts: mounts(pod, view).map_err(Problem::Missing)?,
+        grace_seconds: grace_seconds(pod),
+        env,
+    })
+}
+
+/// The lock of a pod.
+pub(super) fn lock_of(pod: &Object) -> LockName {
+    let namespace = pod.metadata.namespace.clone().unwrap_or_default();
+    LockName { namespace, pod: uid(pod).to_owned() }
+}
+
+/// How long a stop of the pod may take.
+pub(super) fn grace_seconds(pod: &Object) -> u64 {
+    pod.data["spec"]["terminationGracePeriodSeconds"].as_u64().unwrap_or(GRACE_SECONDS)
+}
+
+/// Everything that the pod asks for and that a plain process cannot have. It is refused rather than
+/// left out: a pod that runs does what it says.
+pub(super) fn refused(spec: &Value) -> Vec<String> {
+    let mut refused = Vec::new();
+    let mut refuse = |is: bool, what: &str| {
+        if is {
+            refused.push(what.to_owned());
+        }
+    };
+    for field in ["initContainers", "ephemeralContainers", "hostAliases", "resourceClaims"] {
+        refuse(is_filled(&spec[field]), field);
+    }
+    for field in ["hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace"] {
+        refuse(spec[field] == true, field);
+    }
+    refuse(is_filled(&spec["securityContext"]), "securityContext");
+    refuse(!spec["activeDeadlineSeconds"].is_null(), "activeDeadlineSeconds");
+    let containers = spec["containers"].as_array().map_or(0, Vec::len);
+    refuse(containers > 1, "more than one container");
+    let container = &spec["containers"][0];
+    refuse(texts(&container["command"]).next().is_none(), "a container without a command");
+    for field in ["livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "ports"] {
+        refuse(is_filled(&container[field]), field);
+    }
+    refuse(is_filled(&container["securityContext"]), "securityContext of the container");
+    refuse(is_filled(&container["resources"]["limits"]), "resource limits");
+    refuse(is_filled(&container["volumeDevices"]), "volumeDevices");
+    refuse(container["stdin"] == true || container["tty"] == true, "stdin and tty");
+    for variable in items(&container["env"]) {
+        let from = &variable["valueFrom"];
+        refuse(is_filled(&from["resourceFieldRef"]), "env from resourceFieldRef");
+        refuse(is_filled(&from["fileKeyRef"]), "env from fileKeyRef");
+    }
+    for mount in items(&container["volumeMounts"]).filter(|mount| !is_token(&mount["name"])) {
+        let is_claim = volume_of(spec, &mount["name"])
+            .is_some_and(|volume| volume["persistentVolumeClaim"]["claimName"].is_string());
+        refuse(!is_claim, "a mount of anything but a claim");
+        refuse(mount["readOnly"] == true, "readOnly mounts");
+        let is_part = ["subPath", "subPathExpr"].iter().any(|field| is_filled(&mount[*field]));
+        refuse(is_part, "subPath");
+    }
+    refused.dedup();
+    refused
+}
+
+/// Whether anything was said at all: servers fill in empty lists and maps.
+fn is_filled(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Array(values) => !values.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+        Value::String(text) => !text.is_empty(),
+        Value::Bool(_) | Value::Number(_) => true,
+    }
+}
+
+fn items(list: &Value) -> impl Iterator<Item = &Value> {
+    list.as_array().into_iter().flatten()
+}
+
+fn texts(list: &Value) -> impl Iterator<Item = &str> {
+    items(list).filter_map(Value::as_str)
+}
+
+fn is_token(volume: &Value) -> bool {
+    volume.as_str().is_some_and(|name| name.starts_with(TOKEN_VOLUME_PREFIX))
+}
+
+fn volume_of<'a>(spec: &'a Value, volume: &Value) -> Option<&'a Value> {
+    items(&spec["volumes"]).find(|known| known["name"] == *volume)
+}
+
+fn mounts(pod: &Object, view: &dyn View) -> Result<Vec<Mount>, String> {
+    let spec = &pod.data["spec"];
+    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+    let mounts = items(&spec["containers"][0]["volumeMounts"]);
+    let mounts = mounts.filter(|mount| !is_token(&mount["name"]));
+    let mount = |mount: &Value| {
+        let claim = volume_of(spec, &mount["name"])
+            .and_then(|volume| volume["persistentVolumeClaim"]["claimName"].as_str())
+            .ok_or("a volume that is mounted has no claim")?;
+        let found = view.get(Place::CLUSTER, &CLAIM, &Name::within(namespace, claim));
+        let found = found.filter(|found| is_ours(found, namespace) && !is_going(found));
+        let found = found.ok_or_else(|| format!("claim {claim} is not here"))?;
+        Ok(Mount {
+            name: mount["name"].as_str().unwrap_or_default().to_owned(),
+            claim: claim.to_owned(),
+            claim_uid: uid(&found).to_owned(),
+            path: mount["mountPath"].as_str().unwrap_or_default().to_owned(),
+        })
+    };
+    mounts.map(mount).collect()
+}
+
+/// The environment of a container while it is put together.
+struct Environment<'a> {
+    pod: &'a Object,
+    view: &'a dyn View,
+    values: BTreeMap<String, String>,
+}
+
+impl Environment<'_> {
+    fn of(mut self, container: &Value) -> Result<BTreeMap<String, String>, String> {
+        for source in items(&container["envFrom"]) {
+            let prefix = source["prefix"].as_str().unwrap_or_default();
+            for (kind, field) in [(CONFIG_MAP, "configMapRef"), (SECRET, "secretRef")] {
+                for (key, value) in self.all_of(&kind, &source[field])? {
+                    self.values.insert(format!("{prefix}{key}"), value);
+                }
+            }
+        }
+        for variable in items(&container["env"]) {
+            let Some(name) = variable["name"].as_str() else { continue };
+            if let Some(value) = self.value_of(variable)? {
+                self.values.insert(name.to_owned(), value);
+            }
+        }
+        Ok(self.values)
+    }
+
+    fn value_of(&self, variable: &Value) -> Result<Option<String>, String> {
+        let from = &variable["valueFrom"];
+        if from.is_null() {
+            let value = variable["value"].as_str().unwrap_or_default();
+            return Ok(Some(expand(value, &self.values)));
+        }
+        for (kind, field) in [(CONFIG_MAP, "configMapKeyRef"), (SECRET, "secretKeyRef")] {
+            let reference = &from[field];
+            if reference.is_null() {
+                continue;
+            }
+            let key = reference["key"].as_str().unwrap_or_default();
+            let found = self.all_of(&kind, reference)?.remove(key);
+            if found.is_none() && reference["optional"] != true {
+                let of = reference["name"].as_str().unwrap_or_default();
+                return Err(format!("{kind} {of} has no key {key}"));
+            }
+            return Ok(found);
+        }
+        self.field(&from["fieldRef"]).map(Some)
+    }
+
+    /// Everything in a ConfigMap or Secret.
+    fn all_of(&self, kind: &Kind, reference: &Value) -> Result<BTreeMap<String, String>, String> {
+        if reference.is_null() {
+            return Ok(BTreeMap::new());
+        }
+        let name = reference["name"].as_str().unwrap_or_default();
+        let namespace = self.pod.metadata.namespace.as_deref().unwrap_or_default();
+        let Some(found) = self.view.get(Place::CLUSTER, kind, &Name::within(namespace, name))
+        else {
+            return match reference["optional"] == true {
+                true => Ok(BTreeMap::new()),
+                false => Err(format!("{kind} {name} is not here")),
+            };
+        };
+        let entries = found.data["data"].as_object().into_iter().flatten();
+        let text = |value: &Value| match *kind == SECRET {
+            true => ByteString::deserialize(value).ok().and_then(|b| String::from_utf8(b.0).ok()),
+            false => value.as_str().map(str::to_owned),
+        };
+        entries
+            .map(|(key, value)| {
+                let text =
+                    text(value).ok_or_else(|| format!("{kind} {name}: {key} is not text"))?;
+                Ok((key.clone(), text))
+            })
+            .collect()
+    }
+
+    fn field(&self, reference: &Value) -> Result<String, String> {
+        let path = reference["fieldPath"].as_str().unwrap_or_default();
+        let metadata = &self.pod.metadata;
+        let known = match path {
+            "metadata.name" => metadata.name.as_deref(),
+            "metadata.namespace" => metadata.namespace.as_deref(),
+            "metadata.uid" => metadata.uid.as_deref(),
+            "spec.nodeName" => Some(self.pod.data["spec"]["nodeName"].as_str().unwrap_or_default()),
+            "spec.serviceAccountName" => {
+                Some(self.pod.data["spec"]["serviceAccountName"].as_str().unwrap_or_default())
+            }
+            _ => {
+                let key = |of: &str| path.strip_prefix(of)?.strip_suffix("']");
+                let label = key("metadata.labels['").map(|key| label(self.pod, key));
+                let found = label
+                    .or_else(|| key("metadata.annotations['").map(|key| annotation(self.pod, key)));
+                found.map(Option::unwrap_or_default)
+            }
+        };
+        known.map(str::to_owned).ok_or_else(|| format!("the field {path} is not known"))
+    }
+}
+
+/// Puts values in the place of `$(NAME)`; `$$` is a dollar, and a name that is not known stays.
+fn expand(text: &str, values: &BTreeMap<String, String>) -> String {
+    let mut expanded = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('$') {
+        let (before, after) = rest.split_at(at);
+        expanded.push_str(before);
+        if let Some(after) = after.strip_prefix("$$") {
+            expanded.push('$');
+            rest = after;
+            continue;
+        }
+        let named = after.strip_prefix("$(").and_then(|named| named.split_once(')'));
+        match named.and_then(|(name, after)| Some((values.get(name)?, after))) {
+            Some((value, after)) => {
+                expanded.push_str(value);
+                rest = after;
+            }
+            None => {
+                expanded.push('$');
+                rest = &after[1..];
+            }
+        }
+    }
+    expanded.push_str(rest);
+    expanded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn variables_are_put_into_words() {
+        let values = BTreeMap::from([("A".to_owned(), "x$(B)".to_owned())]);
+        assert_eq!(expand("$(A)-$(B)-$$(A)-$", &values), "x$(B)-$(B)-$(A)-$");
+        assert_eq!(expand("$(A", &values), "$(A");
+        assert_eq!(expand("é$(A)é", &values), "éx$(B)é");
+    }
+
+    #[test]
+    fn what_a_process_cannot_have_is_refused_by_name() {
+        let spec = json!({
+            "initContainers": [{}],
+            "containers": [
+                {"command": ["a"], "livenessProbe": {"exec": {}}, "ports": [{"containerPort": 1}],
+                 "resources": {"limits": {"cpu": 1}},
+                 "volumeMounts": [{"name": "v", "readOnly": true}, {"name": "kube-api-access-x"}]},
+                {},
+            ],
+            "volumes": [{"name": "v", "emptyDir": {}}],
+        });
+        assert_eq!(
+            refused(&spec),
+            [
+                "initContainers",
+                "more than one container",
+                "livenessProbe",
+                "ports",
+                "resource limits",
+                "a mount of anything but a claim",
+                "readOnly mounts",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_servers_fill_in_is_not_refused() {
+        let spec = json!({
+            "containers": [{"command": ["a"], "resources": {}, "securityContext": {},
+                "terminationMessagePath": "/dev/termination-log"}],
+            "securityContext": {}, "hostNetwork": false, "schedulerName": "default-scheduler",
+        });
+        assert_eq!(refused(&spec), [""; 0]);
+    }
+}

@@ -1,0 +1,149 @@
+//! What the runtime asks of the machine, and does to it.
+
+use interlock_kernel::Outside;
+use jiff::Timestamp;
+use std::collections::BTreeMap;
+
+/// The processes and locks of a machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Machine {}
+
+impl Outside for Machine {
+    type Question = Question;
+    type Answer = Answer;
+    type Deed = Deed;
+}
+
+/// A question to the machine.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Question {
+    /// What is known of the process of the pod with this uid.
+    Process(String),
+    /// Who has the lock of a pod.
+    Lock(LockName),
+}
+
+/// Names the lock of a pod. There is one for each, and all of a namespace are found together: the
+/// syncer asks whether any of them is held.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct LockName {
+    /// The namespace on the cluster.
+    pub namespace: String,
+    /// The uid of the pod.
+    pub pod: String,
+}
+
+/// What the machine answered.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// To [`Question::Process`].
+    Process(Known),
+    /// To [`Question::Lock`].
+    Lock(Held),
+}
+
+/// What is known of the process of a pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Known {
+    /// There was none, or its command never ran.
+    Nothing,
+    /// It lives.
+    Lives(Started),
+    /// It was told to stop, and something of it lives. A machine that forgot telling it may answer
+    /// [`Known::Lives`]: it is told once more.
+    Stopping(Started),
+    /// It was killed, and something of it lives.
+    Killed(Started),
+    /// It is gone with everything that it started, and its lock is free.
+    Gone {
+        /// The process that led it.
+        run: Started,
+        /// How that one ended.
+        ending: Ending,
+        /// When, if anybody saw it.
+        finished: Option<Timestamp>,
+    },
+}
+
+/// A process that was started: the two tell it from every other start of the same pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Started {
+    /// The process that leads it.
+    pub pid: i32,
+    /// When.
+    pub since: Timestamp,
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// By itself, with this code.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+    /// Nobody was there to see it.
+    Unknown,
+}
+
+/// Who has a lock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Held {
+    /// Nobody.
+    Free,
+    /// The runtime that is asked, and no process of the pod.
+    Mine,
+    /// Somebody else, such as the process itself or what is left of an earlier one.
+    Taken,
+}
+
+/// Something done to the machine.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Deed {
+    /// Take the lock of a pod, if it is free.
+    TakeLock(LockName),
+    /// Let go of it.
+    LetGo(LockName),
+    /// Start the command and hand the lock over to it. What is on record of an earlier start of the
+    /// pod, which is gone, is forgotten first.
+    Start(Box<Run>),
+    /// Ask every process of the pod to stop.
+    Terminate(String),
+    /// Make every process of the pod stop.
+    Kill(String),
+}
+
+/// What to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// The lock that it runs under; its `pod` names the run.
+    pub lock: LockName,
+    /// The name of the pod, for reading.
+    pub name: String,
+    /// The epoch that is permitted.
+    pub epoch: i64,
+    /// The program and its first arguments.
+    pub command: Vec<String>,
+    /// More arguments.
+    pub args: Vec<String>,
+    /// The environment.
+    pub env: BTreeMap<String, String>,
+    /// Where it runs.
+    pub working_directory: Option<String>,
+    /// Its volumes.
+    pub mounts: Vec<Mount>,
+    /// How long it may take to stop before it is killed.
+    pub grace_seconds: u64,
+}
+
+/// A volume of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mount {
+    /// The name of the volume in the pod.
+    pub name: String,
+    /// The claim on the cluster.
+    pub claim: String,
+    /// The uid of that claim: another one is another volume, whatever it is called.
+    pub claim_uid: String,
+    /// Where it appears.
+    pub path: String,
+}

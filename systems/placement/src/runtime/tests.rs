@@ -1,0 +1,219 @@
+//! Tests of the runtime: what it asks, does and says about one pod.
+
+use super::Runtime;
+use super::outside::{Deed as MachineDeed, Ending, Known, Started};
+use crate::kinds::{NAMESPACE, POD};
+use crate::syncer::tests::world::{BOOT, World};
+use interlock_kernel::{Deed, Name, Place, Step, Write};
+use serde_json::{Value, json};
+
+struct Case {
+    world: World,
+}
+
+fn pod(container: Value) -> Value {
+    let mut container = container;
+    container["name"] = json!("main");
+    json!({
+        "metadata": {"uid": "p-uid", "labels": {"interlock.dev/grant": "g"},
+            "finalizers": ["interlock.dev/process"]},
+        "spec": {"runtimeClassName": "interlock-process", "containers": [container]},
+    })
+}
+
+impl Case {
+    fn of(pod: Value, running: &str) -> Case {
+        let mut world = World::new(&["a"]);
+        let namespace = json!({"metadata": {"annotations": {
+            "interlock.dev/grant": "g-uid", "interlock.dev/running": running,
+        }}});
+        world.put(Place::CLUSTER, &NAMESPACE, (Name::cluster_wide("g"), "a"), namespace);
+        world.put(Place::CLUSTER, &POD, (Name::within("g", "p"), "a"), pod);
+        Case { world }
+    }
+
+    fn usual() -> Case {
+        Case::of(pod(json!({"command": ["x"]})), &format!("1@{BOOT}"))
+    }
+
+    fn knowing(mut self, known: Known) -> Case {
+        self.world.machines.get_mut("a").unwrap().known.insert("p-uid".to_owned(), known);
+        self
+    }
+
+    fn gone(self, ending: Ending, seconds_ago: i64) -> Case {
+        let at = self.world.now.as_second() - seconds_ago;
+        let at = jiff::Timestamp::from_second(at).unwrap();
+        let run = Started { pid: 7, since: at };
+        self.knowing(Known::Gone { run, ending, finished: Some(at) })
+    }
+
+    fn turn(&mut self) -> bool {
+        self.world.turn(&Runtime::new(BOOT), "a")
+    }
+
+    /// Steps until it comes to rest; what it said last.
+    fn settle(&mut self) -> String {
+        for _ in 0..20 {
+            if !self.turn() {
+                break;
+            }
+        }
+        match self.world.step(&Runtime::new(BOOT), "a", "g/p") {
+            Step::Rest { because } | Step::Wait { because, .. } => because,
+            step => panic!("it does not come to rest: {step:?}"),
+        }
+    }
+
+    fn status(&self) -> Value {
+        self.world.get("a", &POD, &Name::within("g", "p")).unwrap()["status"].clone()
+    }
+
+    fn deed(&self) -> MachineDeed {
+        match self.world.step(&Runtime::new(BOOT), "a", "g/p") {
+            Step::Act(effect) => match effect.deed {
+                Deed::Outside(deed) => deed,
+                Deed::Write(write) => panic!("a write: {write:?}"),
+            },
+            step => panic!("nothing is done: {step:?}"),
+        }
+    }
+
+    fn is_started(&self) -> bool {
+        !self.world.machines["a"].runs.is_empty()
+    }
+}
+
+#[test]
+fn a_permitted_pod_is_locked_then_started_then_reported() {
+    let mut case = Case::usual();
+    assert!(matches!(case.deed(), MachineDeed::TakeLock(_)));
+    assert_eq!(case.settle(), "it runs");
+    assert_eq!(case.world.machines["a"].runs[0].epoch, 1);
+    assert_eq!(case.status()["phase"], "Running");
+    assert_eq!(case.status()["containerStatuses"][0]["restartCount"], 0);
+}
+
+#[test]
+fn without_a_permit_of_this_boot_nothing_is_even_locked() {
+    for running in ["", "1@boot-0", "x"] {
+        let mut case = Case::of(pod(json!({"command": ["x"]})), running);
+        assert_eq!(case.settle(), "its namespace does not permit it", "{running}");
+    }
+}
+
+#[test]
+fn a_closed_epoch_does_not_run_even_if_it_is_permitted() {
+    let mut case = Case::usual();
+    let closed = json!({"metadata": {"annotations": {"interlock.dev/released": "1"}}});
+    case.world.change("a", (&NAMESPACE, &Name::cluster_wide("g")), &closed);
+    case.world.machines.get_mut("a").unwrap().locks.insert("p-uid".to_owned());
+    assert!(matches!(case.deed(), MachineDeed::LetGo(_)));
+    case.settle();
+    assert!(!case.is_started());
+}
+
+#[test]
+fn a_pod_of_somebody_else_is_left_alone() {
+    for change in [
+        json!({"spec": {"runtimeClassName": "other"}}),
+        json!({"metadata": {"labels": {"interlock.dev/grant": null}}}),
+    ] {
+        let mut case = Case::usual();
+        case.world.change("a", (&POD, &Name::within("g", "p")), &change);
+        assert!(!case.turn());
+        assert!(case.settle().starts_with("the pod is not in the cache"));
+    }
+}
+
+#[test]
+fn what_is_not_supported_is_said_and_not_left_out() {
+    let mut case = Case::of(
+        pod(json!({"command": ["x"], "livenessProbe": {"exec": {}}})),
+        &format!("1@{BOOT}"),
+    );
+    case.settle();
+    assert!(!case.is_started());
+    assert_eq!(case.status()["reason"], "NotSupported");
+    let said = "a process cannot have: livenessProbe; nothing was started";
+    assert_eq!(case.status()["message"], said);
+}
+
+#[test]
+fn a_missing_config_map_is_waited_for() {
+    let env = json!([{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "a"}}}]);
+    let mut case = Case::of(pod(json!({"command": ["x"], "env": env})), &format!("1@{BOOT}"));
+    assert_eq!(case.settle(), "ConfigMap c is not here");
+    let config = json!({"data": {"a": "1"}});
+    let name = Name::within("g", "c");
+    case.world.put(Place::CLUSTER, &crate::kinds::CONFIG_MAP, (name, "a"), config);
+    case.settle();
+    assert_eq!(case.world.machines["a"].runs[0].env["A"], "1");
+}
+
+#[test]
+fn an_end_is_reported_with_its_code() {
+    let mut case = Case::usual().gone(Ending::Code(3), 1);
+    let never = json!({"spec": {"restartPolicy": "Never"}});
+    case.world.change("a", (&POD, &Name::within("g", "p")), &never);
+    assert_eq!(case.settle(), "it ran, and does not run again");
+    assert_eq!(case.status()["phase"], "Failed");
+    let end = &case.status()["containerStatuses"][0]["state"]["terminated"];
+    assert_eq!((&end["exitCode"], &end["reason"]), (&json!(3), &json!("Error")));
+    assert!(!case.is_started());
+}
+
+#[test]
+fn each_restart_waits_twice_as_long_as_the_one_before() {
+    let mut case = Case::usual().gone(Ending::Code(1), 15);
+    let reported = json!({"status": {"phase": "Running", "containerStatuses": [
+        {"name": "main", "restartCount": 1, "containerID": "process://p-uid/1-1"},
+    ]}});
+    case.world.change("a", (&POD, &Name::within("g", "p")), &reported);
+    assert_eq!(case.settle(), "it starts again in a while");
+    assert_eq!(case.status()["containerStatuses"][0]["restartCount"], 2);
+    case.world.now = jiff::Timestamp::from_second(case.world.now.as_second() + 5).unwrap();
+    case.settle();
+    assert!(case.is_started());
+    assert_eq!(case.status()["containerStatuses"][0]["restartCount"], 3);
+    let last = &case.status()["containerStatuses"][0]["lastState"]["terminated"];
+    assert_eq!(last["exitCode"], 1);
+}
+
+#[test]
+fn a_pod_that_leaves_is_asked_to_stop_and_killed_when_its_time_is_over() {
+    let run = Started { pid: 7, since: jiff::Timestamp::UNIX_EPOCH };
+    let leaving = |at: &str| json!({"metadata": {"deletionTimestamp": at}});
+    let name = Name::within("g", "p");
+    let mut case = Case::usual().knowing(Known::Lives(run));
+    case.world.change("a", (&POD, &name), &leaving("1999-01-01T00:00:00Z"));
+    assert_eq!(case.deed(), MachineDeed::Terminate("p-uid".to_owned()));
+    let mut case = case.knowing(Known::Stopping(run));
+    assert_eq!(case.settle(), "it may still stop by itself");
+    case.world.change("a", (&POD, &name), &leaving("1970-01-01T00:00:00Z"));
+    assert_eq!(case.deed(), MachineDeed::Kill("p-uid".to_owned()));
+}
+
+#[test]
+fn a_pod_goes_only_after_its_process() {
+    let mut case = Case::usual().gone(Ending::Signal(15), 1);
+    let leaving = json!({"metadata": {"deletionTimestamp": "1999-01-01T00:00:00Z"}});
+    case.world.change("a", (&POD, &Name::within("g", "p")), &leaving);
+    case.settle();
+    assert_eq!(case.world.get("a", &POD, &Name::within("g", "p")), None);
+}
+
+#[test]
+fn a_pod_without_our_finalizer_is_confirmed_with_no_grace() {
+    let mut case = Case::usual().gone(Ending::Signal(15), 1);
+    let leaving =
+        json!({"metadata": {"deletionTimestamp": "1999-01-01T00:00:00Z", "finalizers": ["other"]}});
+    case.world.change("a", (&POD, &Name::within("g", "p")), &leaving);
+    let Step::Act(effect) = case.world.step(&Runtime::new(BOOT), "a", "g/p") else {
+        panic!("nothing is done")
+    };
+    let Deed::Write(Write::Delete { uid, grace_seconds, .. }) = effect.deed else {
+        panic!("no deletion")
+    };
+    assert_eq!((uid.as_str(), grace_seconds), ("p-uid", Some(0)));
+}

@@ -1,0 +1,209 @@
+//! Which cluster a namespace runs on, and when it may change hands (the seed's
+//! NamespaceController).
+//!
+//! A step is about one grant, by the name that it has or will have. What the seed kept in labels
+//! (`ns[c]`) is here in the phase, owner and epoch of the grant; the labels follow (room `claims`).
+//!
+//! Who is woken, and why no more: a namespace, a claim and a grant concern one grant. A Placement
+//! concerns the namespaces that it selects. A cluster concerns the grants that wait (any cluster
+//! may be the one), those that it owns or is to own, and those that ask for it by name. A sign of
+//! life is none of their business, so the watch leaves it out, and with it how much room is free,
+//! which only those ask for again that wait. A grant whose move has ended wakes two whose moves
+//! wait for it.
+
+use crate::kinds::{
+    CLAIM, GRANT, GRANTS_BY_NAMESPACE_NAME, GRANTS_BY_OWNER, GRANTS_BY_TARGET, GRANTS_COUNTED_ON,
+    GRANTS_DELAYED, GRANTS_MOVING, GRANTS_WAITING, NAMESPACE, NAMESPACES_BY_GRANT,
+    NAMESPACES_BY_WISH, NAMESPACES_PLACED, PLACEMENT, WORKLOAD_CLUSTER, YES,
+};
+use crate::record::{name_of, uid_of};
+use interlock_api::names::grant_name;
+use interlock_api::placement::PlacementSpec;
+use interlock_kernel::{
+    Controller, Looks, Name, Nothing, Object, Place, Step, Subject, View, Watch, read_part,
+};
+use kube_core::DynamicObject;
+use serde_json::Value;
+
+mod accept;
+mod act;
+pub mod decide;
+mod findings;
+mod fit;
+mod nearest;
+mod observe;
+mod selector;
+
+/// What was seen afresh at the hub.
+pub(crate) type LooksAtHub = Looks<Nothing>;
+
+/// How many grants are woken when a move has ended: one for its place, one in case the first goes.
+const WOKEN_AFTER_A_MOVE: usize = 2;
+/// How many moves may be under way at once, where nobody says otherwise.
+const MOVES: usize = 50;
+/// A step about a Placement rather than a grant; no grant has a slash in its name.
+const PLACEMENT_PREFIX: &str = "placement/";
+
+/// What the scheduler is held to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// How many moves may be under way at once. It is counted in a cache, so a few more may begin
+    /// when many begin in the same instant.
+    pub moves: usize,
+    /// Whether there is something that carries data from cluster to cluster.
+    pub can_copy: bool,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { moves: MOVES, can_copy: false }
+    }
+}
+
+/// The controller.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Scheduler {
+    limits: Limits,
+}
+
+impl Scheduler {
+    /// A scheduler with these limits.
+    pub fn new(limits: Limits) -> Scheduler {
+        Scheduler { limits }
+    }
+}
+
+impl Controller for Scheduler {
+    type Outside = Nothing;
+
+    fn name(&self) -> &'static str {
+        "placement/scheduler"
+    }
+
+    fn watches(&self) -> Vec<Watch> {
+        vec![
+            Watch::all(Place::HUB, &NAMESPACE)
+                .by(&NAMESPACES_BY_GRANT)
+                .by(&NAMESPACES_BY_WISH)
+                .by(&NAMESPACES_PLACED),
+            Watch::all(Place::HUB, &CLAIM),
+            Watch::all(Place::HUB, &PLACEMENT),
+            Watch::all(Place::HUB, &WORKLOAD_CLUSTER).unless(is_same_cluster),
+            Watch::all(Place::HUB, &GRANT)
+                .by(&GRANTS_BY_NAMESPACE_NAME)
+                .by(&GRANTS_BY_OWNER)
+                .by(&GRANTS_BY_TARGET)
+                .by(&GRANTS_COUNTED_ON)
+                .by(&GRANTS_DELAYED)
+                .by(&GRANTS_MOVING)
+                .by(&GRANTS_WAITING),
+        ]
+    }
+
+    fn subjects(&self, watch: &Watch, object: &Object, view: &dyn View) -> Vec<Subject> {
+        if watch.kind == GRANT {
+            return about_grant(object, view);
+        }
+        if watch.kind == NAMESPACE {
+            return about_namespace(object, view);
+        }
+        if watch.kind == CLAIM {
+            return about_claim(object, view);
+        }
+        if watch.kind == PLACEMENT {
+            return about_placement(object, view);
+        }
+        about_cluster(object, view)
+    }
+
+    fn step(&self, subject: &Subject, view: &dyn View, looks: &LooksAtHub) -> Step<Nothing> {
+        if let Some(name) = subject.strip_prefix(PLACEMENT_PREFIX) {
+            return accept::step(name, view);
+        }
+        match observe::observe(subject, view, looks, self.limits) {
+            Ok(scene) => act::act(&scene, decide::decide(&scene.facts)),
+            Err(flaw) => Step::rest(format!("grant {subject} cannot be read: {flaw}")),
+        }
+    }
+}
+
+fn named(objects: &[Object]) -> impl Iterator<Item = Subject> {
+    objects.iter().map(|object| Subject::from(name_of(object)))
+}
+
+fn grant_of(namespace: &DynamicObject) -> Subject {
+    Subject::from(grant_name(name_of(namespace), uid_of(namespace)))
+}
+
+fn about_grant(grant: &Object, view: &dyn View) -> Vec<Subject> {
+    let mut subjects = vec![Subject::from(name_of(grant))];
+    if (GRANTS_MOVING.values)(grant).is_empty() {
+        let delayed = view.find(Place::HUB, &GRANTS_DELAYED, YES);
+        subjects.extend(named(&delayed).take(WOKEN_AFTER_A_MOVE));
+    }
+    subjects
+}
+
+/// A namespace concerns its own grant, and that of one that had its name before.
+fn about_namespace(namespace: &Object, view: &dyn View) -> Vec<Subject> {
+    let grants = view.find(Place::HUB, &GRANTS_BY_NAMESPACE_NAME, name_of(namespace));
+    distinct(named(&grants).chain([grant_of(namespace)]).collect())
+}
+
+/// A claim that came before its namespace is looked at when that comes.
+pub(crate) fn about_claim(claim: &Object, view: &dyn View) -> Vec<Subject> {
+    let namespace = claim.metadata.namespace.as_deref().unwrap_or_default();
+    let namespace = view.get(Place::HUB, &NAMESPACE, &Name::cluster_wide(namespace));
+    namespace.iter().map(|namespace| grant_of(namespace)).collect()
+}
+
+/// A Placement concerns the namespaces that it selects; one that cannot be read may have selected
+/// any.
+fn about_placement(placement: &Object, view: &dyn View) -> Vec<Subject> {
+    let spec: Option<PlacementSpec> = read_part(placement, "spec").ok().flatten();
+    let is_concerned = |namespace: &&Object| {
+        spec.as_ref().is_none_or(|spec| {
+            let labels = namespace.metadata.labels.as_ref();
+            selector::is_selected(&spec.namespace_selector, labels)
+        })
+    };
+    let placed = view.find(Place::HUB, &NAMESPACES_PLACED, YES);
+    let itself = Subject::from(format!("{PLACEMENT_PREFIX}{}", name_of(placement)));
+    placed.iter().filter(is_concerned).map(|n| grant_of(n)).chain([itself]).collect()
+}
+
+fn about_cluster(cluster: &Object, view: &dyn View) -> Vec<Subject> {
+    let uid = uid_of(cluster);
+    let waiting = view.find(Place::HUB, &GRANTS_WAITING, YES);
+    let owned = view.find(Place::HUB, &GRANTS_BY_OWNER, uid);
+    let targeted = view.find(Place::HUB, &GRANTS_BY_TARGET, uid);
+    let asking = view.find(Place::HUB, &NAMESPACES_BY_WISH, name_of(cluster));
+    let grants = named(&waiting).chain(named(&owned)).chain(named(&targeted));
+    distinct(grants.chain(asking.iter().map(|namespace| grant_of(namespace))).collect())
+}
+
+fn distinct(mut subjects: Vec<Subject>) -> Vec<Subject> {
+    subjects.sort_unstable();
+    subjects.dedup();
+    subjects
+}
+
+/// Whether nothing changed about a cluster that could change where a namespace is to run.
+fn is_same_cluster(before: &DynamicObject, after: &DynamicObject) -> bool {
+    let classes = |cluster: &DynamicObject| -> Vec<[Value; 3]> {
+        let classes = cluster.data["status"]["storageClasses"].as_array().into_iter().flatten();
+        let told = |class: &Value| {
+            [class["name"].clone(), class["isDefault"].clone(), class["canSnapshot"].clone()]
+        };
+        classes.map(told).collect()
+    };
+    before.metadata.uid == after.metadata.uid
+        && before.metadata.labels == after.metadata.labels
+        && before.metadata.deletion_timestamp == after.metadata.deletion_timestamp
+        && before.data["spec"] == after.data["spec"]
+        && before.data["status"]["conditions"] == after.data["status"]["conditions"]
+        && classes(before) == classes(after)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,359 @@
+//! Where a namespace is to run, and when it may change hands. First matching rule wins.
+//!
+//! The rules are the table "scheduler" of the design, and each is one write to the hub. A cluster is
+//! named by its place in [`Facts::clusters`].
+
+use interlock_api::placement::{Phase, RevokedBecause};
+
+/// All that one decision rests on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    /// The namespace.
+    pub namespace: Namespace,
+    /// Whether our finalizer is on it.
+    pub has_finalizer: bool,
+    /// The grant for this very namespace, as the cache shows it.
+    pub grant: Option<Grant>,
+    /// What a fresh look showed: whether there is a grant that the cache does not know yet.
+    pub truth: Option<Truth>,
+    /// All clusters, by name.
+    pub clusters: Vec<Cluster>,
+    /// Where it is to run.
+    pub wish: Wish,
+    /// Whether one more move may begin now.
+    pub has_room_for_move: bool,
+    /// Whether the data of claims can be carried from one cluster to another.
+    pub can_copy: bool,
+}
+
+/// What is known of the namespace that a grant is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Namespace {
+    /// Not in the cache: that proves nothing.
+    Unknown,
+    /// It is there, and asks to be placed.
+    Placed,
+    /// It is there, and does not ask to be placed (any more).
+    Unplaced,
+    /// It is being deleted.
+    Deleting,
+    /// It is gone for sure: another one has its name.
+    Replaced,
+}
+
+/// Whether the hub has a grant for the namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Truth {
+    /// There is none.
+    NoGrant,
+    /// There is one.
+    Granted,
+}
+
+/// The grant of the namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grant {
+    /// What is true of the owner.
+    pub phase: Phase,
+    /// Who has it, or had it last.
+    pub owner: Option<Owner>,
+    /// Who is to have it, as the grant says now.
+    pub target: Option<usize>,
+    /// Whether every claim can be filled, and where.
+    pub images: Images,
+    /// Whether the namespace has a claim that the grant does not list.
+    pub has_unlisted_claim: bool,
+    /// Whether the owner may have written to a claim.
+    pub is_written: bool,
+    /// Whether data of the namespace is left somewhere.
+    pub has_copies: bool,
+}
+
+/// The owner of a grant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    /// One of the clusters.
+    Cluster(usize),
+    /// A cluster that is not there any more; one of its name is another one.
+    Replaced,
+}
+
+/// Where the images that a grant holds can be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Images {
+    /// On any cluster.
+    Anywhere,
+    /// On this cluster only: the volumes stayed in place there.
+    Only(usize),
+    /// On a cluster that is not there any more.
+    Nowhere,
+}
+
+/// A cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cluster {
+    /// Why it cannot take the namespace, if it cannot.
+    pub misfit: Option<Misfit>,
+    /// Whether its syncer was heard of lately.
+    pub is_reachable: bool,
+    /// Whether it is to be emptied.
+    pub is_draining: bool,
+    /// How many namespaces it has or is to have.
+    pub grants: usize,
+}
+
+/// Why a cluster cannot take a namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Misfit {
+    /// Its syncer is not there, or says that it is not ready.
+    NotReady,
+    /// It takes nothing new.
+    Unschedulable,
+    /// It is to be emptied.
+    Draining,
+    /// It is being deleted.
+    Deleting,
+    /// The Placement does not select it.
+    NotSelected,
+    /// It has no such storage class.
+    StorageClassMissing(String),
+    /// Its storage class cannot take images.
+    CannotSnapshot(String),
+    /// This claim is a raw device, which nothing here can fill or carry.
+    BlockVolume(String),
+    /// There is not enough room.
+    TooSmall {
+        /// What is needed.
+        needed_bytes: i64,
+        /// What is there.
+        free_bytes: i64,
+    },
+}
+
+/// Where a namespace is to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    /// Anywhere that fits.
+    Any,
+    /// On this cluster.
+    On(usize),
+    /// On a cluster that there is not.
+    Unknown,
+}
+
+/// The one next thing to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// Nothing, and why.
+    Nothing(Why),
+    /// Put our finalizer on the namespace.
+    PutFinalizer,
+    /// Ask the hub whether there is a grant.
+    LookForGrant,
+    /// Make the grant.
+    CreateGrant,
+    /// Note which cluster is wished.
+    Target(usize),
+    /// List a claim that is new, before anybody can write to it.
+    ListClaims,
+    /// Give it to a cluster.
+    Grant(usize),
+    /// Take it back from its owner.
+    Revoke(RevokedBecause),
+    /// The namespace goes, and nobody has it.
+    BeginDeleting,
+    /// Take our finalizer off the namespace.
+    TakeFinalizerOff,
+    /// Nothing is left: the grant goes too.
+    DeleteGrant,
+}
+
+/// Why there is nothing to do. Most of it is shown to people as a condition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// The namespace is not in the cache.
+    NamespaceUnknown,
+    /// It does not ask to be placed.
+    Unplaced,
+    /// It has its place.
+    Placed,
+    /// The cluster that it is to run on does not exist.
+    UnknownCluster,
+    /// No cluster fits.
+    NoneFits,
+    /// The cluster that is wished does not fit.
+    WishDoesNotFit(usize),
+    /// Its data is on a cluster that does not fit, or is not there any more.
+    DataElsewhere,
+    /// Its data would have to be copied, and nothing here can do that.
+    NeedsCopy,
+    /// Too many moves are under way.
+    MovesFull,
+    /// Its owner has to stop and hand over first.
+    OwnerStops,
+    /// The same, and its owner is not heard of.
+    OwnerUnreachable,
+    /// Its owner was deleted; one of that name is another cluster.
+    ClusterReplaced,
+    /// Clusters still have data of it.
+    CopiesLeft,
+}
+
+/// The one next thing to do.
+pub fn decide(facts: &Facts) -> Decision {
+    let Some(grant) = facts.grant else { return without_grant(facts) };
+    if grant.phase == Phase::Deleting {
+        return end(facts, &grant);
+    }
+    match facts.namespace {
+        Namespace::Unknown => return Decision::Nothing(Why::NamespaceUnknown),
+        Namespace::Deleting | Namespace::Replaced => return begin_end(facts, &grant),
+        // It stays where it is: taking a label off must not stop what runs.
+        Namespace::Unplaced => return Decision::Nothing(Why::Unplaced),
+        Namespace::Placed => {}
+    }
+    // A claim is listed before any cluster may make it, so that no release can leave it out.
+    if grant.has_unlisted_claim && grant.phase != Phase::Revoking {
+        return Decision::ListClaims;
+    }
+    let target = match wish(facts, &grant) {
+        Ok(target) => target,
+        Err(why) => return held_up(facts, &grant, why),
+    };
+    if grant.target != Some(target) {
+        return Decision::Target(target);
+    }
+    match grant.phase {
+        Phase::Unassigned | Phase::Released | Phase::Fenced => give(facts, &grant, target),
+        Phase::Granted => keep_or_move(facts, &grant, target),
+        Phase::Revoking | Phase::Deleting => held_up(facts, &grant, Why::OwnerStops),
+    }
+}
+
+fn without_grant(facts: &Facts) -> Decision {
+    match (facts.namespace, facts.has_finalizer) {
+        (Namespace::Placed, false) => Decision::PutFinalizer,
+        (Namespace::Placed, true) => Decision::CreateGrant,
+        // That the cache has no grant does not mean that there is none.
+        (Namespace::Deleting, true) => match facts.truth {
+            None => Decision::LookForGrant,
+            Some(Truth::NoGrant) => Decision::TakeFinalizerOff,
+            Some(Truth::Granted) => Decision::Nothing(Why::CopiesLeft),
+        },
+        (Namespace::Deleting, false)
+        | (Namespace::Unknown | Namespace::Unplaced | Namespace::Replaced, _) => {
+            Decision::Nothing(Why::Unplaced)
+        }
+    }
+}
+
+fn begin_end(facts: &Facts, grant: &Grant) -> Decision {
+    match grant.phase {
+        Phase::Granted => Decision::Revoke(RevokedBecause::Deletion),
+        Phase::Revoking => held_up(facts, grant, Why::OwnerStops),
+        Phase::Unassigned | Phase::Released | Phase::Fenced => Decision::BeginDeleting,
+        Phase::Deleting => end(facts, grant),
+    }
+}
+
+fn end(facts: &Facts, grant: &Grant) -> Decision {
+    if grant.has_copies {
+        return Decision::Nothing(Why::CopiesLeft);
+    }
+    // A namespace of another uid has a finalizer of its own.
+    if facts.has_finalizer && facts.namespace != Namespace::Replaced {
+        return Decision::TakeFinalizerOff;
+    }
+    Decision::DeleteGrant
+}
+
+/// The cluster that the namespace is to run on. The same facts give the same cluster: a decision
+/// that is repeated on old news does no harm.
+fn wish(facts: &Facts, grant: &Grant) -> Result<usize, Why> {
+    let fits = |place: usize| facts.clusters.get(place).is_some_and(|c| c.misfit.is_none());
+    let owner = match grant.owner {
+        Some(Owner::Cluster(owner)) => Some(owner),
+        Some(Owner::Replaced) | None => None,
+    };
+    let is_held = matches!(grant.phase, Phase::Granted | Phase::Revoking);
+    match facts.wish {
+        Wish::Unknown => return Err(Why::UnknownCluster),
+        // Where it runs it may stay, whatever is said of new ones.
+        Wish::On(place) if is_held && owner == Some(place) => return Ok(place),
+        Wish::On(place) if fits(place) => return Ok(place),
+        Wish::On(place) => return Err(Why::WishDoesNotFit(place)),
+        Wish::Any => {}
+    }
+    let stays = |place: &usize| {
+        let cluster = facts.clusters.get(*place);
+        cluster.is_some_and(|c| !c.is_draining && c.misfit != Some(Misfit::NotSelected))
+    };
+    if let Some(owner) = owner.filter(|owner| is_held && stays(owner)) {
+        return Ok(owner);
+    }
+    if let Images::Only(place) = grant.images {
+        return if fits(place) { Ok(place) } else { Err(Why::DataElsewhere) };
+    }
+    if let Some(target) = grant.target.filter(|target| fits(*target)) {
+        return Ok(target);
+    }
+    let candidates = facts.clusters.iter().enumerate().filter(|(place, _)| fits(*place));
+    let fewest = candidates.min_by_key(|(place, cluster)| (cluster.grants, *place));
+    match (fewest, owner.filter(|_| is_held)) {
+        (Some((place, _)), _) => Ok(place),
+        // Look before you stop: with nowhere to go, it stays.
+        (None, Some(_)) | (None, None) => Err(Why::NoneFits),
+    }
+}
+
+/// Nobody has it: the cluster that is wished gets it, if its data can be there.
+fn give(facts: &Facts, grant: &Grant, target: usize) -> Decision {
+    match grant.images {
+        Images::Nowhere => return Decision::Nothing(Why::DataElsewhere),
+        // It goes back to where its data is, and moves on from there.
+        Images::Only(place) if place != target => {
+            let fits = facts.clusters.get(place).is_some_and(|c| c.misfit.is_none());
+            return if fits {
+                Decision::Grant(place)
+            } else {
+                Decision::Nothing(Why::DataElsewhere)
+            };
+        }
+        Images::Only(_) | Images::Anywhere => {}
+    }
+    Decision::Grant(target)
+}
+
+fn keep_or_move(facts: &Facts, grant: &Grant, target: usize) -> Decision {
+    let owner = match grant.owner {
+        Some(Owner::Cluster(owner)) => owner,
+        // Only a person can say that a cluster which nobody can ask has stopped.
+        Some(Owner::Replaced) | None => return Decision::Nothing(Why::ClusterReplaced),
+    };
+    if owner == target {
+        return held_up(facts, grant, Why::Placed);
+    }
+    if grant.is_written && !facts.can_copy {
+        return Decision::Nothing(Why::NeedsCopy);
+    }
+    if !facts.has_room_for_move {
+        return Decision::Nothing(Why::MovesFull);
+    }
+    let is_draining = facts.clusters.get(owner).is_some_and(|cluster| cluster.is_draining);
+    let because = if is_draining { RevokedBecause::Drain } else { RevokedBecause::Move };
+    Decision::Revoke(because)
+}
+
+/// Nothing can be done, and an owner that is not heard of is the first thing to say.
+fn held_up(facts: &Facts, grant: &Grant, why: Why) -> Decision {
+    let is_held = matches!(grant.phase, Phase::Granted | Phase::Revoking);
+    match grant.owner {
+        Some(Owner::Replaced) if is_held => Decision::Nothing(Why::ClusterReplaced),
+        Some(Owner::Cluster(owner))
+            if is_held && facts.clusters.get(owner).is_some_and(|c| !c.is_reachable) =>
+        {
+            Decision::Nothing(Why::OwnerUnreachable)
+        }
+        _ => Decision::Nothing(why),
+    }
+}

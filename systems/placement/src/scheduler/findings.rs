@@ -1,0 +1,298 @@
+//! What a person is told about a grant: what, why, and the next command.
+//!
+//! A message never has a time in it that runs on, or a count that changes by itself: it would be
+//! written again with every look.
+
+use super::decide::{Misfit, Why};
+use super::observe::Scene;
+use crate::kinds::MOVES_FULL;
+use crate::record::{GrantRecord, condition, name_of};
+use interlock_api::placement::condition::{OWNER_UNREACHABLE, PLACED, REACHABLE};
+use interlock_api::placement::{CopyState, Image, Ref, RevokedBecause};
+use interlock_kernel::conditions::{self, Finding};
+
+/// How many clusters one message names.
+const NAMED: usize = 20;
+
+/// What is to be said of a grant that nothing is done about; nothing at all for some.
+pub(crate) fn findings(scene: &Scene, grant: &GrantRecord, why: Why) -> Vec<Finding> {
+    match why {
+        Why::NamespaceUnknown | Why::Unplaced => return Vec::new(),
+        Why::OwnerUnreachable => return vec![unreachable(scene, grant)],
+        Why::ClusterReplaced => return vec![replaced(grant)],
+        _ => {}
+    }
+    let mut findings: Vec<Finding> = placed(scene, grant, why).into_iter().collect();
+    findings.extend(heard_again(grant));
+    findings
+}
+
+/// An owner that was missed is there again; nothing if it was not missed.
+pub(crate) fn heard_again(grant: &GrantRecord) -> Option<Finding> {
+    if !conditions::is_true(&grant.status.conditions, OWNER_UNREACHABLE) {
+        return None;
+    }
+    Some(Finding::fails(OWNER_UNREACHABLE, "Heard", "its owner was heard of again, or is another"))
+}
+
+fn placed(scene: &Scene, grant: &GrantRecord, why: Why) -> Option<Finding> {
+    let namespace = &grant.spec.namespace.name;
+    let fails = |reason, message: String| {
+        // The command stays last, where it can be copied.
+        let message = match (message.split_once(". next: "), staying(grant)) {
+            (Some((said, next)), stays) => format!("{said}{stays}. next: {next}"),
+            (None, stays) => format!("{message}{stays}"),
+        };
+        Some(Finding::fails(PLACED, reason, message))
+    };
+    match why {
+        Why::Placed => Some(granted(scene, grant.status.owner.as_ref(), grant.status.epoch)),
+        Why::UnknownCluster => fails("UnknownCluster", unknown_cluster(scene, namespace)),
+        Why::NoneFits => fails("NoneFits", none_fits(scene, namespace)),
+        Why::WishDoesNotFit(place) => fails("WishDoesNotFit", wish_does_not_fit(scene, place)),
+        Why::DataElsewhere => fails("DataElsewhere", data_elsewhere(grant)),
+        Why::NeedsCopy => fails("NeedsCopy", needs_copy(grant)),
+        Why::MovesFull => fails(
+            MOVES_FULL,
+            format!(
+                "{} moves are under way, which is the limit; it begins when one of them ends. \
+                 next: interlock status",
+                scene.limits.moves
+            ),
+        ),
+        Why::OwnerStops => Some(stopping(grant, grant.status.because)),
+        Why::CopiesLeft => fails("CopiesLeft", copies_left(grant)),
+        Why::NamespaceUnknown | Why::Unplaced | Why::OwnerUnreachable | Why::ClusterReplaced => {
+            None
+        }
+    }
+}
+
+/// A cluster has it.
+pub(crate) fn granted(scene: &Scene, owner: Option<&Ref>, epoch: i64) -> Finding {
+    let owner = owner.map(|owner| owner.name.as_str()).unwrap_or_default();
+    let mut message = format!("cluster {owner} has it, at epoch {epoch}");
+    if let Some(ambiguous) = ambiguous(scene) {
+        message = format!("{message}; {ambiguous}");
+    }
+    Finding::holds(PLACED, "Granted", message)
+}
+
+/// That two Placements select the namespace, if they do.
+pub(crate) fn ambiguous(scene: &Scene) -> Option<String> {
+    let rules = scene.rules.as_ref()?;
+    let rival = rules.rival.as_ref()?;
+    Some(format!(
+        "placements {} and {rival} both select it: {0} counts, being first by name. \
+         next: narrow the namespaceSelector of one of them",
+        rules.name
+    ))
+}
+
+/// Its owner was told to stop.
+pub(crate) fn stopping(grant: &GrantRecord, because: Option<RevokedBecause>) -> Finding {
+    let owner = name(grant.status.owner.as_ref());
+    let namespace = &grant.spec.namespace.name;
+    let (reason, message) = match because {
+        Some(RevokedBecause::Deletion) => {
+            ("Deleting", format!("cluster {owner} stops, as its namespace is being deleted"))
+        }
+        Some(RevokedBecause::Move | RevokedBecause::Drain) | None => {
+            let target = name(grant.spec.target.as_ref());
+            ("Moving", format!("cluster {owner} stops and hands over to cluster {target}"))
+        }
+    };
+    Finding::fails(PLACED, reason, format!("{message}. next: interlock explain {namespace}"))
+}
+
+fn name(found: Option<&Ref>) -> &str {
+    found.map_or("(none)", |found| found.name.as_str())
+}
+
+fn staying(grant: &GrantRecord) -> String {
+    match &grant.status.owner {
+        Some(owner) if grant.is_held() => format!("; it stays on cluster {owner} meanwhile"),
+        _ => String::new(),
+    }
+}
+
+fn unknown_cluster(scene: &Scene, namespace: &str) -> String {
+    let asked = scene.asked_for().unwrap_or_default();
+    let near = scene.nearest_clusters();
+    let hint = match near.first() {
+        Some(first) => {
+            format!(
+                "the nearest: {}. next: interlock move {namespace} --to {first}",
+                near.join(", ")
+            )
+        }
+        None => "no other is called like it. next: kubectl get workloadclusters".to_owned(),
+    };
+    format!("there is no cluster {asked:?}; {hint}")
+}
+
+fn none_fits(scene: &Scene, namespace: &str) -> String {
+    if scene.clusters.is_empty() {
+        return "there is no cluster. next: create a WorkloadCluster and start its syncer"
+            .to_owned();
+    }
+    let all = scene.clusters.iter().zip(&scene.facts.clusters);
+    let reasons: Vec<String> = all
+        .filter_map(|(cluster, facts)| Some((cluster, facts.misfit.as_ref()?)))
+        .map(|(cluster, misfit)| format!("{}: {}", name_of(cluster), words(misfit)))
+        .collect();
+    let more = match reasons.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    let shown = reasons.iter().take(NAMED).cloned().collect::<Vec<_>>().join("; ");
+    format!("no cluster fits: {shown}{more}. next: interlock explain {namespace}")
+}
+
+fn wish_does_not_fit(scene: &Scene, place: usize) -> String {
+    let cluster = scene.cluster(place);
+    let misfit = scene.facts.clusters.get(place).and_then(|cluster| cluster.misfit.as_ref());
+    let why = misfit.map(words).unwrap_or_default();
+    format!("cluster {cluster} is asked for and does not fit: {why}. next: interlock status")
+}
+
+fn words(misfit: &Misfit) -> String {
+    match misfit {
+        Misfit::NotReady => "NotReady, its syncer is not heard of or says so".to_owned(),
+        Misfit::Unschedulable => "Unschedulable, it takes nothing new".to_owned(),
+        Misfit::Draining => "Draining, it is being emptied".to_owned(),
+        Misfit::Deleting => "Deleting, it is being deleted".to_owned(),
+        Misfit::NotSelected => "NotSelected, the placement does not select it".to_owned(),
+        Misfit::StorageClassMissing(class) if class.is_empty() => {
+            "StorageClassMissing, it has no default storage class".to_owned()
+        }
+        Misfit::StorageClassMissing(class) => {
+            format!("StorageClassMissing, it has no storage class {class}")
+        }
+        Misfit::CannotSnapshot(class) => {
+            format!("CannotSnapshot, its storage class {class} cannot take images")
+        }
+        Misfit::BlockVolume(claim) => {
+            format!("BlockVolume, claim {claim} is a raw device, which cannot be carried")
+        }
+        Misfit::TooSmall { needed_bytes, free_bytes } => {
+            let (needed, free) = (gibibytes(*needed_bytes), gibibytes(*free_bytes));
+            format!("TooSmall, {needed} are needed and {free} are free")
+        }
+    }
+}
+
+/// Rounded, so that a few bytes more or less do not change what was said.
+fn gibibytes(bytes: i64) -> String {
+    let tenths = bytes.max(0) / (1024 * 1024 * 1024 / 10);
+    format!("{}.{} GiB", tenths / 10, tenths % 10)
+}
+
+fn data_elsewhere(grant: &GrantRecord) -> String {
+    let places: Vec<String> = grant
+        .status
+        .pins
+        .iter()
+        .filter_map(|pin| match &pin.image {
+            Image::InPlace { cluster, .. } => {
+                Some(format!("claim {} is on cluster {cluster} only", pin.claim))
+            }
+            Image::VolumeSnapshot { cluster, .. } => {
+                Some(format!("claim {} is in an image on cluster {cluster}", pin.claim))
+            }
+            Image::Restic { .. } => Some(format!("claim {} is in a repository", pin.claim)),
+            Image::Fresh {} => None,
+        })
+        .collect();
+    let places =
+        if places.is_empty() { "nobody knows where".to_owned() } else { places.join("; ") };
+    format!("its data cannot be used where it is to run: {places}. next: bring that cluster back")
+}
+
+fn needs_copy(grant: &GrantRecord) -> String {
+    let written = grant.status.claims.iter().map(|claim| claim.name.as_str());
+    let written = written.collect::<Vec<_>>().join(", ");
+    format!(
+        "its claims ({written}) have data, and nothing here carries data to another cluster. \
+         next: interlock move {} --to {}",
+        grant.spec.namespace.name,
+        name(grant.status.owner.as_ref())
+    )
+}
+
+fn copies_left(grant: &GrantRecord) -> String {
+    let copies: Vec<String> = grant
+        .status
+        .copies
+        .iter()
+        .take(NAMED)
+        .map(|copy| format!("cluster {} ({}, epoch {})", copy.cluster, copy.state, copy.epoch))
+        .collect();
+    let kept = grant
+        .status
+        .copies
+        .iter()
+        .find(|copy| matches!(copy.state, CopyState::Diverged | CopyState::Unclosed));
+    let next = kept.map_or(String::new(), |copy| {
+        format!(
+            ". next: kubectl annotate workloadcluster {} interlock.dev/forget-copies={}",
+            copy.cluster,
+            grant.uid()
+        )
+    });
+    format!("its namespace is being deleted, and data of it is on {}{next}", copies.join(", "))
+}
+
+fn unreachable(scene: &Scene, grant: &GrantRecord) -> Finding {
+    let owner = grant.status.owner.clone().unwrap_or_default();
+    let cluster = scene.clusters.iter().find(|cluster| crate::record::uid_of(cluster) == owner.uid);
+    let since = cluster
+        .and_then(|cluster| condition(cluster, REACHABLE))
+        .and_then(|reachable| reachable["lastTransitionTime"].as_str())
+        .map_or_else(|| "it came".to_owned(), str::to_owned);
+    let message = format!(
+        "cluster {owner} has not been heard of since {since}. It may still run the namespace, so \
+         nothing is taken from it. {}. If it is off for certain: {}",
+        last_images(grant),
+        force_line(grant)
+    );
+    Finding::holds(OWNER_UNREACHABLE, "NoHeartbeat", message)
+}
+
+fn replaced(grant: &GrantRecord) -> Finding {
+    let owner = name(grant.status.owner.as_ref());
+    let message = format!(
+        "cluster {owner}, which has it, was deleted; one of that name is another cluster. Nobody \
+         can ask the old one whether it has stopped. {}. If it has for certain: {}",
+        last_images(grant),
+        force_line(grant)
+    );
+    Finding::holds(OWNER_UNREACHABLE, "ClusterReplaced", message)
+}
+
+fn last_images(grant: &GrantRecord) -> String {
+    let claims: Vec<String> = grant
+        .status
+        .claims
+        .iter()
+        .map(|claim| match &claim.last_image {
+            Some(image) => format!("claim {} of {}", claim.name, image.taken.0),
+            None => format!("claim {} none", claim.name),
+        })
+        .collect();
+    if claims.is_empty() {
+        return "It has no claims".to_owned();
+    }
+    format!("Last images: {}", claims.join(", "))
+}
+
+/// The command that ends it, complete but for what only a person knows.
+fn force_line(grant: &GrantRecord) -> String {
+    format!(
+        "interlock force-release {} --owner {} --epoch {} --attest powered-off --reason \
+         \"...\"",
+        grant.spec.namespace.name,
+        name(grant.status.owner.as_ref()),
+        grant.status.epoch
+    )
+}

@@ -1,0 +1,269 @@
+//! What the scheduler sees: objects of the hub as its caches show them, and the facts in them.
+
+use super::decide::{Cluster, Facts, Grant, Images, Namespace, Owner, Truth, Wish};
+use super::fit::{ClaimNeeds, Needs, misfit};
+use super::nearest::nearest;
+use super::selector::is_selected;
+use super::{Limits, LooksAtHub};
+use crate::kinds::{
+    CLAIM, GRANT, GRANTS_COUNTED_ON, GRANTS_MOVING, NAMESPACE, NAMESPACES_BY_GRANT, PLACEMENT,
+    WORKLOAD_CLUSTER, YES,
+};
+use crate::record::{GrantRecord, has_finalizer, is_condition_true, is_deleting, name_of, uid_of};
+use interlock_api::names::{
+    ANNOTATION_CLUSTER, FINALIZER_CLAIM, FINALIZER_GRANT, LABEL_PLACED, PLACED_TRUE,
+};
+use interlock_api::placement::condition::REACHABLE;
+use interlock_api::placement::{Fill, Image, PlacementSpec, Ref};
+use interlock_kernel::{Address, Name, Object, Place, View, read_part};
+use jiff::Timestamp;
+
+/// The objects that one step of the scheduler is about, and the facts in them.
+pub(crate) struct Scene {
+    pub(crate) now: Timestamp,
+    pub(crate) limits: Limits,
+    /// The name of the grant, whether there is one or not.
+    pub(crate) grant_name: String,
+    /// The namespace that the grant is for, or that has none yet.
+    pub(crate) namespace: Option<Object>,
+    pub(crate) grant: Option<GrantRecord>,
+    /// All clusters, by name: the places in the facts.
+    pub(crate) clusters: Vec<Object>,
+    /// The claims of the namespace that are there to stay, by name.
+    pub(crate) claims: Vec<Object>,
+    /// The Placement that counts.
+    pub(crate) rules: Option<Rules>,
+    pub(crate) facts: Facts,
+}
+
+/// The Placement that counts for a namespace.
+pub(crate) struct Rules {
+    pub(crate) name: String,
+    /// The next one that selects the namespace too, if there is one.
+    pub(crate) rival: Option<String>,
+    pub(crate) spec: PlacementSpec,
+}
+
+impl Scene {
+    pub(crate) fn cluster(&self, place: usize) -> Ref {
+        self.clusters.get(place).map(|cluster| crate::record::ref_to(cluster)).unwrap_or_default()
+    }
+
+    /// The name of the cluster that the namespace asks for, if it asks for one.
+    pub(crate) fn asked_for(&self) -> Option<&str> {
+        asked_for(self.namespace.as_ref()?)
+    }
+
+    /// The clusters that may have been meant by one that does not exist.
+    pub(crate) fn nearest_clusters(&self) -> Vec<&str> {
+        let known = self.clusters.iter().map(|cluster| name_of(cluster));
+        nearest(self.asked_for().unwrap_or_default(), known)
+    }
+
+    /// The claims that the grant does not list yet.
+    pub(crate) fn unlisted(&self) -> impl Iterator<Item = &Object> {
+        let grant = self.grant.as_ref();
+        self.claims.iter().filter(move |claim| {
+            has_finalizer(claim, FINALIZER_CLAIM)
+                && !grant.is_some_and(|grant| grant.lists(uid_of(claim)))
+        })
+    }
+}
+
+/// Where a grant is, whether it is there or not.
+pub(crate) fn grant_address(name: &str) -> Address {
+    Address::new(Place::HUB, &GRANT, Name::cluster_wide(name))
+}
+
+/// Reads what a step is about; the error says in words which object cannot be read.
+pub(crate) fn observe(
+    grant_name: &str,
+    view: &dyn View,
+    looks: &LooksAtHub,
+    limits: Limits,
+) -> Result<Scene, String> {
+    let found = view.get(Place::HUB, &GRANT, &Name::cluster_wide(grant_name));
+    let grant = found.as_ref().map(GrantRecord::read).transpose()?;
+    let namespace = namespace_of(grant_name, grant.as_ref(), view);
+    let mut scene = Scene {
+        now: view.now(),
+        limits,
+        grant_name: grant_name.to_owned(),
+        clusters: view.list(Place::HUB, &WORKLOAD_CLUSTER, None),
+        claims: namespace.as_ref().map(|found| claims_of(found, view)).unwrap_or_default(),
+        rules: namespace.as_ref().and_then(|namespace| rules_for(namespace, view)),
+        facts: blank(),
+        namespace,
+        grant,
+    };
+    scene.facts = facts(&scene, view, looks);
+    Ok(scene)
+}
+
+fn blank() -> Facts {
+    Facts {
+        namespace: Namespace::Unknown,
+        has_finalizer: false,
+        grant: None,
+        truth: None,
+        clusters: Vec::new(),
+        wish: Wish::Any,
+        has_room_for_move: false,
+        can_copy: false,
+    }
+}
+
+fn facts(scene: &Scene, view: &dyn View, looks: &LooksAtHub) -> Facts {
+    let namespace = scene.namespace.as_ref();
+    let moving = view.count(Place::HUB, &GRANTS_MOVING, YES);
+    Facts {
+        namespace: standing(scene),
+        has_finalizer: namespace.is_some_and(|found| has_finalizer(found, FINALIZER_GRANT)),
+        grant: scene.grant.as_ref().map(|grant| grant_facts(scene, grant)),
+        truth: truth(scene, looks),
+        clusters: cluster_facts(scene, view),
+        wish: wish(scene),
+        has_room_for_move: moving < scene.limits.moves,
+        can_copy: scene.limits.can_copy,
+    }
+}
+
+/// The namespace of that name, if there is a grant; else the one that would have this grant.
+fn namespace_of(grant_name: &str, grant: Option<&GrantRecord>, view: &dyn View) -> Option<Object> {
+    let Some(grant) = grant else {
+        return view.find(Place::HUB, &NAMESPACES_BY_GRANT, grant_name).into_iter().next();
+    };
+    view.get(Place::HUB, &NAMESPACE, &Name::cluster_wide(&grant.spec.namespace.name))
+}
+
+fn standing(scene: &Scene) -> Namespace {
+    let Some(namespace) = &scene.namespace else { return Namespace::Unknown };
+    let grant = scene.grant.as_ref();
+    if grant.is_some_and(|grant| grant.spec.namespace.uid != uid_of(namespace)) {
+        return Namespace::Replaced;
+    }
+    if is_deleting(namespace) {
+        return Namespace::Deleting;
+    }
+    let label = namespace.metadata.labels.as_ref().and_then(|labels| labels.get(LABEL_PLACED));
+    if label.is_some_and(|value| value == PLACED_TRUE) {
+        return Namespace::Placed;
+    }
+    Namespace::Unplaced
+}
+
+/// Only claims that we keep from vanishing are listed, so that no cluster gets one that the hub
+/// may lose sight of. One that goes is left alone.
+fn claims_of(namespace: &Object, view: &dyn View) -> Vec<Object> {
+    let claims = view.list(Place::HUB, &CLAIM, Some(name_of(namespace)));
+    claims.into_iter().filter(|claim| !is_deleting(claim)).collect()
+}
+
+/// The first Placement by name that selects a namespace. One that cannot be read selects nothing.
+fn rules_for(namespace: &Object, view: &dyn View) -> Option<Rules> {
+    let placements = view.list(Place::HUB, &PLACEMENT, None);
+    let mut selecting = placements.iter().filter(|found| !is_deleting(found)).filter_map(|found| {
+        let spec: PlacementSpec = read_part(found, "spec").ok()??;
+        let labels = namespace.metadata.labels.as_ref();
+        is_selected(&spec.namespace_selector, labels).then(|| (name_of(found).to_owned(), spec))
+    });
+    let (name, spec) = selecting.next()?;
+    Some(Rules { name, spec, rival: selecting.next().map(|(name, _)| name) })
+}
+
+fn asked_for(namespace: &Object) -> Option<&str> {
+    let annotations = namespace.metadata.annotations.as_ref()?;
+    annotations.get(ANNOTATION_CLUSTER).map(String::as_str).filter(|name| !name.is_empty())
+}
+
+fn wish(scene: &Scene) -> Wish {
+    let Some(name) = scene.asked_for() else { return Wish::Any };
+    let place = scene.clusters.iter().position(|cluster| name_of(cluster) == name);
+    place.map_or(Wish::Unknown, Wish::On)
+}
+
+fn cluster_facts(scene: &Scene, view: &dyn View) -> Vec<Cluster> {
+    let policy = scene.rules.as_ref().map(|rules| rules.spec.volumes.clone()).unwrap_or_default();
+    let grant = scene.grant.as_ref();
+    let needs = Needs {
+        // A cluster that is asked for by name wins over any Placement.
+        selector: scene
+            .rules
+            .as_ref()
+            .filter(|_| scene.asked_for().is_none())
+            .map(|rules| rules.spec.cluster_selector.clone()),
+        claims: scene.claims.iter().map(|claim| ClaimNeeds::read(claim, &policy, grant)).collect(),
+    };
+    let of = |cluster: &Object| Cluster {
+        misfit: misfit(cluster, &needs),
+        is_reachable: is_condition_true(cluster, REACHABLE),
+        is_draining: cluster.data["spec"]["drain"] == true,
+        grants: view.count(Place::HUB, &GRANTS_COUNTED_ON, uid_of(cluster)),
+    };
+    scene.clusters.iter().map(of).collect()
+}
+
+fn grant_facts(scene: &Scene, grant: &GrantRecord) -> Grant {
+    let place = |found: &Ref| scene.clusters.iter().position(|c| uid_of(c) == found.uid);
+    let status = &grant.status;
+    Grant {
+        phase: status.phase,
+        owner: status
+            .owner
+            .as_ref()
+            .map(|owner| place(owner).map_or(Owner::Replaced, Owner::Cluster)),
+        target: grant.spec.target.as_ref().and_then(place),
+        images: images(scene, grant),
+        has_unlisted_claim: scene.unlisted().next().is_some(),
+        is_written: is_written(grant),
+        has_copies: !status.copies.is_empty(),
+    }
+}
+
+/// Whether the owner has data that a move would have to carry. A volume that was left in place is
+/// such data even before anybody said that it is filled.
+fn is_written(grant: &GrantRecord) -> bool {
+    let status = &grant.status;
+    status.claims.iter().any(|claim| claim.fill == Fill::Filled)
+        || status.pins.iter().any(|pin| matches!(pin.image, Image::InPlace { .. }))
+}
+
+/// Where the images of the claims that the grant lists can be used. While a cluster has it, what it
+/// will hand over is not known yet, and holds nothing back.
+fn images(scene: &Scene, grant: &GrantRecord) -> Images {
+    if grant.is_held() {
+        return Images::Anywhere;
+    }
+    let mut all = Images::Anywhere;
+    for claim in &grant.status.claims {
+        let pin = grant.status.pins.iter().find(|pin| pin.claim_uid == claim.uid);
+        let one = match pin.map(|pin| &pin.image) {
+            Some(Image::Fresh {}) => continue,
+            // It was used, and nobody knows where its data is: it must not begin empty.
+            None if claim.fill == Fill::Filled => return Images::Nowhere,
+            None => continue,
+            Some(Image::VolumeSnapshot { .. } | Image::Restic { .. }) if scene.limits.can_copy => {
+                continue;
+            }
+            Some(Image::VolumeSnapshot { .. } | Image::Restic { .. }) => return Images::Nowhere,
+            Some(Image::InPlace { cluster, .. }) => {
+                let place = scene.clusters.iter().position(|c| uid_of(c) == cluster.uid);
+                place.map_or(Images::Nowhere, Images::Only)
+            }
+        };
+        all = match (all, one) {
+            (Images::Anywhere, one) => one,
+            (all, one) if all == one => all,
+            _ => return Images::Nowhere,
+        };
+    }
+    all
+}
+
+fn truth(scene: &Scene, looks: &LooksAtHub) -> Option<Truth> {
+    let seen = looks.objects.get(&grant_address(&scene.grant_name))?;
+    let namespace = scene.namespace.as_ref().map(|found| uid_of(found)).unwrap_or_default();
+    // A grant that has our name for another namespace is not ours, and ours has no other name.
+    let is_ours = |grant: &Object| grant.data["spec"]["namespace"]["uid"] == namespace;
+    Some(if seen.as_ref().is_some_and(is_ours) { Truth::Granted } else { Truth::NoGrant })
+}

@@ -1,0 +1,500 @@
+//! The rows of the scheduler's table, its bad inputs, and who is woken.
+
+use super::*;
+
+mod waking;
+
+use crate::testing::{
+    World, claim, cluster, condition, grant, grant_of, granted, listed, namespace, pin, reference,
+    survives, unreachable,
+};
+use interlock_kernel::{Deed, Write};
+use serde_json::json;
+
+const HELD: &str = "interlock.dev/grant";
+
+fn world(objects: Vec<Value>) -> World {
+    World::of(&Scheduler::default(), objects)
+}
+
+fn shop(patch: Value) -> Value {
+    let mut object = namespace("shop", json!({"metadata": {"finalizers": [HELD]}}));
+    crate::testing::merge(&mut object, &patch);
+    object
+}
+
+fn asking_for(cluster: &str) -> Value {
+    shop(json!({"metadata": {"annotations": {"interlock.dev/cluster": cluster}}}))
+}
+
+fn settled(objects: Vec<Value>) -> (World, crate::testing::Run) {
+    let mut world = world(objects);
+    let run = world.settle(&Scheduler::default(), &grant_of("shop"));
+    (world, run)
+}
+
+/// The status of the condition Placed, and its reason.
+fn placed(world: &World) -> (String, String, String) {
+    let grant = world.grant(&grant_of("shop"));
+    let placed = condition(&grant, "Placed");
+    let word = |key: &str| placed[key].as_str().unwrap_or_default().to_owned();
+    (word("status"), word("reason"), word("message"))
+}
+
+#[test]
+fn a_new_namespace_is_held_gets_a_grant_and_goes_to_the_emptiest_cluster() {
+    let (world, run) = settled(vec![
+        namespace("shop", json!({})),
+        cluster("a", json!({})),
+        cluster("b", json!({})),
+        granted("other", "a", json!({})),
+    ]);
+    let grant = world.grant(&grant_of("shop"));
+    assert_eq!(grant["status"]["owner"], reference("b"));
+    assert_eq!(grant["status"]["epoch"], 1);
+    assert_eq!(grant["status"]["phase"], "Granted");
+    assert_eq!(
+        grant["status"]["copies"],
+        json!([{"cluster": reference("b"), "epoch": 1, "state": "Live"}])
+    );
+    assert_eq!(run.writes.len(), 4, "finalizer, grant, target, granted: {:?}", run.writes);
+    assert_eq!(run.events.last().map(|event| event.reason), Some("Granted"));
+    assert_eq!(placed(&world).0, "True");
+}
+
+#[test]
+fn a_grant_at_rest_costs_no_write() {
+    let (mut world, _) = settled(vec![namespace("shop", json!({})), cluster("a", json!({}))]);
+    let again = world.settle(&Scheduler::default(), &grant_of("shop"));
+    assert!(again.writes.is_empty(), "{:?}", again.writes);
+}
+
+#[test]
+fn a_claim_is_listed_only_once_it_cannot_vanish() {
+    let free = json!({"metadata": {"finalizers": []}});
+    let going = json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}});
+    let (world, _) = settled(vec![
+        shop(json!({})),
+        cluster("a", json!({})),
+        claim("shop", "free", free),
+        claim("shop", "going", going),
+        claim("shop", "held", json!({})),
+    ]);
+    let status = &world.grant(&grant_of("shop"))["status"];
+    assert_eq!(status["claims"], json!([listed("held", "Waiting")]));
+    assert_eq!(status["pins"][0]["image"], json!({"fresh": {}}));
+    assert_eq!(status["pins"][0]["claimUID"], "uid-held");
+}
+
+#[test]
+fn a_move_is_revoked_and_waits_for_the_owner() {
+    let (world, run) = settled(vec![
+        asking_for("b"),
+        cluster("a", json!({})),
+        cluster("b", json!({})),
+        granted("shop", "a", json!({})),
+    ]);
+    let grant = world.grant(&grant_of("shop"));
+    assert_eq!(grant["spec"]["target"], reference("b"));
+    assert_eq!(grant["status"]["phase"], "Revoking");
+    assert_eq!(grant["status"]["because"], "Move");
+    assert_eq!(grant["status"]["epoch"], 7);
+    assert_eq!(grant["status"]["owner"], reference("a"));
+    assert_eq!(run.events[0].reason, "Revoking");
+    assert!(run.rests.contains("cluster a stops and hands over to cluster b"), "{}", run.rests);
+}
+
+#[test]
+fn a_released_grant_goes_to_its_target_and_the_old_copy_is_kept() {
+    let superseded = json!([{"cluster": reference("a"), "epoch": 7, "state": "Superseded"}]);
+    let image = json!({"restic": {"secret": "s", "snapshotID": "x"}});
+    let old = pin("data", &json!({"restic": {"secret": "s", "snapshotID": "old"}}));
+    let mut claimed = listed("data", "Filled");
+    claimed["lastImage"] = old;
+    let copies = Scheduler::new(Limits { moves: 50, can_copy: true });
+    let objects = vec![
+        asking_for("b"),
+        cluster("a", json!({})),
+        cluster("b", json!({})),
+        claim("shop", "data", json!({})),
+        granted(
+            "shop",
+            "a",
+            json!({
+                "spec": {"target": reference("b")},
+                "status": {
+                    "phase": "Released", "copies": superseded, "claims": [claimed],
+                    "pins": [pin("data", &image)],
+                    "conditions": [{
+                        "type": "Running", "status": "True", "reason": "x", "message": "",
+                        "lastTransitionTime": "2001-01-01T00:00:00Z",
+                    }],
+                },
+            }),
+        ),
+    ];
+    let mut world = World::of(&copies, objects);
+    world.settle(&copies, &grant_of("shop"));
+    let grant = world.grant(&grant_of("shop"));
+    assert_eq!(grant["status"]["owner"], reference("b"));
+    assert_eq!(grant["status"]["epoch"], 8);
+    assert_eq!(grant["status"]["copies"].as_array().map(Vec::len), Some(2));
+    assert_eq!(grant["status"]["pins"][0]["image"], image);
+    assert_eq!(grant["status"]["claims"], json!([listed("data", "Waiting")]), "no older image");
+    assert!(condition(&grant, "Running").is_null(), "the next owner does not run yet");
+}
+
+#[test]
+fn data_that_stayed_in_place_goes_back_to_where_it_is() {
+    let in_place = json!({"inPlace": {"cluster": reference("a"), "volume": "v"}});
+    let (world, _) = settled(vec![
+        asking_for("a"),
+        cluster("a", json!({})),
+        cluster("b", json!({})),
+        claim("shop", "data", json!({})),
+        granted(
+            "shop",
+            "a",
+            json!({"status": {
+                "phase": "Released", "claims": [listed("data", "Filled")],
+                "pins": [pin("data", &in_place)],
+                "copies": [{"cluster": reference("a"), "epoch": 7, "state": "Superseded"}],
+            }}),
+        ),
+    ]);
+    let grant = world.grant(&grant_of("shop"));
+    assert_eq!(grant["status"]["epoch"], 8);
+    assert_eq!(grant["status"]["owner"], reference("a"));
+    assert_eq!(
+        grant["status"]["copies"],
+        json!([{"cluster": reference("a"), "epoch": 8, "state": "Live"}])
+    );
+}
+
+#[test]
+fn a_claim_that_was_used_and_has_no_image_never_begins_empty() {
+    let (world, run) = settled(vec![
+        shop(json!({})),
+        cluster("a", json!({})),
+        claim("shop", "data", json!({})),
+        granted(
+            "shop",
+            "a",
+            json!({"status": {"phase": "Released", "claims": [listed("data", "Filled")]}}),
+        ),
+    ]);
+    assert_eq!(world.grant(&grant_of("shop"))["status"]["phase"], "Released");
+    assert_eq!(placed(&world).1, "DataElsewhere", "{}", run.rests);
+}
+
+#[test]
+fn data_is_not_stopped_where_nothing_can_carry_it() {
+    let class = json!({"name": "x", "canSnapshot": true, "isDefault": true});
+    let fresh = pin("data", &json!({"fresh": {}}));
+    let (world, run) = settled(vec![
+        asking_for("b"),
+        cluster("a", json!({})),
+        cluster("b", json!({"status": {"storageClasses": [class]}})),
+        claim("shop", "data", json!({})),
+        granted(
+            "shop",
+            "a",
+            json!({"status": {"claims": [listed("data", "Filled")], "pins": [fresh]}}),
+        ),
+    ]);
+    let grant = world.grant(&grant_of("shop"));
+    assert_eq!(grant["status"]["phase"], "Granted");
+    assert_eq!(placed(&world).1, "NeedsCopy");
+    assert_eq!(run.events.last().map(|event| event.reason), Some("MoveDelayed"));
+}
+
+#[test]
+fn an_unknown_cluster_is_answered_with_the_nearest_names() {
+    let (world, run) = settled(vec![
+        asking_for("eu-wst"),
+        cluster("eu-west", json!({})),
+        cluster("moon", json!({})),
+        granted("shop", "moon", json!({})),
+    ]);
+    let (status, reason, message) = placed(&world);
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "UnknownCluster"));
+    assert!(message.contains("interlock move shop --to eu-west"), "{message}");
+    assert!(message.contains("it stays on cluster moon"), "{message}");
+    assert_eq!(world.grant(&grant_of("shop"))["status"]["phase"], "Granted");
+    assert_eq!(run.writes.len(), 1);
+}
+
+#[test]
+fn every_cluster_that_does_not_fit_is_named_with_its_reason() {
+    let gold = json!({"spec": {"storageClassName": "gold"}});
+    let (world, _) = settled(vec![
+        shop(json!({})),
+        claim("shop", "data", gold),
+        cluster("a", unreachable()),
+        cluster("b", json!({"spec": {"unschedulable": true}})),
+        cluster("c", json!({"spec": {"drain": true}})),
+        cluster("d", json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}})),
+        cluster("e", json!({"status": {"storageClasses": [{"name": "silver"}]}})),
+        grant("shop", json!({})),
+    ]);
+    let (_, reason, message) = placed(&world);
+    assert_eq!(reason, "NoneFits");
+    for wanted in [
+        "a: NotReady",
+        "b: Unschedulable",
+        "c: Draining",
+        "d: Deleting",
+        "e: StorageClassMissing, it has no storage class gold",
+    ] {
+        assert!(message.contains(wanted), "{wanted}: {message}");
+    }
+}
+
+#[test]
+fn what_must_be_copied_needs_room_and_images_at_the_target() {
+    let restic = json!({"restic": {"secret": "s", "snapshotID": "x"}});
+    let fits = |class: Value| {
+        let controller = Scheduler::new(Limits { moves: 50, can_copy: true });
+        let mut world = World::of(
+            &controller,
+            vec![
+                shop(json!({})),
+                claim("shop", "data", json!({"spec": {"storageClassName": "gold"}})),
+                cluster("a", json!({"status": {"storageClasses": [class]}})),
+                grant(
+                    "shop",
+                    json!({"status": {
+                        "phase": "Released", "claims": [listed("data", "Filled")],
+                        "pins": [pin("data", &restic)],
+                    }}),
+                ),
+            ],
+        );
+        let run = world.settle(&controller, &grant_of("shop"));
+        (placed(&world).2, run.waits_seconds)
+    };
+    let (message, waits) = fits(json!({"name": "gold", "canSnapshot": true, "freeBytes": 1049}));
+    assert!(message.contains("TooSmall"), "{message}");
+    assert!(waits.is_some(), "room comes without a word");
+    let (message, _) = fits(json!({"name": "gold", "canSnapshot": false}));
+    assert!(message.contains("CannotSnapshot"), "{message}");
+    let (message, _) = fits(json!({"name": "gold", "canSnapshot": true, "freeBytes": 1050}));
+    assert!(message.contains("cluster a has it"), "{message}");
+}
+
+#[test]
+fn a_storage_class_is_looked_for_under_its_other_name() {
+    let placement = json!({
+        "kind": "Placement", "metadata": {"name": "p", "uid": "uid-p"},
+        "spec": {"volumes": {"storageClasses": {"gold": "fast"}}},
+    });
+    let (world, _) = settled(vec![
+        shop(json!({})),
+        placement,
+        claim("shop", "data", json!({"spec": {"storageClassName": "gold"}})),
+        cluster("a", json!({"status": {"storageClasses": [{"name": "fast"}]}})),
+    ]);
+    let grant = world.grant(&grant_of("shop"));
+    assert_eq!(grant["status"]["owner"], reference("a"));
+    assert_eq!(grant["spec"]["volumes"]["storageClasses"], json!({"gold": "fast"}));
+}
+
+#[test]
+fn a_raw_device_is_refused_by_every_cluster() {
+    let (world, _) = settled(vec![
+        shop(json!({})),
+        claim("shop", "disk", json!({"spec": {"volumeMode": "Block"}})),
+        cluster("a", json!({})),
+    ]);
+    assert!(placed(&world).2.contains("a: BlockVolume, claim disk"), "{:?}", placed(&world));
+}
+
+#[test]
+fn of_two_placements_the_first_by_name_counts_and_both_are_named() {
+    let rules = |name: &str, region: &str| {
+        json!({
+            "kind": "Placement", "metadata": {"name": name, "uid": format!("uid-{name}")},
+            "spec": {"clusterSelector": {"matchLabels": {"region": region}}},
+        })
+    };
+    let in_region = |region: &str| json!({"metadata": {"labels": {"region": region}}});
+    let (world, run) = settled(vec![
+        shop(json!({})),
+        rules("second", "us"),
+        rules("first", "eu"),
+        cluster("a", in_region("us")),
+        cluster("b", in_region("eu")),
+    ]);
+    assert_eq!(world.grant(&grant_of("shop"))["status"]["owner"], reference("b"));
+    let event = run.events.iter().find(|event| event.reason == "PlacementAmbiguous");
+    let note = event.map(|event| event.note.as_str()).unwrap_or_default();
+    assert!(note.contains("first and second"), "{note}");
+}
+
+#[test]
+fn a_wish_by_name_wins_over_any_placement() {
+    let (world, _) = settled(vec![
+        asking_for("a"),
+        json!({
+            "kind": "Placement", "metadata": {"name": "p", "uid": "uid-p"},
+            "spec": {"clusterSelector": {"matchLabels": {"region": "eu"}}},
+        }),
+        cluster("a", json!({})),
+        cluster("b", json!({"metadata": {"labels": {"region": "eu"}}})),
+    ]);
+    assert_eq!(world.grant(&grant_of("shop"))["status"]["owner"], reference("a"));
+}
+
+#[test]
+fn what_a_placement_says_anew_reaches_the_grant() {
+    let before = json!({"volumes": {"storageClasses": {"gold": "fast"}, "syncSchedule": "@daily"}});
+    let (world, run) = settled(vec![
+        shop(json!({})),
+        json!({
+            "kind": "Placement", "metadata": {"name": "p", "uid": "uid-p"},
+            "spec": {"volumes": {"keepSuperseded": "1h"}},
+        }),
+        cluster("a", json!({})),
+        granted("shop", "a", json!({"spec": before})),
+    ]);
+    let volumes = &world.grant(&grant_of("shop"))["spec"]["volumes"];
+    assert_eq!(volumes["keepSuperseded"], "1h");
+    assert_eq!(volumes["storageClasses"], json!({}));
+    assert!(volumes["syncSchedule"].is_null());
+    assert_eq!(run.writes.len(), 2, "the policy, and the condition");
+}
+
+#[test]
+fn a_drained_cluster_is_left_for_one_that_fits_and_not_before_there_is_one() {
+    let draining = cluster("a", json!({"spec": {"drain": true}}));
+    let grant = granted("shop", "a", json!({}));
+    let (world, _) = settled(vec![shop(json!({})), draining.clone(), grant.clone()]);
+    assert_eq!(world.grant(&grant_of("shop"))["status"]["phase"], "Granted");
+    assert_eq!(placed(&world).1, "NoneFits");
+    let (world, _) = settled(vec![shop(json!({})), draining, cluster("b", json!({})), grant]);
+    assert_eq!(world.grant(&grant_of("shop"))["status"]["because"], "Drain");
+}
+
+#[test]
+fn a_move_waits_for_its_place_and_is_woken_when_one_is_free() {
+    let controller = Scheduler::new(Limits { moves: 1, can_copy: false });
+    let mut world = World::of(
+        &controller,
+        vec![
+            asking_for("b"),
+            cluster("a", json!({})),
+            cluster("b", json!({})),
+            granted("shop", "a", json!({})),
+            granted("other", "a", json!({"status": {"phase": "Revoking", "because": "Move"}})),
+        ],
+    );
+    let run = world.settle(&controller, &grant_of("shop"));
+    assert_eq!(placed(&world).1, "MovesFull");
+    assert_eq!(run.waits_seconds, Some(30));
+    let ended = granted("other", "b", json!({}));
+    world.put(ended);
+    let watch = Watch::all(Place::HUB, &GRANT);
+    let other = world.get(Place::HUB, &GRANT, &Name::cluster_wide(&grant_of("other")));
+    let woken = controller.subjects(&watch, &other.expect("a grant"), &world);
+    assert!(woken.iter().any(|subject| **subject == grant_of("shop")));
+    world.settle(&controller, &grant_of("shop"));
+    assert_eq!(world.grant(&grant_of("shop"))["status"]["phase"], "Revoking");
+}
+
+#[test]
+fn an_owner_that_is_not_heard_of_is_reported_once_with_the_command_that_ends_it() {
+    let (mut world, run) = settled(vec![
+        asking_for("b"),
+        cluster("a", unreachable()),
+        cluster("b", json!({})),
+        granted(
+            "shop",
+            "a",
+            json!({
+                "spec": {"target": reference("b")},
+                "status": {"phase": "Revoking", "because": "Move"},
+            }),
+        ),
+    ]);
+    let grant = world.grant(&grant_of("shop"));
+    let condition = condition(&grant, "OwnerUnreachable");
+    let message = condition["message"].as_str().unwrap_or_default();
+    assert_eq!(condition["status"], "True");
+    assert!(message.contains("since 2001-02-03T04:05:06Z"), "{message}");
+    assert!(message.contains("interlock force-release shop --owner a --epoch 7"), "{message}");
+    assert_eq!(grant["status"]["phase"], "Revoking", "no timer ever releases");
+    assert_eq!(run.events.len(), 1);
+    assert_eq!(run.events[0].reason, "OwnerUnreachable");
+    world.pass(3600);
+    assert!(world.settle(&Scheduler::default(), &grant_of("shop")).writes.is_empty());
+    world.put(cluster("a", json!({})));
+    world.settle(&Scheduler::default(), &grant_of("shop"));
+    let grant = world.grant(&grant_of("shop"));
+    assert_eq!(crate::testing::condition(&grant, "OwnerUnreachable")["status"], "False");
+}
+
+#[test]
+fn a_cluster_made_again_under_its_name_does_not_inherit() {
+    let again = cluster("a", json!({"metadata": {"uid": "another"}}));
+    let (world, _) = settled(vec![shop(json!({})), again, granted("shop", "a", json!({}))]);
+    let grant = world.grant(&grant_of("shop"));
+    assert_eq!(condition(&grant, "OwnerUnreachable")["reason"], "ClusterReplaced");
+    assert_eq!(grant["status"]["owner"], reference("a"));
+    assert_eq!(grant["status"]["phase"], "Granted");
+}
+
+#[test]
+fn a_namespace_that_goes_takes_its_grant_along_at_last() {
+    let going = shop(json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}}));
+    let (mut world, _) =
+        settled(vec![going, cluster("a", json!({})), granted("shop", "a", json!({}))]);
+    let name = Name::cluster_wide(&grant_of("shop"));
+    assert_eq!(world.grant(&grant_of("shop"))["status"]["because"], "Deletion");
+    world.change(&GRANT, name.clone(), &json!({"status": {"phase": "Released"}}));
+    let run = world.settle(&Scheduler::default(), &grant_of("shop"));
+    assert_eq!(world.grant(&grant_of("shop"))["status"]["phase"], "Deleting");
+    assert!(run.rests.contains("data of it is on cluster a (Live, epoch 7)"), "{}", run.rests);
+    world.change(&GRANT, name, &json!({"status": {"copies": []}}));
+    world.settle(&Scheduler::default(), &grant_of("shop"));
+    assert!(world.grant(&grant_of("shop")).is_null());
+    assert!(world.json(&NAMESPACE, &Name::cluster_wide("shop")).is_null());
+}
+
+#[test]
+fn a_namespace_made_again_gets_another_grant_and_the_old_one_ends() {
+    let again = namespace("shop", json!({"metadata": {"uid": "again"}}));
+    let (mut world, _) =
+        settled(vec![again, cluster("a", json!({})), granted("shop", "a", json!({}))]);
+    assert_eq!(world.grant(&grant_of("shop"))["status"]["because"], "Deletion");
+    world.settle(&Scheduler::default(), "shop-again");
+    let grant = world.grant("shop-again");
+    assert_eq!(grant["spec"]["namespace"]["uid"], "again");
+    assert_eq!(grant["status"]["epoch"], 1);
+}
+
+#[test]
+fn a_namespace_that_goes_without_a_grant_is_let_go_after_a_fresh_look() {
+    let going = shop(json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}}));
+    let world = world(vec![going]);
+    let subject = Subject::from(grant_of("shop"));
+    let step = Scheduler::default().step(&subject, &world, &Looks::default());
+    let Step::Look { reads, .. } = step else { panic!("{step:?}") };
+    assert_eq!(reads.len(), 1);
+    let (world, _) =
+        settled(vec![shop(json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}}))]);
+    assert!(world.json(&NAMESPACE, &Name::cluster_wide("shop")).is_null());
+}
+
+#[test]
+fn a_namespace_that_is_not_in_the_cache_proves_nothing() {
+    let (_, run) = settled(vec![cluster("a", json!({})), granted("shop", "a", json!({}))]);
+    assert!(run.writes.is_empty());
+}
+
+#[test]
+fn taking_the_label_off_stops_nothing() {
+    let unplaced = shop(json!({"metadata": {"labels": null}}));
+    let (_, run) =
+        settled(vec![unplaced, cluster("a", json!({})), granted("shop", "a", json!({}))]);
+    assert!(run.writes.is_empty());
+}

@@ -1,0 +1,184 @@
+//! One per workload cluster: takes what is granted to it, and gives back what is revoked (the
+//! seed's Syncer).
+//!
+//! The subject of a step is the name of a grant, which is also the name of the namespace on the
+//! cluster. A grant that is not this cluster's, has no data here and no namespace here costs
+//! nothing.
+
+mod act;
+mod claims;
+pub mod decide;
+mod leftover;
+pub mod marks;
+pub mod notes;
+pub mod objects;
+mod observe;
+mod report;
+#[cfg(test)]
+pub(crate) mod tests;
+
+use crate::kinds::{CLAIM, FORCE_RELEASE, GRANT, NAMESPACE};
+use interlock_api::names::{ANNOTATION_GRANT, grant_name, syncer_finalizer};
+use interlock_api::placement::Ref;
+use interlock_kernel::{
+    Controller, Kind, Looks, Name, Nothing, Object, Outside, Place, Step, Subject, View, Watch,
+};
+use objects::kinds::Kinds;
+use std::sync::Arc;
+
+/// The syncer of one cluster.
+#[derive(Debug, Clone)]
+pub struct Syncer {
+    cluster: Ref,
+    boot_id: String,
+    finalizer: String,
+    kinds: Kinds,
+    sees_attachments: bool,
+}
+
+impl Syncer {
+    /// The syncer of a cluster, in this boot of its machine: after the next one every permit has to
+    /// be given anew.
+    pub fn new(cluster: Ref, boot_id: impl Into<String>) -> Syncer {
+        let finalizer = syncer_finalizer(&cluster.uid);
+        Syncer {
+            cluster,
+            boot_id: boot_id.into(),
+            finalizer,
+            kinds: Kinds::with(Vec::new()),
+            sees_attachments: true,
+        }
+    }
+
+    /// The same, carrying further kinds down: `WorkloadCluster.spec.resources`. Both servers must
+    /// serve them.
+    #[must_use]
+    pub fn carrying(mut self, further: Vec<Kind>) -> Syncer {
+        self.kinds = Kinds::with(further);
+        self
+    }
+
+    /// The same, for a cluster that does not serve VolumeAttachments: there, that no pod is left
+    /// and no lock is held is all that can be seen.
+    #[must_use]
+    pub fn without_attachments(mut self) -> Syncer {
+        self.sees_attachments = false;
+        self
+    }
+
+    /// Whether a grant is any of this cluster's business.
+    fn is_concerned(&self, name: &str, view: &dyn View) -> bool {
+        let name = Name::cluster_wide(name);
+        let here = view.get(Place::CLUSTER, &NAMESPACE, &name);
+        if here.is_some_and(|here| marks::annotation(&here, ANNOTATION_GRANT).is_some()) {
+            return true;
+        }
+        let Some(grant) = view.get(Place::HUB, &GRANT, &name) else { return false };
+        let is_me = |uid: &serde_json::Value| *uid == self.cluster.uid.as_str();
+        let status = &grant.data["status"];
+        let mut copies = status["copies"].as_array().into_iter().flatten();
+        is_me(&status["owner"]["uid"])
+            || copies.any(|copy| is_me(&copy["cluster"]["uid"]))
+            || self.has_namespace_finalizer(&grant, view)
+    }
+
+    fn has_namespace_finalizer(&self, grant: &Object, view: &dyn View) -> bool {
+        let Some(name) = grant.data["spec"]["namespace"]["name"].as_str() else { return false };
+        let namespace = view.get(Place::HUB, &NAMESPACE, &Name::cluster_wide(name));
+        namespace.is_some_and(|namespace| marks::has_finalizer(&namespace, &self.finalizer))
+    }
+
+    /// The name of the grant that a change may be about.
+    fn grant_of(&self, watch: &Watch, object: &Object, view: &dyn View) -> Option<String> {
+        let own = object.metadata.name.clone();
+        let within = object.metadata.namespace.as_deref();
+        if watch.place == Place::CLUSTER {
+            // A namespace on the cluster has the name of its grant.
+            return if watch.kind == NAMESPACE { own } else { within.map(str::to_owned) };
+        }
+        if watch.kind == GRANT {
+            return own;
+        }
+        if watch.kind == FORCE_RELEASE {
+            return object.data["spec"]["grant"]["name"].as_str().map(str::to_owned);
+        }
+        if watch.kind == NAMESPACE {
+            return Some(grant_name(&own?, object.metadata.uid.as_deref()?));
+        }
+        let namespace = view.get(Place::HUB, &NAMESPACE, &Name::cluster_wide(within?))?;
+        Some(grant_name(within?, namespace.metadata.uid.as_deref()?))
+    }
+}
+
+impl Controller for Syncer {
+    type Outside = Locks;
+
+    fn name(&self) -> &'static str {
+        "placement/syncer"
+    }
+
+    fn watches(&self) -> Vec<Watch> {
+        let mut watches = vec![
+            Watch::all(Place::HUB, &GRANT),
+            Watch::all(Place::HUB, &NAMESPACE),
+            Watch::all(Place::HUB, &FORCE_RELEASE),
+            Watch::all(Place::CLUSTER, &NAMESPACE),
+            Watch::all(Place::CLUSTER, &CLAIM),
+        ];
+        watches.extend(self.kinds.carried().map(|kind| Watch::all(Place::HUB, kind)));
+        watches.extend(self.kinds.applied().map(|kind| Watch::all(Place::CLUSTER, kind)));
+        let known: Vec<Kind> = self.kinds.applied().cloned().collect();
+        let further = self.kinds.running().into_iter().filter(|kind| !known.contains(kind));
+        watches.extend(further.map(|kind| Watch::all(Place::CLUSTER, &kind)));
+        watches
+    }
+
+    fn subjects(&self, watch: &Watch, object: &Object, view: &dyn View) -> Vec<Subject> {
+        let Some(name) = self.grant_of(watch, object, view) else { return Vec::new() };
+        // A namespace of ours that was just deleted is not in the view any more.
+        let is_ours_here = watch.place == Place::CLUSTER
+            && watch.kind == NAMESPACE
+            && marks::annotation(object, ANNOTATION_GRANT).is_some();
+        if is_ours_here || self.is_concerned(&name, view) {
+            return vec![Arc::from(name)];
+        }
+        Vec::new()
+    }
+
+    fn step(&self, subject: &Subject, view: &dyn View, looks: &Looks<Locks>) -> Step<Locks> {
+        let scene = match observe::Scene::of(self, subject, (view, looks)) {
+            Ok(scene) => scene,
+            Err(broken) => return Step::rest(broken),
+        };
+        act::act(&scene, decide::decide(&scene.facts()))
+    }
+}
+
+/// What a syncer asks outside of the API: who has the volumes of a namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Locks {}
+
+impl Outside for Locks {
+    type Question = LocksOf;
+    type Answer = Holding;
+    type Deed = Nothing;
+}
+
+/// Whether any lock of a namespace on the cluster is held.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct LocksOf {
+    /// The namespace on the cluster.
+    pub namespace: String,
+    /// The version of that namespace that was seen when this was asked. Whoever answers has no use
+    /// for it: it ties the answer to the notes that it was asked for.
+    pub seen: String,
+}
+
+/// Who holds locks of a namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Holding {
+    /// Nobody.
+    Free,
+    /// Somebody, by their process ids as far as they can be seen.
+    Held(Vec<i32>),
+}

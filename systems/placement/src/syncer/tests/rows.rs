@@ -1,0 +1,449 @@
+//! Each row of the syncer's table: what is seen, and the one effect that follows.
+
+use super::world::{BOOT, World};
+use crate::kinds::{CLAIM, CONFIG_MAP, DEPLOYMENT, FORCE_RELEASE, GRANT, NAMESPACE, POD};
+use crate::syncer::Locks;
+use interlock_kernel::{Deed, Kind, Looks, Name, Place, Step, Write};
+use serde_json::{Value, json};
+
+/// A grant of the namespace `shop` as cluster `a` sees it.
+struct Case {
+    world: World,
+}
+
+/// What the namespace on the cluster says: epoch, released, running.
+type Notes<'a> = (i64, i64, &'a str);
+
+impl Case {
+    fn of(status: Value, notes: Option<Notes<'_>>) -> Case {
+        let mut world = World::new(&["a", "b"]);
+        let grant = json!({
+            "metadata": {"uid": "g-uid"},
+            "spec": {"namespace": {"name": "shop", "uid": "n-uid"}},
+            "status": with_uids(&world, status),
+        });
+        world.put(Place::HUB, &GRANT, (Name::cluster_wide("g"), ""), grant);
+        let namespace = json!({"metadata": {"uid": "n-uid", "finalizers": [finalizer(&world)]}});
+        world.put(Place::HUB, &NAMESPACE, (Name::cluster_wide("shop"), ""), namespace);
+        if let Some((epoch, released, running)) = notes {
+            let here = json!({"metadata": {"annotations": {
+                "interlock.dev/grant": "g-uid", "interlock.dev/epoch": epoch.to_string(),
+                "interlock.dev/released": released.to_string(), "interlock.dev/running": running,
+                "interlock.dev/ran": epoch.to_string(),
+            }}});
+            world.put(Place::CLUSTER, &NAMESPACE, (Name::cluster_wide("g"), "a"), here);
+        }
+        Case { world }
+    }
+
+    fn with(mut self, cluster: &str, (kind, name): (&Kind, &str), object: Value) -> Case {
+        let (place, within) = match cluster {
+            "" => (Place::HUB, "shop"),
+            _ => (Place::CLUSTER, "g"),
+        };
+        self.world.put(place, kind, (Name::within(within, name), cluster), object);
+        self
+    }
+
+    fn step(&self) -> Step<Locks> {
+        self.world.step(&self.world.syncer("a"), "a", "g")
+    }
+
+    #[track_caller]
+    fn write(&self) -> Write {
+        match self.step() {
+            Step::Act(effect) => match effect.deed {
+                Deed::Write(write) => write,
+                Deed::Outside(deed) => match deed {},
+            },
+            step => panic!("no write: {step:?}"),
+        }
+    }
+
+    /// The change that a patch makes, after the place and the kind of what it changes.
+    #[track_caller]
+    fn patch(&self) -> (String, Value) {
+        match self.write() {
+            Write::Patch { address, change, .. } => (address.to_string(), change),
+            write => panic!("no patch: {write:?}"),
+        }
+    }
+
+    #[track_caller]
+    fn notes_change(&self) -> Value {
+        let (what, change) = self.patch();
+        assert_eq!(what, "Namespace g at the cluster");
+        change["metadata"]["annotations"].clone()
+    }
+
+    #[track_caller]
+    fn rests(&self) -> String {
+        match self.step() {
+            Step::Rest { because } | Step::Wait { because, .. } => because,
+            step => panic!("it does something: {step:?}"),
+        }
+    }
+}
+
+fn finalizer(world: &World) -> String {
+    interlock_api::names::syncer_finalizer(&world.cluster("a").uid)
+}
+
+/// Puts references to the clusters in the place of their names.
+fn with_uids(world: &World, mut status: Value) -> Value {
+    let reference = |value: &Value| json!(world.cluster(value.as_str().expect("a cluster")));
+    if status["owner"].is_string() {
+        status["owner"] = reference(&status["owner"]);
+    }
+    let copies = status.get_mut("copies").and_then(Value::as_array_mut);
+    for copy in copies.into_iter().flatten() {
+        copy["cluster"] = reference(&copy["cluster"]);
+    }
+    status
+}
+
+fn granted(epoch: i64) -> Value {
+    json!({"phase": "Granted", "owner": "a", "epoch": epoch})
+}
+
+fn revoking(epoch: i64) -> Value {
+    let copies = json!([{"cluster": "a", "epoch": epoch, "state": "Live"}]);
+    json!({"phase": "Revoking", "owner": "a", "epoch": epoch, "because": "Move", "copies": copies})
+}
+
+fn elsewhere(epoch: i64, state: &str) -> Value {
+    let copies = json!([{"cluster": "a", "epoch": 1, "state": state}]);
+    json!({"phase": "Granted", "owner": "b", "epoch": epoch, "copies": copies})
+}
+
+fn permit(epoch: i64) -> String {
+    format!("{epoch}@{BOOT}")
+}
+
+fn ours() -> Value {
+    json!({"metadata": {"labels": {"interlock.dev/grant": "g"}}})
+}
+
+#[test]
+fn a_grant_that_is_not_in_the_cache_changes_nothing() {
+    let mut case = Case::of(granted(1), Some((1, 0, &permit(1)))).with("a", (&POD, "p"), ours());
+    case.world.delete("", &GRANT, &Name::cluster_wide("g"));
+    assert_eq!(case.rests(), "the grant is not in the cache, which proves nothing");
+}
+
+#[test]
+fn old_news_changes_nothing() {
+    let case = Case::of(granted(1), Some((2, 0, &permit(2))));
+    assert_eq!(case.rests(), "the cache shows a time before what is noted here");
+}
+
+#[test]
+fn a_namespace_of_somebody_else_is_left_alone() {
+    let mut case = Case::of(elsewhere(2, "Superseded"), Some((1, 1, "")));
+    let theirs = json!({"metadata": {"annotations": {"interlock.dev/grant": "another"}}});
+    case.world.change("a", (&NAMESPACE, &Name::cluster_wide("g")), &theirs);
+    assert_eq!(case.rests(), "a namespace g of somebody else is on a");
+}
+
+#[test]
+fn a_grant_of_another_cluster_costs_nothing() {
+    let case = Case::of(json!({"phase": "Granted", "owner": "b", "epoch": 1}), None);
+    let mut world = case.world;
+    let bare = json!({"metadata": {"finalizers": null}});
+    world.change("", (&NAMESPACE, &Name::cluster_wide("shop")), &bare);
+    world.put(Place::HUB, &CONFIG_MAP, (Name::within("shop", "c"), ""), json!({}));
+    assert!(world.subjects(&world.syncer("a"), "a").is_empty());
+    assert_eq!(world.subjects(&world.syncer("b"), "b").len(), 1);
+}
+
+#[test]
+fn leaving_withdraws_the_permit_first() {
+    let case = Case::of(revoking(1), Some((1, 0, &permit(1)))).with("a", (&POD, "p"), ours());
+    assert_eq!(case.notes_change(), json!({"interlock.dev/running": ""}));
+}
+
+#[test]
+fn leaving_stops_what_makes_pods_before_the_pods() {
+    let case = Case::of(revoking(1), Some((1, 0, ""))).with("a", (&POD, "p"), json!({})).with(
+        "a",
+        (&DEPLOYMENT, "d"),
+        json!({}),
+    );
+    let Write::Delete { address, .. } = case.write() else { panic!("no deletion") };
+    assert_eq!(address.kind, DEPLOYMENT);
+}
+
+#[test]
+fn what_was_told_to_stop_is_waited_for_and_people_are_told() {
+    let mut case = Case::of(revoking(1), Some((1, 0, "")));
+    let pod = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}});
+    case = case.with("a", (&POD, "p"), pod);
+    let (what, change) = case.patch();
+    assert_eq!(what, "Grant g at the hub");
+    assert_eq!(change["status"]["conditions"][0]["reason"], "Stopping");
+    case.world.change("", (&GRANT, &Name::cluster_wide("g")), &change);
+    assert_eq!(case.rests(), "something was told to stop and has not yet");
+}
+
+#[test]
+fn nothing_is_closed_while_a_lock_is_held() {
+    let mut case = Case::of(revoking(1), Some((1, 0, "")));
+    let run = crate::runtime::outside::Started { pid: 7, since: case.world.now };
+    let machine = case.world.machines.get_mut("a").unwrap();
+    machine.known.insert("p".to_owned(), crate::runtime::outside::Known::Lives(run));
+    let (_, change) = case.patch();
+    let said = &change["status"]["conditions"][0];
+    assert_eq!(said["reason"], "MayStillWrite");
+    assert_eq!(said["message"], "may still write on a: process 7");
+}
+
+#[test]
+fn still_means_closed_for_ever() {
+    let case = Case::of(revoking(3), Some((3, 2, "")));
+    assert_eq!(case.notes_change(), json!({"interlock.dev/released": "3"}));
+}
+
+#[test]
+fn a_look_from_before_the_notes_changed_closes_nothing() {
+    let mut case = Case::of(revoking(3), Some((3, 2, "")));
+    let syncer = case.world.syncer("a");
+    let mut looks = Looks::default();
+    let Step::Look { reads, .. } = case.world.step_with(&syncer, ("a", "g"), &looks) else {
+        panic!("it does not look")
+    };
+    reads.into_iter().for_each(|read| case.world.look("a", read, &mut looks));
+    let permitted = json!({"metadata": {"annotations": {"interlock.dev/running": permit(3)}}});
+    let withdrawn = json!({"metadata": {"annotations": {"interlock.dev/running": ""}}});
+    case.world.change("a", (&NAMESPACE, &Name::cluster_wide("g")), &permitted);
+    case.world.change("a", (&NAMESPACE, &Name::cluster_wide("g")), &withdrawn);
+    let step = case.world.step_with(&syncer, ("a", "g"), &looks);
+    assert!(matches!(step, Step::Look { .. }), "{step:?}");
+}
+
+#[test]
+fn an_owner_that_was_fenced_closes_its_own_epoch_and_no_other() {
+    let case = Case::of(elsewhere(5, "Unclosed"), Some((3, 2, "")));
+    assert_eq!(case.notes_change(), json!({"interlock.dev/released": "3"}));
+}
+
+#[test]
+fn what_never_arrived_is_closed_too() {
+    let case = Case::of(revoking(1), None);
+    let Write::Create { object, .. } = case.write() else { panic!("no creation") };
+    assert_eq!(object["metadata"]["annotations"]["interlock.dev/released"], "1");
+}
+
+#[test]
+fn a_release_is_one_write_with_every_pin() {
+    let mut status = revoking(2);
+    status["claims"] = json!([{"name": "c", "uid": "c-uid", "fill": "Waiting"}]);
+    let pin = json!({"claim": "c", "claimUID": "c-uid", "epoch": 1,
+        "taken": "2026-01-01T00:00:00Z", "image": {"fresh": {}}});
+    status["pins"] = json!([pin]);
+    let claim = json!({"metadata": {"uid": "c-uid"}});
+    let case = Case::of(status, Some((2, 2, ""))).with("", (&CLAIM, "c"), claim);
+    let (what, change) = case.patch();
+    assert_eq!(what, "Grant g at the hub");
+    assert_eq!(change["status"]["phase"], "Released");
+    assert_eq!(change["status"]["pins"][0]["image"], json!({"fresh": {}}));
+    assert_eq!(change["status"]["copies"][0]["state"], "Superseded");
+}
+
+#[test]
+fn a_volume_that_stays_is_kept_and_then_pinned_in_place() {
+    let mut status = revoking(2);
+    status["claims"] = json!([{"name": "c", "uid": "c-uid", "fill": "Filled"}]);
+    let claim = json!({"metadata": {"uid": "c-uid"}});
+    let volume = json!({
+        "metadata": {"labels": {"interlock.dev/grant": "g"},
+            "annotations": {"interlock.dev/from": "c-uid/claim", "interlock.dev/epoch": "2"}},
+        "spec": {"volumeName": "pv-1"},
+    });
+    let mut case = Case::of(status, Some((2, 2, ""))).with("", (&CLAIM, "c"), claim).with(
+        "a",
+        (&CLAIM, "c"),
+        volume,
+    );
+    let target = json!({"spec": {"target": case.world.cluster("a")}});
+    case.world.change("", (&GRANT, &Name::cluster_wide("g")), &target);
+    let (what, change) = case.patch();
+    assert_eq!(what, "PersistentVolumeClaim g/c at the cluster");
+    assert_eq!(change["metadata"]["annotations"]["interlock.dev/last"], "2@pv-1");
+    case.world.change("a", (&CLAIM, &Name::within("g", "c")), &change);
+    let (_, change) = case.patch();
+    assert_eq!(change["status"]["phase"], "Released");
+    assert_eq!(change["status"]["pins"][0]["image"]["inPlace"]["volume"], "pv-1");
+}
+
+#[test]
+fn data_that_would_have_to_be_copied_is_not_given_away() {
+    let mut status = revoking(2);
+    status["claims"] = json!([{"name": "c", "uid": "c-uid", "fill": "Filled"}]);
+    let claim = json!({"metadata": {"uid": "c-uid"}});
+    let case = Case::of(status, Some((2, 2, ""))).with("", (&CLAIM, "c"), claim);
+    let (_, change) = case.patch();
+    assert_eq!(change["status"]["conditions"][0]["reason"], "CopyNotSupported");
+    assert_eq!(change["status"]["phase"], Value::Null);
+}
+
+#[test]
+fn one_that_was_forced_says_what_became_of_its_data() {
+    let case = Case::of(elsewhere(2, "Unclosed"), Some((1, 1, "")));
+    let (_, change) = case.patch();
+    assert_eq!(change["status"]["copies"][0]["state"], "Diverged");
+    assert_eq!(change["status"]["conditions"][0]["type"], "Diverged");
+}
+
+#[test]
+fn finalizers_go_when_nothing_can_run_here_any_more() {
+    let mut case = Case::of(elsewhere(2, "Superseded"), Some((1, 1, "")));
+    let config = json!({"metadata": {"finalizers": [finalizer(&case.world), "other"]}});
+    case = case.with("", (&CONFIG_MAP, "c"), config);
+    let (what, change) = case.patch();
+    assert_eq!(what, "ConfigMap shop/c at the hub");
+    assert_eq!(change, json!({"metadata": {"finalizers": ["other"]}}));
+}
+
+#[test]
+fn a_copy_is_kept_until_its_successor_ran_for_long_enough() {
+    let mut case = Case::of(elsewhere(2, "Superseded"), Some((1, 1, "")));
+    let bare = json!({"metadata": {"finalizers": null}});
+    case.world.change("", (&NAMESPACE, &Name::cluster_wide("shop")), &bare);
+    assert_eq!(case.rests(), "what is left here is kept for now");
+    let running = |at: &str| {
+        json!({"status": {"conditions": [{"type": "Running", "status": "True",
+        "reason": "Running", "message": "", "lastTransitionTime": at}]}})
+    };
+    let name = Name::cluster_wide("g");
+    case.world.change("", (&GRANT, &name), &running("1970-01-11T00:00:00Z"));
+    assert_eq!(case.rests(), "what is left here is kept for now");
+    case.world.change("", (&GRANT, &name), &running("1970-01-01T00:00:00Z"));
+    let Write::Delete { address, .. } = case.write() else { panic!("no deletion") };
+    assert_eq!(address.kind, NAMESPACE);
+}
+
+#[test]
+fn a_diverged_copy_is_kept_even_when_the_namespace_goes() {
+    let mut status = elsewhere(2, "Diverged");
+    status["phase"] = json!("Deleting");
+    let mut case = Case::of(status, Some((1, 1, "")));
+    let bare = json!({"metadata": {"finalizers": null}});
+    case.world.change("", (&NAMESPACE, &Name::cluster_wide("shop")), &bare);
+    assert_eq!(case.rests(), "what is left here is kept for now");
+}
+
+#[test]
+fn a_volume_that_goes_loses_its_finalizer_first_and_the_namespace_goes_last() {
+    let mut status = elsewhere(2, "Superseded");
+    status["phase"] = json!("Deleting");
+    let mut volume = ours();
+    volume["metadata"]["finalizers"] = json!(["interlock.dev/keep"]);
+    let mut case = Case::of(status, Some((1, 1, ""))).with("a", (&CLAIM, "c"), volume);
+    let bare = json!({"metadata": {"finalizers": null}});
+    case.world.change("", (&NAMESPACE, &Name::cluster_wide("shop")), &bare);
+    let (what, change) = case.patch();
+    assert_eq!(what, "PersistentVolumeClaim g/c at the cluster");
+    assert_eq!(change, json!({"metadata": {"finalizers": []}}));
+    case.world.change("a", (&CLAIM, &Name::within("g", "c")), &change);
+    let Write::Delete { address, .. } = case.write() else { panic!("no deletion") };
+    assert_eq!(address.kind, CLAIM);
+    case.world.delete("a", &CLAIM, &Name::within("g", "c"));
+    let Write::Delete { address, .. } = case.write() else { panic!("no deletion") };
+    assert_eq!(address.kind, NAMESPACE);
+    case.world.delete("a", &NAMESPACE, &Name::cluster_wide("g"));
+    let (what, change) = case.patch();
+    assert_eq!((what.as_str(), &change["status"]["copies"]), ("Grant g at the hub", &json!([])));
+}
+
+#[test]
+fn an_arrival_makes_room_and_asks_the_hub_before_it_runs() {
+    let case = Case::of(granted(1), None);
+    let Write::Create { object, .. } = case.write() else { panic!("no creation") };
+    assert_eq!(object["metadata"]["annotations"]["interlock.dev/epoch"], "1");
+    let case = Case::of(granted(4), Some((2, 2, "")));
+    assert_eq!(case.notes_change(), json!({"interlock.dev/epoch": "4"}));
+    let case = Case::of(granted(4), Some((4, 2, "")));
+    let expected = json!({"interlock.dev/running": permit(4), "interlock.dev/ran": "4"});
+    assert_eq!(case.notes_change(), expected);
+}
+
+#[test]
+fn a_permit_of_another_boot_is_given_anew() {
+    let case = Case::of(granted(1), Some((1, 0, "1@boot-0")));
+    assert_eq!(case.notes_change()["interlock.dev/running"], permit(1));
+}
+
+#[test]
+fn nothing_runs_that_somebody_wants_to_take_by_force() {
+    let mut case = Case::of(granted(1), Some((1, 0, "")));
+    let me = case.world.cluster("a");
+    let force = |epoch: i64| {
+        json!({"spec": {"grant": {"name": "g", "uid": "g-uid"}, "owner": me,
+        "epoch": epoch, "attestation": "PoweredOff", "reason": "it burns down", "requester": "me"}})
+    };
+    let name = Name::cluster_wide("f");
+    case.world.put(Place::HUB, &FORCE_RELEASE, (name.clone(), ""), force(2));
+    assert_eq!(case.notes_change()["interlock.dev/running"], permit(1));
+    case.world.put(Place::HUB, &FORCE_RELEASE, (name.clone(), ""), force(1));
+    let (_, change) = case.patch();
+    assert_eq!(change["status"]["conditions"][0]["reason"], "ForceRelease");
+    let mut refused = force(1);
+    refused["status"] = json!({"outcome": "Refused"});
+    case.world.put(Place::HUB, &FORCE_RELEASE, (name, ""), refused);
+    assert_eq!(case.notes_change()["interlock.dev/running"], permit(1));
+}
+
+#[test]
+fn a_volume_that_was_filled_and_is_missing_is_not_made_anew() {
+    let mut status = granted(1);
+    status["claims"] = json!([{"name": "c", "uid": "c-uid", "fill": "Filled"}]);
+    let claim = json!({"metadata": {"uid": "c-uid"}});
+    let case = Case::of(status, Some((1, 0, ""))).with("", (&CLAIM, "c"), claim);
+    let (_, change) = case.patch();
+    assert_eq!(change["status"]["conditions"][0]["reason"], "VolumeMissing");
+}
+
+#[test]
+fn a_storage_class_is_called_by_its_name_on_the_cluster() {
+    let mut status = granted(1);
+    status["claims"] = json!([{"name": "c", "uid": "c-uid"}]);
+    let mut case = Case::of(status, Some((1, 0, "")));
+    let claim = json!({
+        "metadata": {"uid": "c-uid", "finalizers": [finalizer(&case.world)]},
+        "spec": {"storageClassName": "fast", "volumeName": "hub-volume"},
+    });
+    case = case.with("", (&CLAIM, "c"), claim);
+    let volumes = json!({"spec": {"volumes": {"storageClasses": {"fast": "nvme"}}}});
+    case.world.change("", (&GRANT, &Name::cluster_wide("g")), &volumes);
+    let Write::Create { object, .. } = case.write() else { panic!("no creation") };
+    assert_eq!(object["spec"], json!({"storageClassName": "nvme"}));
+}
+
+#[test]
+fn a_name_that_is_taken_is_told_and_not_written_over() {
+    let case = Case::of(granted(1), Some((1, 0, &permit(1))))
+        .with("", (&CONFIG_MAP, "c"), json!({"data": {"a": "1"}}))
+        .with("a", (&CONFIG_MAP, "c"), json!({"data": {"a": "2"}}));
+    let (what, change) = case.patch();
+    assert_eq!(what, "Grant g at the hub");
+    let message = change["status"]["conditions"][0]["message"].as_str().unwrap();
+    assert!(message.ends_with("ConfigMap c: the name is taken on the cluster"), "{message}");
+}
+
+#[test]
+fn a_pod_waits_for_a_claim_that_the_hub_does_not_know_to_be_filled() {
+    let pod = json!({"spec": {"volumes": [{"persistentVolumeClaim": {"claimName": "c"}}]}});
+    let case = Case::of(granted(1), Some((1, 0, &permit(1)))).with("", (&POD, "p"), pod);
+    let (what, change) = case.patch();
+    assert_eq!(what, "Grant g at the hub");
+    let message = change["status"]["conditions"][0]["message"].as_str().unwrap();
+    assert!(message.contains("Pod p: it waits for claim c"), "{message}");
+}
+
+#[test]
+fn what_is_not_at_the_hub_is_not_deleted_on_the_cluster() {
+    let case = Case::of(granted(1), Some((1, 0, &permit(1)))).with("a", (&CONFIG_MAP, "c"), ours());
+    let (what, change) = case.patch();
+    assert_eq!(what, "Grant g at the hub");
+    assert_eq!(change["status"]["conditions"][0]["reason"], "Running");
+}

@@ -1,0 +1,209 @@
+//! One program of the fleet: the hub's controllers, or the agents of one cluster; with caches, and
+//! hands, of its own.
+
+use crate::flaws::{BelievesItsCache, Deceived, Flaw, as_closed, as_released};
+use crate::line::Lines;
+use crate::machine::OnMachine;
+use interlock_api::placement::{self, Ref};
+use interlock_kernel::{Controller, Kind, Place, Subject, View};
+use interlock_placement::heartbeat::Heartbeat;
+use interlock_placement::runtime::Runtime;
+use interlock_placement::scheduler::Scheduler;
+use interlock_placement::syncer::Syncer;
+use interlock_placement::{claims, clusters, fencing};
+use interlock_shell::faults::{Fault, Faults, Point, Seam};
+use interlock_shell::{Clock, Ended, Hands, NoHands, Places, Server, Wiring, step_once};
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A step that is under way.
+pub(crate) type Stepping = Pin<Box<dyn Future<Output = Ended> + Send>>;
+
+/// A controller at its place, whichever it is.
+pub(crate) trait Room: Send + Sync {
+    /// What it is called.
+    fn name(&self) -> &'static str;
+    /// All that it could take a step about now.
+    fn subjects(&self) -> Vec<Subject>;
+    /// One step.
+    fn step(self: Arc<Self>, subject: Subject) -> Stepping;
+}
+
+struct Wired<C: Controller, H>(Wiring<C, H>);
+
+impl<C: Controller, H: Hands<C::Outside>> Room for Wired<C, H> {
+    fn name(&self) -> &'static str {
+        self.0.controller.name()
+    }
+
+    fn subjects(&self) -> Vec<Subject> {
+        let Wiring { controller, places, clock, .. } = &self.0;
+        let view = places.view(clock());
+        let mut subjects = BTreeSet::new();
+        for watch in controller.watches() {
+            for object in view.list(watch.place, &watch.kind, None) {
+                subjects.extend(controller.subjects(&watch, &object, &view));
+            }
+        }
+        subjects.into_iter().collect()
+    }
+
+    fn step(self: Arc<Self>, subject: Subject) -> Stepping {
+        Box::pin(async move { step_once(&self.0, &subject).await })
+    }
+}
+
+/// What is to go wrong at the next effect, and what was done in words.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    /// Before or after the next effect.
+    pub(crate) next: Mutex<(Fault, Fault)>,
+    /// The effects that were about to be done.
+    pub(crate) deeds: Mutex<Vec<String>>,
+}
+
+struct Planned(Arc<Plan>);
+
+impl Faults for Planned {
+    fn before(&self, point: &Point<'_>) -> Fault {
+        let words = format!("effect {}: {}", point.number, point.deed);
+        self.0.deeds.lock().unwrap_or_else(PoisonError::into_inner).push(words);
+        std::mem::take(&mut self.0.next.lock().unwrap_or_else(PoisonError::into_inner).0)
+    }
+
+    fn after(&self, _: &Point<'_>) -> Fault {
+        std::mem::take(&mut self.0.next.lock().unwrap_or_else(PoisonError::into_inner).1)
+    }
+}
+
+/// A cache of an actor.
+pub(crate) struct CacheAt {
+    /// At the hub, or at its cluster.
+    pub(crate) place: Place,
+    /// Of which kind.
+    pub(crate) kind: Kind,
+    /// Up to which version of the server it has news.
+    pub(crate) seen: u64,
+}
+
+/// A program.
+pub(crate) struct Actor {
+    /// `hub`, `west`, `west-2`.
+    pub(crate) name: String,
+    /// The place of its cluster in the world, if it serves one.
+    pub(crate) cluster: Option<usize>,
+    /// Tells it from all programs before it.
+    pub(crate) instance: u64,
+    /// Its controllers.
+    pub(crate) rooms: Vec<Arc<dyn Room>>,
+    /// Its caches.
+    pub(crate) caches: Vec<CacheAt>,
+    /// What goes wrong on purpose.
+    pub(crate) plan: Arc<Plan>,
+    /// Whether its lines to the hub and to its cluster are cut.
+    pub(crate) is_cut: Vec<(Place, Arc<AtomicBool>)>,
+    places: Places,
+    clock: Clock,
+    seam: Seam,
+}
+
+impl Actor {
+    fn empty(name: &str, places: Places, (clock, instance): (Clock, u64)) -> Actor {
+        let plan = Arc::new(Plan::default());
+        Actor {
+            name: name.to_owned(),
+            cluster: None,
+            instance,
+            rooms: Vec::new(),
+            caches: Vec::new(),
+            seam: Seam::with(Planned(Arc::clone(&plan))),
+            plan,
+            is_cut: Vec::new(),
+            places,
+            clock,
+        }
+    }
+
+    /// The controllers of the hub.
+    pub(crate) fn hub(lines: &Lines, (clock, flaw): (&Clock, Flaw), instance: u64) -> Actor {
+        let (client, is_cut) = lines.client(crate::HUB, crate::HUB);
+        let places = Places::from([(Place::HUB, Server::new(crate::HUB, client))]);
+        let mut actor = Actor::empty(crate::HUB, places, (Arc::clone(clock), instance));
+        actor.is_cut.push((Place::HUB, is_cut));
+        match flaw {
+            Flaw::SchedulerDoesNotWait => {
+                actor.wire(Deceived(Scheduler::default(), as_released), NoHands);
+            }
+            _ => actor.wire(Scheduler::default(), NoHands),
+        }
+        actor.wire(claims::Claims, NoHands);
+        actor.wire(fencing::Fencing, NoHands);
+        actor.wire(clusters::Clusters::default(), NoHands);
+        actor
+    }
+
+    /// The agents of a cluster.
+    pub(crate) fn agents(
+        (name, of): (&str, &Ref),
+        lines: &Lines,
+        (clock, flaw): (&Clock, Flaw),
+        hands: &OnMachine,
+    ) -> Actor {
+        let (hub, hub_cut) = lines.client(name, crate::HUB);
+        let (cluster, cluster_cut) = lines.client(name, &of.name);
+        let places = Places::from([
+            (Place::HUB, Server::new(crate::HUB, hub)),
+            (Place::CLUSTER, Server::new(&of.name, cluster)),
+        ]);
+        let mut actor = Actor::empty(name, places, (Arc::clone(clock), hands.instance));
+        actor.is_cut = vec![(Place::HUB, hub_cut), (Place::CLUSTER, cluster_cut)];
+        let boot_id = hands.machine.boot_id();
+        let syncer = Syncer::new(of.clone(), &boot_id);
+        let runtime = Runtime::new(&boot_id);
+        match flaw {
+            Flaw::SyncerBelievesItsCache => actor.wire(BelievesItsCache(syncer), hands.clone()),
+            Flaw::SyncerAcknowledgesFirst => actor.wire(Deceived(syncer, as_closed), hands.clone()),
+            _ => actor.wire(syncer, hands.clone()),
+        }
+        match flaw {
+            Flaw::RuntimeBelievesItsCache => actor.wire(BelievesItsCache(runtime), hands.clone()),
+            _ => actor.wire(runtime, hands.clone()),
+        }
+        let introduction = placement::Syncer {
+            instance: format!("{name}-{}", hands.instance),
+            version: "simulated".to_owned(),
+            boot_id,
+        };
+        actor.wire(Heartbeat::new(of.clone(), introduction), NoHands);
+        actor
+    }
+
+    fn wire<C: Controller, H: Hands<C::Outside>>(&mut self, controller: C, hands: H) {
+        for watch in controller.watches() {
+            let Some(server) = self.places.server(watch.place) else { continue };
+            server.open(&watch.kind, &watch.indexes);
+            let known = |cache: &CacheAt| cache.place == watch.place && cache.kind == watch.kind;
+            if !self.caches.iter().any(known) {
+                self.caches.push(CacheAt { place: watch.place, kind: watch.kind, seen: 0 });
+            }
+        }
+        let mut wiring = Wiring::new(controller, self.places.clone(), hands);
+        wiring.clock = Arc::clone(&self.clock);
+        wiring.seam = self.seam.clone();
+        self.rooms.push(Arc::new(Wired(wiring)));
+    }
+
+    /// The server of one of its caches.
+    pub(crate) fn server(&self, place: Place) -> Option<&Server> {
+        self.places.server(place)
+    }
+
+    /// Whether its line to a place is cut.
+    pub(crate) fn is_cut_from(&self, place: Place) -> bool {
+        let cut = self.is_cut.iter().find(|(of, _)| *of == place);
+        cut.is_some_and(|(_, cut)| cut.load(std::sync::atomic::Ordering::Relaxed))
+    }
+}

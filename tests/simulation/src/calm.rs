@@ -1,0 +1,231 @@
+//! Times without trouble: the beginning, and the end, in which every wish must be met.
+
+use crate::line::Way;
+use crate::truth::Granted;
+use crate::world::{Broken, UnderWay, World};
+use interlock_api::names::{ANNOTATION_CLUSTER, grant_name};
+use interlock_api::placement::condition::READY;
+use interlock_kernel::Subject;
+use interlock_placement::kinds::{CLAIM, FORCE_RELEASE, GRANT, NAMESPACE, POD, WORKLOAD_CLUSTER};
+use interlock_shell::Ended;
+use kube::api::DynamicObject;
+use std::sync::Arc;
+
+/// How many rounds it may take until every wish is met.
+const ROUNDS: usize = 90;
+/// How many effects a controller may have about one subject in one round.
+const IN_A_ROUND: usize = 12;
+
+impl World {
+    /// Until all clusters are ready, and a namespace is wished for.
+    pub(crate) async fn begin(&mut self) -> Result<(), Broken> {
+        for _ in 0..6 {
+            self.round(5).await?;
+        }
+        let clusters = self.truth.all(crate::HUB, &WORKLOAD_CLUSTER);
+        if let Some(other) = clusters.iter().find(|cluster| !is_ready(cluster)) {
+            return Err(format!("{:?} never became ready", other.metadata.name));
+        }
+        self.place("shop").await?;
+        self.check().await?;
+        for _ in 0..self.chance.below(4) {
+            self.round(1).await?;
+        }
+        Ok(())
+    }
+
+    /// The faults stop: every wish that can be met is met, and then all is still.
+    pub(crate) async fn end(&mut self) -> Result<(), Broken> {
+        self.note("the faults stop".to_owned());
+        self.settle().await?;
+        self.wish_what_can_be().await?;
+        let mut wanting = String::new();
+        for round in 0..ROUNDS {
+            self.give_up_copies().await?;
+            self.round(if round < 20 { 3 } else { 15 }).await?;
+            match self.wanting() {
+                None => return self.rest().await,
+                Some(what) => wanting = what,
+            }
+        }
+        Err(format!("after {ROUNDS} calm rounds: {wanting}"))
+    }
+
+    /// Nothing is cut, off, doubled or under way any more.
+    async fn settle(&mut self) -> Result<(), Broken> {
+        self.mend_all();
+        for cluster in 0..self.clusters.len() {
+            self.power_on(cluster).await?;
+        }
+        while !self.under_way.is_empty() {
+            self.drive(0, Way::Through).await?;
+            self.check().await?;
+        }
+        for _ in 0..100 {
+            self.deliver().await?;
+            self.check().await?;
+        }
+        for cluster in 0..self.clusters.len() {
+            let of = |actor: &crate::actor::Actor| actor.cluster == Some(cluster);
+            while self.actors.iter().filter(|actor| of(actor)).count() > 1 {
+                let Some(second) = self.actors.iter().rposition(of) else { break };
+                self.crash(second);
+            }
+        }
+        Ok(())
+    }
+
+    /// Some time passes; then every cache is brought up, and every controller does all it can.
+    async fn round(&mut self, seconds: i64) -> Result<usize, Broken> {
+        if seconds > 0 {
+            self.time_passes(seconds);
+        }
+        self.duties().await?;
+        self.check().await?;
+        let mut effects = 0;
+        for actor in 0..self.actors.len() {
+            self.bring_up_all(actor).await?;
+            for room in self.actors[actor].rooms.clone() {
+                for subject in room.subjects() {
+                    effects += self.do_all((actor, &room), &subject).await?;
+                }
+            }
+        }
+        Ok(effects)
+    }
+
+    pub(crate) async fn bring_up_all(&mut self, actor: usize) -> Result<(), Broken> {
+        for cache in self.stale(actor) {
+            let newest = self.truth.newest;
+            self.bring_up(actor, cache, newest).await?;
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn do_all(
+        &mut self,
+        (actor, room): (usize, &Arc<dyn crate::actor::Room>),
+        subject: &Subject,
+    ) -> Result<usize, Broken> {
+        for effects in 0..IN_A_ROUND {
+            let instance = self.actors[actor].instance;
+            self.numbered += 1;
+            self.under_way.push(UnderWay {
+                number: self.numbered,
+                instance,
+                room: room.name(),
+                subject: Subject::clone(subject),
+                future: Arc::clone(room).step(Subject::clone(subject)),
+                held_until: 0,
+            });
+            let number = self.numbered;
+            let ended = loop {
+                let place = self.under_way.iter().position(|step| step.number == number);
+                let Some(place) = place else { return Ok(effects) };
+                let ended = self.drive(place, Way::Through).await?;
+                self.check().await?;
+                if let Some(ended) = ended {
+                    break ended;
+                }
+            };
+            match ended {
+                Ended::Acted { .. } => self.bring_up_all(actor).await?,
+                Ended::Rests | Ended::Waits(_) => return Ok(effects),
+                Ended::Crashed if self.is_trouble => return Ok(effects),
+                Ended::Overtaken(_) | Ended::Unknown(_) | Ended::Unreachable(_) => {
+                    return Ok(effects + 1);
+                }
+                other => return Err(format!("{} about {subject}: {other:?}", room.name())),
+            }
+        }
+        Ok(IN_A_ROUND)
+    }
+
+    /// All is done, so nothing is written any more while no time passes.
+    async fn rest(&mut self) -> Result<(), Broken> {
+        let mut effects = 0;
+        for _ in 0..8 {
+            effects = self.round(0).await?;
+            if effects == 0 {
+                return Ok(());
+            }
+        }
+        Err(format!("it does not come to rest: {effects} effects in the last round"))
+    }
+
+    /// The first thing that is not as people wish it, if there is one.
+    fn wanting(&self) -> Option<String> {
+        let forces = self.truth.all(crate::HUB, &FORCE_RELEASE).iter();
+        let outcome = |force: &DynamicObject| force.data["status"]["outcome"].clone();
+        let pending = |force: &&DynamicObject| {
+            !matches!(outcome(force).as_str(), Some("Applied" | "Refused"))
+        };
+        if let Some(force) = forces.clone().find(|force| pending(force)) {
+            return Some(format!("{:?} is not answered", force.metadata.name));
+        }
+        for grant in self.truth.all(crate::HUB, &GRANT) {
+            let name = grant.metadata.name.as_deref().unwrap_or_default();
+            if self.promises.deleted.contains(name) {
+                return Some(format!(
+                    "{name} was deleted and is still there: {}",
+                    grant.data["status"]
+                ));
+            }
+        }
+        let namespaces = self.truth.all(crate::HUB, &NAMESPACE).iter();
+        let mut placed = namespaces.filter(|found| {
+            found.metadata.labels.as_ref().is_some_and(|l| l.contains_key("interlock.dev/placed"))
+        });
+        placed.find_map(|namespace| self.wanting_of(namespace))
+    }
+
+    fn wanting_of(&self, namespace: &DynamicObject) -> Option<String> {
+        let name = namespace.metadata.name.as_deref().unwrap_or_default();
+        let uid = namespace.metadata.uid.as_deref().unwrap_or_default();
+        if namespace.metadata.deletion_timestamp.is_some() {
+            return Some(format!("{name} was deleted and is still there"));
+        }
+        let grant = grant_name(name, uid);
+        let Some(granted) = self.truth.grant(&grant) else {
+            return Some(format!("{name} has no grant"));
+        };
+        let Granted { phase, owner, epoch } = &granted;
+        let place = self.clusters.iter().position(|cluster| cluster.uid == *owner);
+        let Some(place) = place.filter(|_| phase == "Granted") else {
+            return Some(format!("{name} is on no cluster: {granted:?}"));
+        };
+        let wish = namespace.metadata.annotations.as_ref();
+        let wish = wish.and_then(|notes| notes.get(ANNOTATION_CLUSTER)).map(String::as_str);
+        let has_claims = self
+            .truth
+            .all(crate::HUB, &CLAIM)
+            .iter()
+            .any(|claim| claim.metadata.namespace.as_deref() == Some(name));
+        if let Some(wish) = wish.filter(|wish| !has_claims && self.takes_new_ones(wish))
+            && self.clusters[place].name != wish
+        {
+            return Some(format!("{name} is wished on {wish} and is on {granted:?}"));
+        }
+        let alive = self.machines[place].alive();
+        let pods = self.truth.all(crate::HUB, &POD).iter();
+        let mut pods = pods.filter(|pod| pod.metadata.namespace.as_deref() == Some(name));
+        pods.find_map(|pod| {
+            let pod = pod.metadata.name.as_deref().unwrap_or_default();
+            let is_its = |process: &&crate::machine::Process| {
+                process.namespace == grant && process.name == pod && process.epoch == *epoch
+            };
+            let runs = alive.iter().any(|process| is_its(&process));
+            (!runs).then(|| format!("pod {pod} of {name} does not run on {}", self.clusters[place]))
+        })
+    }
+
+    pub(crate) fn takes_new_ones(&self, cluster: &str) -> bool {
+        let found = self.truth.get((crate::HUB, &WORKLOAD_CLUSTER), (None, cluster));
+        found.is_some_and(|found| found.metadata.deletion_timestamp.is_none())
+    }
+}
+
+fn is_ready(cluster: &DynamicObject) -> bool {
+    let mut conditions = cluster.data["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.any(|condition| condition["type"] == READY && condition["status"] == "True")
+}

@@ -1,0 +1,312 @@
+//! A machine that is not there: its processes and locks are data. This is the one fake of the
+//! simulation. It behaves as the real one does where the rooms look, and it is stricter: a start
+//! without the lock, or beside one that lives, is noted as a broken promise.
+
+use crate::chance::{Chance, SimulatedClock};
+use crate::flaws::Flaw;
+use crate::line::{Gate, Way};
+use interlock_kernel::Nothing;
+use interlock_placement::runtime::outside::{
+    Answer, Deed, Ending, Held, Known, LockName, Machine as Processes, Question, Run, Started,
+};
+use interlock_placement::syncer::{Holding, Locks, LocksOf};
+use interlock_shell::Hands;
+use jiff::{SignedDuration, Timestamp};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What became of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Life {
+    Lives,
+    /// It was told to stop, and does so then, or never by itself.
+    Stopping(Option<Timestamp>),
+    Killed,
+    Gone(Ending, Option<Timestamp>),
+}
+
+/// A process.
+#[derive(Debug, Clone)]
+pub(crate) struct Process {
+    /// The namespace on the cluster that it is of.
+    pub(crate) namespace: String,
+    /// The name of its pod.
+    pub(crate) name: String,
+    /// The epoch that it was started for.
+    pub(crate) epoch: i64,
+    run: Started,
+    life: Life,
+    /// The number that it writes next.
+    next: usize,
+}
+
+impl Process {
+    /// Whether it can write.
+    pub(crate) fn is_alive(&self) -> bool {
+        !matches!(self.life, Life::Gone(..))
+    }
+}
+
+/// What all processes ever wrote: for each pod, under which cluster and epoch each number was.
+#[derive(Debug, Default)]
+pub(crate) struct Records(BTreeMap<(String, String), Vec<(String, i64)>>);
+
+/// A machine.
+pub(crate) struct Machine {
+    /// The cluster that it serves.
+    pub(crate) cluster: String,
+    clock: Arc<SimulatedClock>,
+    chance: Arc<Chance>,
+    flaw: Flaw,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    is_off: bool,
+    boots: u64,
+    pids: i32,
+    processes: BTreeMap<String, Process>,
+    /// Locks that a runtime took and gave to no process yet, and which runtime.
+    taken: Vec<(LockName, u64)>,
+    broken: Vec<String>,
+}
+
+impl Machine {
+    /// A machine that is on.
+    pub(crate) fn new(
+        cluster: &str,
+        (clock, chance): (&Arc<SimulatedClock>, &Arc<Chance>),
+        flaw: Flaw,
+    ) -> Arc<Machine> {
+        Arc::new(Machine {
+            cluster: cluster.to_owned(),
+            clock: Arc::clone(clock),
+            chance: Arc::clone(chance),
+            flaw,
+            state: Mutex::default(),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it is off.
+    pub(crate) fn is_off(&self) -> bool {
+        self.state().is_off
+    }
+
+    /// Which boot this is.
+    pub(crate) fn boot_id(&self) -> String {
+        match self.flaw {
+            Flaw::BootIdStays => format!("{}-boot", self.cluster),
+            _ => format!("{}-boot-{}", self.cluster, self.state().boots),
+        }
+    }
+
+    /// The power fails: every process is gone, and so are all locks.
+    pub(crate) fn power_off(&self) {
+        let mut state = self.state();
+        state.is_off = true;
+        state.taken.clear();
+        for process in state.processes.values_mut().filter(|process| process.is_alive()) {
+            process.life = Life::Gone(Ending::Unknown, None);
+        }
+    }
+
+    /// The power is back.
+    pub(crate) fn power_on(&self) {
+        let mut state = self.state();
+        if state.is_off {
+            state.is_off = false;
+            state.boots += 1;
+        }
+    }
+
+    /// A runtime died: what it held in its hands is free, and what it started lives on.
+    pub(crate) fn lost_runtime(&self, instance: u64) {
+        self.state().taken.retain(|(_, by)| *by != instance);
+    }
+
+    /// What runs.
+    pub(crate) fn alive(&self) -> Vec<Process> {
+        self.state().processes.values().filter(|process| process.is_alive()).cloned().collect()
+    }
+
+    /// Promises that the machine itself saw broken.
+    pub(crate) fn take_broken(&self) -> Vec<String> {
+        std::mem::take(&mut self.state().broken)
+    }
+
+    /// Time passed: those who were told to stop may have, and each that lives writes one number.
+    pub(crate) fn tick(&self, records: &mut Records) {
+        let now = self.clock.now();
+        let mut state = self.state();
+        let State { processes, broken, .. } = &mut *state;
+        for process in processes.values_mut().filter(|process| process.is_alive()) {
+            let key = (process.namespace.clone(), process.name.clone());
+            let written = records.0.entry(key).or_default();
+            let is_last = written.last().is_none_or(|(_, epoch)| *epoch <= process.epoch);
+            if written.len() != process.next || !is_last {
+                broken.push(format!(
+                    "{} of {} on {} writes number {} of epoch {} after {} numbers, the last by {:?}",
+                    process.name,
+                    process.namespace,
+                    self.cluster,
+                    process.next,
+                    process.epoch,
+                    written.len(),
+                    written.last(),
+                ));
+            }
+            written.push((self.cluster.clone(), process.epoch));
+            process.next = written.len();
+            match process.life {
+                Life::Killed => process.life = Life::Gone(Ending::Signal(9), Some(now)),
+                Life::Stopping(Some(end)) if end <= now => {
+                    process.life = Life::Gone(Ending::Signal(15), Some(now));
+                }
+                Life::Lives if self.chance.once_in(150) => {
+                    process.life = Life::Gone(Ending::Code(1), Some(now));
+                }
+                Life::Lives | Life::Stopping(_) | Life::Gone(..) => {}
+            }
+        }
+    }
+
+    fn known(&self, pod: &str) -> Known {
+        let state = self.state();
+        let Some(process) = state.processes.get(pod) else { return Known::Nothing };
+        let run = process.run;
+        match process.life {
+            Life::Lives => Known::Lives(run),
+            Life::Stopping(_) if self.flaw == Flaw::GoneTooEarly => {
+                Known::Gone { run, ending: Ending::Unknown, finished: None }
+            }
+            Life::Stopping(_) => Known::Stopping(run),
+            Life::Killed => Known::Killed(run),
+            Life::Gone(ending, finished) => Known::Gone { run, ending, finished },
+        }
+    }
+
+    fn held(&self, lock: &LockName, instance: u64) -> Held {
+        let state = self.state();
+        match state.taken.iter().find(|(taken, _)| taken == lock) {
+            Some((_, by)) if *by == instance => Held::Mine,
+            Some(_) => Held::Taken,
+            None if state.processes.get(&lock.pod).is_some_and(Process::is_alive) => Held::Taken,
+            None => Held::Free,
+        }
+    }
+
+    fn holding(&self, namespace: &str) -> Holding {
+        if self.flaw == Flaw::GoneTooEarly {
+            return Holding::Free;
+        }
+        let state = self.state();
+        let is_taken = state.taken.iter().any(|(lock, _)| lock.namespace == namespace);
+        let living = state.processes.values().filter(|process| process.is_alive());
+        let living = living.filter(|process| process.namespace == namespace);
+        let pids: Vec<i32> = living.map(|process| process.run.pid).collect();
+        if is_taken || !pids.is_empty() { Holding::Held(pids) } else { Holding::Free }
+    }
+
+    fn start(&self, run: Run, instance: u64, records: &Mutex<Records>) {
+        let is_mine = self.held(&run.lock, instance) == Held::Mine;
+        let now = self.clock.now();
+        let mut state = self.state();
+        let is_alive = state.processes.get(&run.lock.pod).is_some_and(Process::is_alive);
+        if !is_mine || is_alive {
+            let why = if is_alive { "beside one that lives" } else { "without its lock" };
+            state.broken.push(format!("{} starts on {} {why}", run.name, self.cluster));
+            return;
+        }
+        state.taken.retain(|(lock, _)| *lock != run.lock);
+        state.pids += 1;
+        let key = (run.lock.namespace.clone(), run.name.clone());
+        let records = records.lock().unwrap_or_else(PoisonError::into_inner);
+        let process = Process {
+            namespace: run.lock.namespace.clone(),
+            name: run.name,
+            epoch: run.epoch,
+            run: Started { pid: state.pids, since: now },
+            life: Life::Lives,
+            next: records.0.get(&key).map_or(0, Vec::len),
+        };
+        state.processes.insert(run.lock.pod, process);
+    }
+
+    fn stop(&self, pod: &str, is_kill: bool) {
+        let after = self.chance.below(9);
+        let ends = self.clock.now().checked_add(SignedDuration::from_secs(after as i64)).ok();
+        let mut state = self.state();
+        let Some(process) = state.processes.get_mut(pod) else { return };
+        match process.life {
+            Life::Gone(..) => {}
+            _ if is_kill => process.life = Life::Killed,
+            // Some do not listen.
+            Life::Lives => process.life = Life::Stopping(ends.filter(|_| after < 8)),
+            Life::Stopping(_) | Life::Killed => {}
+        }
+    }
+}
+
+/// What the agents of a cluster have of its machine.
+#[derive(Clone)]
+pub(crate) struct OnMachine {
+    /// The machine.
+    pub(crate) machine: Arc<Machine>,
+    /// Which program this is: locks in its hands are its own.
+    pub(crate) instance: u64,
+    /// Where questions and deeds wait.
+    pub(crate) gate: Arc<Gate>,
+    /// What processes write to.
+    pub(crate) records: Arc<Mutex<Records>>,
+}
+
+impl OnMachine {
+    fn take_lock(&self, lock: LockName) {
+        if self.machine.held(&lock, self.instance) == Held::Free {
+            self.machine.state().taken.push((lock, self.instance));
+        }
+    }
+}
+
+impl Hands<Processes> for OnMachine {
+    async fn ask(&self, question: Question) -> Result<Answer, String> {
+        self.gate.turn().await;
+        Ok(match question {
+            Question::Process(pod) => Answer::Process(self.machine.known(&pod)),
+            Question::Lock(lock) => Answer::Lock(self.machine.held(&lock, self.instance)),
+        })
+    }
+
+    async fn perform(&self, deed: Deed) -> Result<(), String> {
+        let way = self.gate.turn().await;
+        if way == Way::RequestLost {
+            return Err("it could not be done".to_owned());
+        }
+        match deed {
+            Deed::TakeLock(lock) => self.take_lock(lock),
+            Deed::LetGo(lock) => {
+                self.machine.state().taken.retain(|taken| *taken != (lock.clone(), self.instance));
+            }
+            Deed::Start(run) => self.machine.start(*run, self.instance, &self.records),
+            Deed::Terminate(pod) => self.machine.stop(&pod, false),
+            Deed::Kill(pod) => self.machine.stop(&pod, true),
+        }
+        Ok(())
+    }
+}
+
+impl Hands<Locks> for OnMachine {
+    async fn ask(&self, question: LocksOf) -> Result<Holding, String> {
+        self.gate.turn().await;
+        Ok(self.machine.holding(&question.namespace))
+    }
+
+    async fn perform(&self, deed: Nothing) -> Result<(), String> {
+        match deed {}
+    }
+}

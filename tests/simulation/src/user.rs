@@ -1,0 +1,224 @@
+//! What people do.
+
+use crate::flaws::Flaw;
+use crate::truth::Granted;
+use crate::world::{Broken, World, said};
+use interlock_api::names::{
+    ANNOTATION_CLUSTER, ANNOTATION_FORGET_COPIES, LABEL_PLACED, RUNTIME_CLASS, grant_name,
+};
+use interlock_kernel::Kind;
+use interlock_placement::kinds::{CLAIM, FORCE_RELEASE, GRANT, NAMESPACE, POD, WORKLOAD_CLUSTER};
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
+use serde_json::{Value, json};
+
+const NAMESPACES: [&str; 2] = ["shop", "bank"];
+const PODS: [&str; 2] = ["one", "two"];
+
+impl World {
+    /// A person does something.
+    pub(crate) async fn user_acts(&mut self) -> Result<(), Broken> {
+        let name = NAMESPACES[usize::from(self.chance.once_in(4))];
+        let Some(found) = self.truth.get((crate::HUB, &NAMESPACE), (None, name)).cloned() else {
+            return self.place(name).await;
+        };
+        if found.metadata.deletion_timestamp.is_some() && self.chance.once_in(2) {
+            return self.give_up_copies().await;
+        }
+        match self.chance.below(24) {
+            0..=12 => self.wish(name).await,
+            13 => self.delete_namespace(&found).await,
+            14..=15 | 19..=20 => self.add_pod(name).await,
+            16 => self.delete_pod(name).await,
+            // Nothing carries data yet: what has a claim stays, so most have none.
+            17 if self.seed.is_multiple_of(4) => self.add_claim(name).await,
+            18 if self.seed % 5 == 1 => self.delete_cluster().await,
+            _ => self.force(name).await,
+        }
+    }
+
+    /// A namespace with a pod in it.
+    pub(crate) async fn place(&mut self, name: &str) -> Result<(), Broken> {
+        let wish = crate::CLUSTERS[self.chance.below(crate::CLUSTERS.len())];
+        self.note(format!("user: places {name} on {wish}"));
+        let namespace = json!({"metadata": {
+            "name": name, "labels": {LABEL_PLACED: "true"},
+            "annotations": {ANNOTATION_CLUSTER: wish},
+        }});
+        let made = self.create(&NAMESPACE, None, namespace).await?;
+        let uid = made.metadata.uid.unwrap_or_default();
+        let named = grant_name(name, &uid);
+        if !self.promises.known.insert(named.clone()) {
+            return Err(format!("{named} was there before"));
+        }
+        self.add(name, PODS[0]).await
+    }
+
+    async fn wish(&mut self, name: &str) -> Result<(), Broken> {
+        let wish = crate::CLUSTERS[self.chance.below(crate::CLUSTERS.len())];
+        self.wish_on(name, wish).await
+    }
+
+    async fn wish_on(&mut self, name: &str, wish: &str) -> Result<(), Broken> {
+        self.note(format!("user: wishes {name} on {wish}"));
+        let change = json!({"metadata": {"annotations": {ANNOTATION_CLUSTER: wish}}});
+        self.change(&NAMESPACE, (None, name), change).await
+    }
+
+    /// Whoever wished for a cluster that is being deleted thinks again.
+    pub(crate) async fn wish_what_can_be(&mut self) -> Result<(), Broken> {
+        for name in NAMESPACES {
+            let found = self.truth.get((crate::HUB, &NAMESPACE), (None, name));
+            let notes = found.and_then(|found| found.metadata.annotations.as_ref());
+            let wish = notes.and_then(|notes| notes.get(ANNOTATION_CLUSTER));
+            if wish.is_some_and(|wish| !self.takes_new_ones(wish)) {
+                self.wish_on(name, crate::CLUSTERS[2]).await?;
+            }
+        }
+        self.check().await
+    }
+
+    async fn change(
+        &self,
+        kind: &Kind,
+        (namespace, name): (Option<&str>, &str),
+        change: Value,
+    ) -> Result<(), Broken> {
+        let patch = Patch::Merge(change);
+        let changed = self.api(kind, namespace).patch(name, &PatchParams::default(), &patch).await;
+        changed.map(|_| ()).map_err(said)
+    }
+
+    async fn delete_namespace(&mut self, found: &DynamicObject) -> Result<(), Broken> {
+        if found.metadata.deletion_timestamp.is_some() {
+            return Ok(());
+        }
+        let (name, uid) = (found.metadata.name.clone(), found.metadata.uid.clone());
+        let name = name.unwrap_or_default();
+        self.note(format!("user: deletes {name}"));
+        self.promises.deleted.insert(grant_name(&name, &uid.unwrap_or_default()));
+        self.delete(&NAMESPACE, (None, &name)).await
+    }
+
+    async fn delete(
+        &self,
+        kind: &Kind,
+        (namespace, name): (Option<&str>, &str),
+    ) -> Result<(), Broken> {
+        let deleted = self.api(kind, namespace).delete(name, &DeleteParams::default()).await;
+        deleted.map(|_| ()).map_err(said)
+    }
+
+    fn is_going(&self, namespace: &str) -> bool {
+        let found = self.truth.get((crate::HUB, &NAMESPACE), (None, namespace));
+        found.is_none_or(|found| found.metadata.deletion_timestamp.is_some())
+    }
+
+    async fn add_pod(&mut self, namespace: &str) -> Result<(), Broken> {
+        let name = PODS[self.chance.below(PODS.len())];
+        let known = self.truth.get((crate::HUB, &POD), (Some(namespace), name));
+        if known.is_some() || self.is_going(namespace) {
+            return Ok(());
+        }
+        self.add(namespace, name).await
+    }
+
+    async fn add(&mut self, namespace: &str, name: &str) -> Result<(), Broken> {
+        self.note(format!("user: adds pod {name} to {namespace}"));
+        let pod = json!({
+            "metadata": {"name": name},
+            "spec": {
+                "runtimeClassName": RUNTIME_CLASS,
+                "terminationGracePeriodSeconds": 5,
+                "containers": [{"name": "writer", "image": "none", "command": ["write"]}],
+            },
+        });
+        self.create(&POD, Some(namespace), pod).await.map(|_| ())
+    }
+
+    async fn delete_pod(&mut self, namespace: &str) -> Result<(), Broken> {
+        let name = PODS[self.chance.below(PODS.len())];
+        let known = self.truth.get((crate::HUB, &POD), (Some(namespace), name));
+        let Some(uid) = known.and_then(|pod| pod.metadata.uid.clone()) else { return Ok(()) };
+        self.note(format!("user: deletes pod {name} of {namespace}"));
+        self.promises.deleted_pods.insert(uid);
+        self.promises.deleted_pod_names.insert((namespace.to_owned(), name.to_owned()));
+        self.delete(&POD, (Some(namespace), name)).await
+    }
+
+    async fn add_claim(&mut self, namespace: &str) -> Result<(), Broken> {
+        let known = self.truth.get((crate::HUB, &CLAIM), (Some(namespace), "data"));
+        if known.is_some() || self.is_going(namespace) {
+            return Ok(());
+        }
+        self.note(format!("user: adds a claim to {namespace}"));
+        let claim = json!({
+            "metadata": {"name": "data"},
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "1Gi"}},
+            },
+        });
+        self.create(&CLAIM, Some(namespace), claim).await.map(|_| ())
+    }
+
+    /// Whatever runs there: it must stay until nothing does.
+    async fn delete_cluster(&mut self) -> Result<(), Broken> {
+        let name = crate::CLUSTERS[0];
+        let found = self.truth.get((crate::HUB, &WORKLOAD_CLUSTER), (None, name));
+        if found.is_none_or(|found| found.metadata.deletion_timestamp.is_some()) {
+            return Ok(());
+        }
+        self.note(format!("user: deletes cluster {name}"));
+        self.delete(&WORKLOAD_CLUSTER, (None, name)).await
+    }
+
+    /// Declares the owner gone: only while its machine is off, unless the person is wrong.
+    pub(crate) async fn force(&mut self, namespace: &str) -> Result<(), Broken> {
+        let grants = self.truth.all(crate::HUB, &GRANT).iter();
+        let mut its = grants.filter(|grant| grant.data["spec"]["namespace"]["name"] == namespace);
+        let Some(grant) = its.next() else { return Ok(()) };
+        let (name, uid) = (grant.metadata.name.clone(), grant.metadata.uid.clone());
+        let Granted { phase, owner, epoch } = Granted::of(grant);
+        let place = self.clusters.iter().position(|cluster| cluster.uid == owner);
+        let Some(place) = place.filter(|_| phase == "Granted" || phase == "Revoking") else {
+            return Ok(());
+        };
+        let is_lie = self.flaw == Flaw::FalseAttestation;
+        if !self.machines[place].is_off() && !is_lie {
+            return Ok(());
+        }
+        let name = name.unwrap_or_default();
+        self.note(format!("user: says that {} is off, and forces {name}", self.clusters[place]));
+        self.promises.forced.insert(name.clone());
+        let force = json!({
+            "metadata": {"name": format!("{name}-{epoch}-{}", self.event_count)},
+            "spec": {
+                "grant": {"name": name, "uid": uid},
+                "owner": {"name": self.clusters[place].name, "uid": owner},
+                "epoch": epoch, "attestation": "PoweredOff",
+                "reason": "its machine has no power", "requester": "somebody on call",
+            },
+        });
+        self.create(&FORCE_RELEASE, None, force).await.map(|_| ())
+    }
+
+    /// A person gives up copies that nobody else can: those of namespaces that are being deleted.
+    pub(crate) async fn give_up_copies(&mut self) -> Result<(), Broken> {
+        for grant in self.truth.all(crate::HUB, &GRANT).to_vec() {
+            if grant.data["status"]["phase"] != "Deleting" {
+                continue;
+            }
+            for copy in grant.data["status"]["copies"].as_array().into_iter().flatten() {
+                if copy["state"] != "Diverged" {
+                    continue;
+                }
+                let cluster = copy["cluster"]["name"].as_str().unwrap_or_default();
+                self.note(format!("user: gives up what {cluster} has of a deleted namespace"));
+                let uid = grant.metadata.uid.clone();
+                let change = json!({"metadata": {"annotations": {ANNOTATION_FORGET_COPIES: uid}}});
+                self.change(&WORKLOAD_CLUSTER, (None, cluster), change).await?;
+            }
+        }
+        Ok(())
+    }
+}
