@@ -79,7 +79,8 @@ pub(super) fn refused(spec: &Value) -> Vec<String> {
     refuse(containers > 1, "more than one container");
     let container = &spec["containers"][0];
     refuse(texts(&container["command"]).next().is_none(), "a container without a command");
-    for field in ["livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "ports"] {
+    // Ports only tell what listens: a process listens wherever it likes.
+    for field in ["livenessProbe", "readinessProbe", "startupProbe", "lifecycle"] {
         refuse(is_filled(&container[field]), field);
     }
     refuse(is_filled(&container["securityContext"]), "securityContext of the container");
@@ -310,7 +311,6 @@ mod tests {
                 "initContainers",
                 "more than one container",
                 "livenessProbe",
-                "ports",
                 "resource limits",
                 "a mount of anything but a claim",
                 "readOnly mounts",
