@@ -4,6 +4,7 @@ mod apiserver;
 mod checker;
 mod etcd;
 mod load;
+mod placement;
 mod process;
 mod spread;
 mod store;
@@ -24,6 +25,12 @@ pub(crate) enum Subject {
     Store(Run),
     /// The API server over HTTPS, with etcd beside it
     Apiserver(Run),
+    /// A fleet of twenty clusters, as it grows
+    Placement {
+        /// Small sizes: whether it works, not how fast
+        #[arg(long)]
+        quick: bool,
+    },
 }
 
 /// How a server is measured.
@@ -60,6 +67,7 @@ pub(crate) fn run(subject: &Subject) -> anyhow::Result<bool> {
         Subject::Checker => checker::run(),
         Subject::Store(run) => store::run(run),
         Subject::Apiserver(run) => apiserver::run(run),
+        Subject::Placement { quick } => placement::run(*quick),
     }
 }
 

@@ -8,6 +8,7 @@ mod clusters;
 mod disk;
 mod etcd;
 mod fan_out;
+mod fleet;
 mod grpc;
 mod https;
 mod measure;
@@ -67,6 +68,12 @@ enum What {
     ApiWatches { kubeconfig: PathBuf, watchers: usize, rounds: usize, pid: u32 },
     /// The API server: create and delete empty logical clusters
     ApiClusters { kubeconfig: PathBuf, clusters: usize, pid: u32 },
+    /// A fleet: placed namespaces from one number up to another
+    FleetPlace { kubeconfig: PathBuf, from: usize, namespaces: usize, pid: u32 },
+    /// A fleet: move so many namespaces at once to one cluster
+    FleetMove { kubeconfig: PathBuf, moves: usize, to: String, pid: u32 },
+    /// A fleet: what it writes and costs while nothing happens
+    FleetRest { kubeconfig: PathBuf, pid: u32 },
 }
 
 /// How hard, for how long, and whose processor time counts.
@@ -110,6 +117,13 @@ async fn main() -> anyhow::Result<()> {
         What::ApiClusters { kubeconfig, clusters, pid } => {
             clusters::run(&kubeconfig, clusters, pid).await?
         }
+        What::FleetPlace { kubeconfig, from, namespaces, pid } => {
+            fleet::place(&kubeconfig, from, namespaces, pid).await?
+        }
+        What::FleetMove { kubeconfig, moves, to, pid } => {
+            fleet::shift(&kubeconfig, moves, &to, pid).await?
+        }
+        What::FleetRest { kubeconfig, pid } => fleet::rest(&kubeconfig, pid).await?,
     };
     println!("{answer}");
     Ok(())

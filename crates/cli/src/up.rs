@@ -112,7 +112,8 @@ impl Fleet {
         let mut runners = run::hub::run(&shell, &at_hub, &pace)?;
         let mut processes = Vec::new();
         for name in clusters(&hub, &args.clusters).await? {
-            let of = register(&hub, &name).await?;
+            let registered = register(&hub, &name).await?;
+            let of = Ref::new(&name, registered.uid().unwrap_or_default());
             let folder = serving.directory.join("clusters").join(&of.uid);
             let runtime = open_processes(&folder, args)?;
             processes.push(Arc::clone(&runtime));
@@ -120,7 +121,7 @@ impl Fleet {
                 hub: at_hub.clone(),
                 cluster: interlock_shell::Server::new(&name, client(&serving.server, &name)),
                 of,
-                further: Vec::new(),
+                further: registered.spec.resources,
                 runtime: Runtime::Processes(runtime),
                 heartbeat_every: pace.heartbeat_every,
             };
@@ -177,7 +178,7 @@ async fn clusters(hub: &Client, asked: &[String]) -> anyhow::Result<Vec<String>>
 }
 
 /// Makes a logical cluster and tells the hub of it, unless that was done before.
-async fn register(hub: &Client, name: &str) -> anyhow::Result<Ref> {
+async fn register(hub: &Client, name: &str) -> anyhow::Result<WorkloadCluster> {
     let kind = GroupVersionKind::gvk("interlock.dev", "v1alpha1", "LogicalCluster");
     let resource = ApiResource::from_gvk_with_plural(&kind, "logicalclusters");
     let logical: Api<DynamicObject> = Api::all_with(hub.clone(), &resource);
@@ -192,9 +193,7 @@ async fn register(hub: &Client, name: &str) -> anyhow::Result<Ref> {
     let mut cluster = WorkloadCluster::new(name, spec);
     cluster.labels_mut().insert("interlock.dev/embedded".to_owned(), "true".to_owned());
     create(&clusters, &cluster).await?;
-    let cluster =
-        clusters.get(name).await.with_context(|| format!("cannot read cluster {name}"))?;
-    Ok(Ref::new(name, cluster.uid().unwrap_or_default()))
+    clusters.get(name).await.with_context(|| format!("cannot read cluster {name}"))
 }
 
 async fn create<K>(api: &Api<K>, object: &K) -> anyhow::Result<()>
