@@ -104,6 +104,16 @@ impl Serving {
         let directory = reach.directory()?;
         let server = open(reach, &directory).await?;
         report_recovery(&server);
+        match Serving::reach(server.clone(), directory, reach).await {
+            Ok(serving) => Ok(serving),
+            Err(error) => {
+                server.stop().await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn reach(server: Server, directory: PathBuf, reach: &Reach) -> anyhow::Result<Serving> {
         let transport = reach.transport();
         let listening = match Listening::on(&server, reach.listen, transport).await {
             Ok(listening) => listening,
