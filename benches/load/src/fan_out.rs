@@ -25,15 +25,16 @@ struct Writer {
     path: String,
     name: String,
     sequence: usize,
+    resource_version: String,
 }
 
 impl Writer {
     async fn write(&mut self) -> anyhow::Result<()> {
         self.sequence += 1;
-        let body = Widget::new(&self.name, "").body(self.sequence);
+        let body = Widget::new(&self.name, &self.resource_version).body(self.sequence);
         let path = &format!("{}/{}", self.path, self.name);
         let ask = Ask { method: Method::PUT, path, content_type: "application/json", body };
-        self.connection.ask(ask).await?;
+        self.resource_version = api::resource_version(&self.connection.ask(ask).await?)?;
         Ok(())
     }
 }
@@ -64,7 +65,8 @@ pub async fn run(
     let body = Widget::new(&name, "").body(0);
     let ask = Ask { method: Method::POST, path: &path, content_type: "application/json", body };
     let from = api::resource_version(&connection.ask(ask).await?)?;
-    let mut writer = Writer { connection, path: path.clone(), name, sequence: 0 };
+    let resource_version = from.clone();
+    let mut writer = Writer { connection, path: path.clone(), name, sequence: 0, resource_version };
     let (seen, mut events) = mpsc::unbounded_channel();
     let mut watching: Option<Connection> = None;
     for index in 0..watchers {
