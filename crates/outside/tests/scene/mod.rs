@@ -109,3 +109,11 @@ pub fn lives(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
 }
+
+/// The session of a process. Read from its record, for the system call answers 0 (which rustix
+/// takes for impossible) when the leader is outside of the container that the tests run in.
+pub fn session(pid: i32) -> Option<i32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, rest) = stat.rsplit_once(") ")?;
+    rest.split(' ').nth(3)?.parse().ok()
+}
