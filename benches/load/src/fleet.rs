@@ -1,12 +1,16 @@
 //! Placed namespaces: how fast they find their place, how fast they move, and what each takes.
 
-use crate::https::{Access, Ask, Connection, Protocol};
+use crate::https::{Access, Ask, Protocol};
 use crate::measure;
+use anyhow::Context;
 use bytes::Bytes;
+use http_body_util::BodyExt;
 use hyper::Method;
 use serde_json::{Value, json};
+use std::collections::HashSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 const NAMESPACES: &str = "/api/v1/namespaces";
@@ -14,15 +18,15 @@ const GRANTS: &str = "/apis/interlock.dev/v1alpha1/grants";
 const CLIENTS: usize = 16;
 /// How long the last of them may take.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// How often it is looked whether all are there; a look at ten thousand is work, too.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
-/// How long a fleet at rest is watched.
-const REST: Duration = Duration::from_secs(5);
+/// How long what is left of the moves may take before a fleet is called at rest.
+const SETTLING: Duration = Duration::from_secs(10);
+/// How long a fleet at rest is watched: two rounds of its signs of life.
+const REST: Duration = Duration::from_secs(20);
 
 /// Makes placed namespaces from one number up to another, and waits until all run.
 pub async fn place(kubeconfig: &Path, from: usize, to: usize, pid: u32) -> anyhow::Result<Value> {
     let access = Access::read(kubeconfig)?;
-    let mut looking = access.connect(Protocol::Http1).await?;
+    let hears = follow(&access, (from, to), runs).await?;
     let (bytes, processor) = (measure::resident_bytes(pid), measure::processor_seconds(pid));
     let began = Instant::now();
     for_each(&access, (from, to), |name| {
@@ -33,8 +37,7 @@ pub async fn place(kubeconfig: &Path, from: usize, to: usize, pid: u32) -> anyho
         (Method::POST, NAMESPACES.to_owned(), "application/json", object)
     })
     .await?;
-    let is_there = |grant: &Value| runs(grant);
-    wait_for(&mut looking, (to, began), is_there).await?;
+    wait_for(hears, to - from).await?;
     let seconds = began.elapsed().as_secs_f64();
     let placed = (to - from) as f64;
     Ok(json!({
@@ -47,9 +50,11 @@ pub async fn place(kubeconfig: &Path, from: usize, to: usize, pid: u32) -> anyho
 /// Moves so many namespaces at once to one cluster, and waits until all run there.
 pub async fn shift(kubeconfig: &Path, moves: usize, to: &str, pid: u32) -> anyhow::Result<Value> {
     let access = Access::read(kubeconfig)?;
-    let mut looking = access.connect(Protocol::Http1).await?;
+    let version = version(&access).await?;
+    let cluster = to.to_owned();
+    let wished = move |grant: &Value| grant["status"]["owner"]["name"] == cluster && runs(grant);
+    let hears = follow(&access, (0, moves), wished).await?;
     let processor = measure::processor_seconds(pid);
-    let version = version(&mut looking).await?;
     let began = Instant::now();
     let cluster = to.to_owned();
     for_each(&access, (0, moves), move |name| {
@@ -58,16 +63,9 @@ pub async fn shift(kubeconfig: &Path, moves: usize, to: &str, pid: u32) -> anyho
         (Method::PATCH, path, "application/merge-patch+json", patch)
     })
     .await?;
-    let wished = |grant: &Value| {
-        let name = grant["spec"]["namespace"]["name"].as_str().unwrap_or_default();
-        let number = name.strip_prefix("ns-").and_then(|number| number.parse::<usize>().ok());
-        number.is_some_and(|number| number < moves)
-            && grant["status"]["owner"]["name"] == to
-            && runs(grant)
-    };
-    wait_for(&mut looking, (moves, began), wished).await?;
+    wait_for(hears, moves).await?;
     let seconds = began.elapsed().as_secs_f64();
-    let writes = self::version(&mut looking).await? - version;
+    let writes = self::version(&access).await? - version;
     Ok(json!({
         "seconds": seconds,
         "moves_per_second": moves as f64 / seconds,
@@ -79,10 +77,10 @@ pub async fn shift(kubeconfig: &Path, moves: usize, to: &str, pid: u32) -> anyho
 /// Watches a fleet at rest: what it writes and what it costs, in a second.
 pub async fn rest(kubeconfig: &Path, pid: u32) -> anyhow::Result<Value> {
     let access = Access::read(kubeconfig)?;
-    let mut looking = access.connect(Protocol::Http1).await?;
-    let before = (version(&mut looking).await?, measure::processor_seconds(pid));
+    tokio::time::sleep(SETTLING).await;
+    let before = (version(&access).await?, measure::processor_seconds(pid));
     tokio::time::sleep(REST).await;
-    let after = (version(&mut looking).await?, measure::processor_seconds(pid));
+    let after = (version(&access).await?, measure::processor_seconds(pid));
     Ok(json!({
         "writes_per_second": (after.0 - before.0) / REST.as_secs_f64(),
         "processor_us": (after.1 - before.1) * 1e6 / REST.as_secs_f64(),
@@ -96,27 +94,70 @@ fn runs(grant: &Value) -> bool {
 }
 
 /// The revision of the store: each write is one more.
-async fn version(connection: &mut Connection) -> anyhow::Result<f64> {
-    let list: Value = serde_json::from_slice(&connection.get(&format!("{GRANTS}?limit=1")).await?)?;
+async fn version(access: &Access) -> anyhow::Result<f64> {
+    let mut connection = access.connect(Protocol::Http1).await?;
+    let list = connection.get(&format!("{GRANTS}?limit=1")).await?;
+    let list: Value = serde_json::from_slice(&list)?;
     let version = list["metadata"]["resourceVersion"].as_str().unwrap_or_default();
     Ok(version.parse()?)
 }
 
-async fn wait_for(
-    connection: &mut Connection,
-    (many, began): (usize, Instant),
-    is_meant: impl Fn(&Value) -> bool,
-) -> anyhow::Result<()> {
-    loop {
-        let list: Value = serde_json::from_slice(&connection.get(GRANTS).await?)?;
-        let grants = list["items"].as_array().into_iter().flatten();
-        let there = grants.filter(|grant| is_meant(grant)).count();
-        if there >= many {
-            return Ok(());
+/// Follows the grants, and says how many of those that are numbered so are as they are meant to be.
+/// They are listed once: a list of ten thousand, again and again, would be what is measured.
+async fn follow(
+    access: &Access,
+    (first, end): (usize, usize),
+    is_meant: impl Fn(&Value) -> bool + Send + 'static,
+) -> anyhow::Result<watch::Receiver<usize>> {
+    let mut connection = access.connect(Protocol::H2).await?;
+    let list: Value = serde_json::from_slice(&connection.get(GRANTS).await?)?;
+    let from = list["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+    let is_asked_for = move |number: &usize| (first..end).contains(number);
+    let all = list["items"].as_array().into_iter().flatten();
+    let meant = all.filter(|grant| is_meant(grant)).filter_map(number_of);
+    let mut there: HashSet<usize> = meant.filter(is_asked_for).collect();
+    let path = format!("{GRANTS}?watch=true&resourceVersion={from}");
+    let ask = Ask {
+        method: Method::GET,
+        path: &path,
+        content_type: "application/json",
+        body: Bytes::new(),
+    };
+    let response = connection.send(ask).await?;
+    anyhow::ensure!(response.status().is_success(), "no watch: {}", response.status());
+    let (says, hears) = watch::channel(there.len());
+    tokio::spawn(async move {
+        let _open = connection;
+        let mut body = response.into_body();
+        let mut rest = Vec::new();
+        while let Some(Ok(frame)) = body.frame().await {
+            rest.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data));
+            while let Some(end_of_line) = rest.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = rest.drain(..=end_of_line).collect();
+                let Ok(event) = serde_json::from_slice::<Value>(&line) else { return };
+                let grant = &event["object"];
+                let Some(number) = number_of(grant).filter(is_asked_for) else { continue };
+                match is_meant(grant) {
+                    true => there.insert(number),
+                    false => there.remove(&number),
+                };
+            }
+            says.send_replace(there.len());
         }
-        anyhow::ensure!(began.elapsed() < PATIENCE, "{there} of {many} are there");
-        tokio::time::sleep(BETWEEN_LOOKS).await;
-    }
+    });
+    Ok(hears)
+}
+
+fn number_of(grant: &Value) -> Option<usize> {
+    let name = grant["spec"]["namespace"]["name"].as_str()?;
+    name.strip_prefix("ns-")?.parse().ok()
+}
+
+async fn wait_for(mut hears: watch::Receiver<usize>, many: usize) -> anyhow::Result<()> {
+    let all = async { hears.wait_for(|there| *there >= many).await.map(drop) };
+    let waited = tokio::time::timeout(PATIENCE, all).await;
+    anyhow::ensure!(waited.is_ok(), "{} of {many} are there", *hears.borrow());
+    waited?.context("the watch ended")
 }
 
 async fn for_each(
