@@ -63,7 +63,12 @@ impl Objects {
 
     /// The objects that an index files under a value, by name.
     pub fn find(&self, index: &str, value: &str) -> Vec<Object> {
-        let names = self.filed(index, value).into_iter().flatten();
+        self.find_some(index, value, usize::MAX)
+    }
+
+    /// The first few of them.
+    pub fn find_some(&self, index: &str, value: &str, at_most: usize) -> Vec<Object> {
+        let names = self.filed(index, value).into_iter().flatten().take(at_most);
         names.filter_map(|name| self.by_name.get(name).cloned()).collect()
     }
 

@@ -20,6 +20,13 @@ pub trait View {
     /// The objects that an index files under a value, by name.
     fn find(&self, place: Place, index: &Index, value: &str) -> Vec<Object>;
 
+    /// The first few of them: where any will do, all would be too many.
+    fn find_some(&self, place: Place, index: &Index, value: &str, at_most: usize) -> Vec<Object> {
+        let mut found = self.find(place, index, value);
+        found.truncate(at_most);
+        found
+    }
+
     /// How many objects an index files under a value.
     fn count(&self, place: Place, index: &Index, value: &str) -> usize;
 }

@@ -72,6 +72,10 @@ impl View for Caches<'_> {
         self.cache(place, &index.kind).objects().find(index.name, value)
     }
 
+    fn find_some(&self, place: Place, index: &Index, value: &str, at_most: usize) -> Vec<Object> {
+        self.cache(place, &index.kind).objects().find_some(index.name, value, at_most)
+    }
+
     fn count(&self, place: Place, index: &Index, value: &str) -> usize {
         self.cache(place, &index.kind).objects().count(index.name, value)
     }

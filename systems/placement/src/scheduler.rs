@@ -138,8 +138,8 @@ fn grant_of(namespace: &DynamicObject) -> Subject {
 fn about_grant(grant: &Object, view: &dyn View) -> Vec<Subject> {
     let mut subjects = vec![Subject::from(name_of(grant))];
     if (GRANTS_MOVING.values)(grant).is_empty() {
-        let delayed = view.find(Place::HUB, &GRANTS_DELAYED, YES);
-        subjects.extend(named(&delayed).take(WOKEN_AFTER_A_MOVE));
+        let delayed = view.find_some(Place::HUB, &GRANTS_DELAYED, YES, WOKEN_AFTER_A_MOVE);
+        subjects.extend(named(&delayed));
     }
     subjects
 }
