@@ -1,80 +1,120 @@
-//! Everything that needs other people's programs: TLC beside our checker, kubectl and kube-rs against our server.
+//! Everything that needs other people's programs, or root: TLC beside our checker, kubectl against
+//! our server, restic on our repositories, file systems of our own, sqlite3 in a claim.
 
 use crate::{compare, interlock, root, say};
 use anyhow::{Context, bail};
+use s3::S3;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// What installs a kubectl where Debian's packages are.
-const INSTALL: &[&str] =
-    &["apt-get", "install", "--yes", "--no-install-recommends", "kubernetes-client"];
+mod s3;
+
+/// Programs that are not ours, and the Debian packages that have them.
+const PROGRAMS: &[(&str, &str)] = &[
+    ("kubectl", "kubernetes-client"),
+    ("restic", "restic"),
+    ("rclone", "rclone"),
+    ("rsync", "rsync"),
+    ("sqlite3", "sqlite3"),
+    ("b3sum", "b3sum"),
+    ("mkfs.xfs", "xfsprogs"),
+    ("mkfs.btrfs", "btrfs-progs"),
+];
+
+/// Tests that `cargo test` leaves out, by package and by what they are called; all of the package
+/// if that is empty.
+const SUITES: &[(&str, &str)] = &[
+    ("interlock-conformance", ""),
+    ("interlock-restic", ""),
+    ("interlock-outside", "volume_file_systems"),
+    ("interlock", "moves"),
+];
 
 /// Runs all of it; false if anything failed.
 pub(crate) fn run() -> anyhow::Result<bool> {
     // First what may be missing, so that nobody waits for a run that cannot end well.
-    let kubectls = kubectls()?;
-    let is_same = compare::run("", false)?;
-    let is_served = clients(&kubectls)?;
-    Ok(is_same && is_served)
+    install_missing()?;
+    let settings = settings()?;
+    let s3 = S3::start()?;
+    let mut failed = Vec::new();
+    if !compare::run("", false)? {
+        failed.push("tlc");
+    }
+    for (package, only) in SUITES {
+        say(&format!("\n{package}: what needs other people's programs"));
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["test", "--quiet", "--package", package]);
+        if !only.is_empty() {
+            cargo.args(["--test", only]);
+        }
+        cargo.args(["--", "--ignored"]).envs(settings.iter().cloned()).envs(s3.settings());
+        let status = cargo.current_dir(root()).status().context("cannot start cargo")?;
+        if !status.success() {
+            failed.push(package);
+        }
+    }
+    if !failed.is_empty() {
+        say(&format!("failed: {}", failed.join(", ")));
+    }
+    Ok(failed.is_empty())
 }
 
-/// Other people's clients against the release binary.
-fn clients(kubectls: &[PathBuf]) -> anyhow::Result<bool> {
-    let binary = interlock::build()?;
-    let list = std::env::join_paths(kubectls).context("a path of a kubectl has a colon")?;
-    for kubectl in kubectls {
+/// What the tests are told: the release binary, and the kubectls to drive it with.
+fn settings() -> anyhow::Result<Vec<(&'static str, OsString)>> {
+    let kubectls = kubectls()?;
+    for kubectl in &kubectls {
         say(&format!("kubectl  {}", kubectl.display()));
     }
-    let status = Command::new(env!("CARGO"))
-        .args(["test", "--package", "interlock-conformance", "--", "--ignored"])
-        .env("INTERLOCK_BINARY", binary)
-        .env("INTERLOCK_KUBECTL", list)
-        .current_dir(root())
-        .status()
-        .context("cannot start cargo")?;
-    Ok(status.success())
+    let list = std::env::join_paths(&kubectls).context("a path of a kubectl has a colon")?;
+    Ok(vec![("INTERLOCK_BINARY", interlock::build()?.into()), ("INTERLOCK_KUBECTL", list)])
 }
 
-/// The kubectls in INTERLOCK_KUBECTL, or the one on the path, which is installed if there is none.
+/// The kubectls in INTERLOCK_KUBECTL, or the one on the path.
 fn kubectls() -> anyhow::Result<Vec<PathBuf>> {
-    if let Some(list) = std::env::var_os("INTERLOCK_KUBECTL") {
-        let named: Vec<PathBuf> = std::env::split_paths(&list).collect();
-        if let Some(missing) = named.iter().find(|kubectl| !kubectl.is_file()) {
-            bail!("INTERLOCK_KUBECTL names {}, which is not there", missing.display());
-        }
-        return Ok(named);
+    let Some(list) = std::env::var_os("INTERLOCK_KUBECTL") else {
+        return Ok(vec![on_the_path("kubectl").context("there is no kubectl on the path")?]);
+    };
+    let named: Vec<PathBuf> = std::env::split_paths(&list).collect();
+    if let Some(missing) = named.iter().find(|kubectl| !kubectl.is_file()) {
+        bail!("INTERLOCK_KUBECTL names {}, which is not there", missing.display());
     }
-    if let Some(found) = on_the_path("kubectl") {
-        return Ok(vec![found]);
-    }
-    install()?;
-    match on_the_path("kubectl") {
-        Some(found) => Ok(vec![found]),
-        None => bail!("kubernetes-client is installed, but there is still no kubectl on the path"),
-    }
+    Ok(named)
 }
 
 fn on_the_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
+    // What makes file systems is not on everybody's path.
+    let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
+    folders.map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
-/// Installs Debian's kubectl, as root or with sudo.
-fn install() -> anyhow::Result<()> {
-    let mut words: Vec<&str> = INSTALL.to_vec();
-    if !is_root() {
-        words.insert(0, "sudo");
+/// Installs what is not there, as root or with sudo.
+fn install_missing() -> anyhow::Result<()> {
+    let is_missing = |(program, _): &&(&str, &str)| on_the_path(program).is_none();
+    let packages: Vec<&str> = PROGRAMS.iter().filter(is_missing).map(|(_, has)| *has).collect();
+    if packages.is_empty() {
+        return Ok(());
     }
-    let line = words.join(" ");
-    say(&format!("there is no kubectl: {line}"));
-    let status =
-        Command::new(words[0]).args(&words[1..]).env("DEBIAN_FRONTEND", "noninteractive").status();
-    match status {
-        Ok(status) if status.success() => Ok(()),
-        _ => bail!(
-            "there is no kubectl, and it cannot be installed here: run `{line}`, or name one in INTERLOCK_KUBECTL"
-        ),
+    let sudo: &[&str] = if is_root() { &[] } else { &["sudo"] };
+    let apt = |words: &[&str]| {
+        let words = [sudo, &["apt-get"], words].concat();
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).env("DEBIAN_FRONTEND", "noninteractive");
+        (words.join(" "), command)
+    };
+    let install = ["install", "--yes", "--quiet", "--no-install-recommends"];
+    let (line, mut command) = apt(&[&install[..], &packages].concat());
+    say(&format!("not here yet: {line}"));
+    // A machine whose lists of packages are fresh needs no update; one without any needs it first.
+    if command.status().is_ok_and(|status| status.success()) {
+        return Ok(());
     }
+    let is_updated = apt(&["update", "--quiet"]).1.status().is_ok_and(|status| status.success());
+    if is_updated && command.status().is_ok_and(|status| status.success()) {
+        return Ok(());
+    }
+    bail!("programs are missing that cannot be installed here: run `{line}`")
 }
 
 fn is_root() -> bool {

@@ -2,6 +2,8 @@
 //!
 //! * [`placement`]: which cluster runs a namespace. `WorkloadCluster`, `Placement`, `Grant`,
 //!   `ForceRelease`.
+//! * [`volumes`]: VolSync's kinds, which Interlock serves on workload clusters.
+//!   `ReplicationSource`, `ReplicationDestination`.
 //! * [`names`]: labels, annotations, finalizers and names that are made of others.
 //! * [`manifest`]: the definitions as they are installed; `crates/api/crds` holds the same text for
 //!   review.
@@ -13,6 +15,7 @@ pub mod manifest;
 pub mod names;
 pub mod period;
 pub mod placement;
+pub mod volumes;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube_core::CustomResourceExt;
@@ -33,4 +36,9 @@ pub fn definitions() -> Vec<CustomResourceDefinition> {
         placement::Grant::crd(),
         placement::ForceRelease::crd(),
     ]
+}
+
+/// The definitions of VolSync's kinds, for the clusters where workloads run.
+pub fn volume_definitions() -> Vec<CustomResourceDefinition> {
+    vec![volumes::ReplicationSource::crd(), volumes::ReplicationDestination::crd()]
 }

@@ -1,7 +1,7 @@
 //! The definitions as text: what is committed in `crates/api/crds`, and what can be installed with
 //! `kubectl apply`.
 
-use crate::definitions;
+use crate::{definitions, volume_definitions};
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -14,16 +14,22 @@ pub struct Manifest {
     pub text: String,
 }
 
-/// All definitions, in the order of [`definitions`].
+/// All definitions, in the order of [`definitions`] and then of [`volume_definitions`].
 pub fn manifests() -> Vec<Manifest> {
-    let files = definitions().into_iter().map(|definition| {
+    let files = definitions().into_iter().chain(volume_definitions()).map(|definition| {
         let file_name = format!("{}.yaml", definition.spec.names.plural);
         let value = serde_json::to_value(&definition).expect("a definition has only string keys");
-        let mut text = "# Made by `cargo xtask crds`.\n".to_owned();
-        write_fields(&mut text, &value, 0);
+        let text = format!("# Made by `cargo xtask crds`.\n{}", yaml(&value));
         Manifest { file_name, text }
     });
     files.collect()
+}
+
+/// An object as YAML.
+pub fn yaml(object: &Value) -> String {
+    let mut text = String::new();
+    write_fields(&mut text, object, 0);
+    text
 }
 
 /// Writes what follows a key or a dash, its line break included.

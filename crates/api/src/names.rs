@@ -47,6 +47,58 @@ pub const LABEL_SUPERSEDED_BY: &str = "interlock.dev/superseded-by";
 /// On a downstream PersistentVolume: the reclaim policy that it had before it was managed.
 pub const ANNOTATION_RECLAIM: &str = "interlock.dev/reclaim";
 
+/// The storage class, the snapshot class, and the driver of local volumes.
+pub const LOCAL_CLASS: &str = "interlock-local";
+/// The driver of local volumes: what their PersistentVolumes and contents name.
+pub const LOCAL_DRIVER: &str = "local.interlock.dev";
+/// The provider of a replication whose data never leaves the machine.
+pub const PROVIDER_COPY: &str = "interlock.dev/copy";
+/// The provider of a replication through a restic repository.
+pub const PROVIDER_RESTIC: &str = "interlock.dev/restic";
+
+/// On a ReplicationSource or -Destination: the intent of the sync that runs, written before its
+/// first effect.
+pub const ANNOTATION_SYNC: &str = "interlock.dev/sync";
+/// On a ReplicationDestination: the uid of its latest image, which decides; the name is for reading.
+pub const ANNOTATION_LATEST_IMAGE_UID: &str = "interlock.dev/latest-image-uid";
+/// On a PVC: the uid of the one image that it is filled from.
+pub const ANNOTATION_IMAGE: &str = "interlock.dev/image";
+/// On a VolumeSnapshot: the digest of what is in it.
+pub const ANNOTATION_DIGEST: &str = "interlock.dev/digest";
+/// On a VolumeSnapshot: how many files are in it.
+pub const ANNOTATION_FILES: &str = "interlock.dev/files";
+/// On a VolumeSnapshot: how many bytes are in it.
+pub const ANNOTATION_BYTES: &str = "interlock.dev/bytes";
+/// On a VolumeSnapshot: the sync that it was taken for.
+pub const ANNOTATION_SYNC_ID: &str = "interlock.dev/sync-id";
+/// On a source, a destination or a PVC: `"true"`: emptiness is meant.
+pub const ANNOTATION_ALLOW_EMPTY: &str = "interlock.dev/allow-empty";
+/// On an auxiliary PVC: the uid of the PVC that it is poured for.
+pub const LABEL_PRIME_FOR: &str = "interlock.dev/prime-for";
+/// On a PersistentVolume: the PVC that it is handed to, `<namespace>/<name>/<uid>`, from before its
+/// reclaim policy is changed until it is restored.
+pub const ANNOTATION_POPULATES: &str = "interlock.dev/populates";
+/// On a PVC: what populating it made is undone before it goes.
+pub const FINALIZER_POPULATE: &str = "interlock.dev/populate";
+/// On a ReplicationDestination: it stays while an image of it is held.
+pub const FINALIZER_IMAGES: &str = "interlock.dev/images";
+/// On a Lease that is a place at a repository: which repository, as a hash.
+pub const LABEL_SLOT: &str = "interlock.dev/slot";
+/// On a Lease that is a place at a repository: the object whose sync has it.
+pub const ANNOTATION_SLOT_OF: &str = "interlock.dev/slot-of";
+/// On a VolumeSnapshot, VolSync's own: a person wants to keep it.
+pub const LABEL_DO_NOT_DELETE: &str = "volsync.backube/do-not-delete";
+/// On a PVC, VolSync's own: no image may be taken before somebody says so.
+pub const ANNOTATION_USE_COPY_TRIGGER: &str = "volsync.backube/use-copy-trigger";
+/// On a VolumeSnapshot: the prefix of every [`hold_finalizer`].
+pub const HOLD_PREFIX: &str = "interlock.dev/hold-";
+
+/// On a VolumeSnapshot: it is in use by the object with this uid, a PVC that is being filled or a
+/// Grant whose pin it is.
+pub fn hold_finalizer(uid: &str) -> String {
+    format!("{HOLD_PREFIX}{uid}")
+}
+
 /// On a WorkloadCluster: it stays while a Grant is owned by it or has data on it.
 pub const FINALIZER_LIVE_GRANTS: &str = "interlock.dev/live-grants";
 /// On a WorkloadCluster: the uid of a Grant whose copy there a person gives up.

@@ -24,7 +24,7 @@ pub use cluster::{
 };
 pub use force::{Attestation, ForceOutcome, ForceRelease, ForceReleaseSpec, ForceReleaseStatus};
 pub use grant::{
-    Claim, CopyState, DataCopy, Fill, Grant, GrantSpec, GrantStatus, Image, Phase, Pin,
+    Claim, CopyState, DataCopy, Fill, Grant, GrantSpec, GrantStatus, Image, Phase, Pin, Progress,
     RevokedBecause,
 };
 pub use policy::{OnUnreachable, Transport, VolumePolicy};

@@ -3,7 +3,7 @@
 
 use crate::fleet::{Found, Location};
 use crate::run::cluster::{Agent, Runtime};
-use crate::run::{Pace, hub, install, shell_that_leads};
+use crate::run::{CONTROLLERS_LEASE, Pace, hub, install, shell_that_leads, syncer_lease};
 use crate::serving::{Signals, block_on, default_directory, log};
 use anyhow::{Context, bail};
 use clap::{Args as ClapArgs, ValueEnum};
@@ -17,6 +17,7 @@ use kube::{Client, Config, ResourceExt};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
@@ -42,10 +43,13 @@ pub(crate) fn controllers(args: &ControllersArgs) -> anyhow::Result<ExitCode> {
         let mut signals = Signals::new()?;
         let (client, _) = connect(&args.location).await?;
         if !args.no_install {
-            install::install(&client).await?;
+            tokio::select! {
+                _ = signals.next() => return Ok(ExitCode::SUCCESS),
+                installed = patiently(|| install::install(&client)) => installed?,
+            }
         }
         let server = Server::new("hub", client);
-        let shell = shell_that_leads(&server, "interlock-placement", &args.pace);
+        let shell = shell_that_leads(&server, CONTROLLERS_LEASE, &args.pace);
         let runners = hub::run(&shell, &server, &args.pace)?;
         until_told(shell, runners, &mut signals).await
     })
@@ -61,6 +65,12 @@ pub(crate) struct SyncerArgs {
     /// The kubeconfig of the cluster [default: as the WorkloadCluster says]
     #[arg(long, value_name = "FILE")]
     cluster_kubeconfig: Option<PathBuf>,
+    /// Leave the kinds and classes of volumes on the cluster as they are
+    #[arg(long)]
+    no_install: bool,
+    /// The cluster is the one that this program runs in, as a pod with a service account
+    #[arg(long, conflicts_with = "cluster_kubeconfig")]
+    in_cluster: bool,
     /// What runs the pods of the cluster
     #[arg(long, value_enum, default_value_t = RunsPods::Cluster)]
     runtime: RunsPods,
@@ -91,33 +101,85 @@ pub(crate) fn syncer(args: &SyncerArgs) -> anyhow::Result<ExitCode> {
     log(args.verbose);
     block_on(async {
         let mut signals = Signals::new()?;
-        let (client, hub_config) = connect(&args.location).await?;
-        let clusters: Api<WorkloadCluster> = Api::all(client.clone());
-        let found = clusters.get_opt(&args.cluster).await;
-        let Some(cluster) = found.context("cannot ask the hub for the cluster")? else {
-            bail!(
-                "the hub has no WorkloadCluster `{}`: see kubectl get workloadclusters",
-                args.cluster
-            );
-        };
-        let uid = cluster.uid().unwrap_or_default();
-        let of = Ref::new(&args.cluster, &uid);
-        let config = config_of(args, &cluster, (&client, hub_config)).await?;
-        let reached = Client::try_from(config)
-            .with_context(|| format!("cannot make a client for cluster {}", args.cluster))?;
-        let hub = Server::new("hub", client);
-        let shell = shell_that_leads(&hub, &format!("interlock-syncer-{uid}"), &args.pace);
-        let agent = Agent {
-            hub,
-            cluster: Server::new(&args.cluster, reached),
-            of,
-            further: cluster.spec.resources.clone(),
-            runtime: runtime(args, &uid)?,
-            heartbeat_every: args.pace.heartbeat_every,
+        let (shell, agent) = tokio::select! {
+            _ = signals.next() => return Ok(ExitCode::SUCCESS),
+            agent = patiently(|| agent_of(args)) => agent?,
         };
         let runners = agent.run(&shell)?;
         until_told(shell, runners, &mut signals).await
     })
+}
+
+/// How long a server that does not answer is waited for at the start: it may be starting, too.
+const PATIENCE: Duration = Duration::from_secs(20);
+const BETWEEN_TRIES: Duration = Duration::from_millis(500);
+
+/// Asks again while the server does not answer at all. Whatever it answers is final.
+async fn patiently<T, F: Future<Output = anyhow::Result<T>>>(
+    ask: impl Fn() -> F,
+) -> anyhow::Result<T> {
+    let began = Instant::now();
+    loop {
+        match ask().await {
+            Err(error) if is_silence(&error) && began.elapsed() < PATIENCE => {
+                tracing::warn!("{error:#}; trying again");
+                tokio::time::sleep(BETWEEN_TRIES).await;
+            }
+            answer => return answer,
+        }
+    }
+}
+
+fn is_silence(error: &anyhow::Error) -> bool {
+    let silent =
+        |error: &kube::Error| matches!(error, kube::Error::Service(_) | kube::Error::HyperError(_));
+    error.chain().filter_map(|cause| cause.downcast_ref()).any(silent)
+}
+
+/// The agent of the cluster that is asked for, and the shell that is to run it.
+async fn agent_of(args: &SyncerArgs) -> anyhow::Result<(Shell, Agent)> {
+    let (client, hub_config) = connect(&args.location).await?;
+    let clusters: Api<WorkloadCluster> = Api::all(client.clone());
+    let found = clusters.get_opt(&args.cluster).await;
+    let Some(cluster) = found.context("cannot ask the hub for the cluster")? else {
+        bail!(
+            "the hub has no WorkloadCluster `{}`: see kubectl get workloadclusters",
+            args.cluster
+        );
+    };
+    let uid = cluster.uid().unwrap_or_default();
+    let of = Ref::new(&args.cluster, &uid);
+    let config = match &args.cluster_kubeconfig {
+        Some(path) => {
+            let file = Kubeconfig::read_from(path)
+                .with_context(|| format!("cannot read {}", path.display()))?;
+            from_kubeconfig(file).await?
+        }
+        None if args.in_cluster => {
+            Config::incluster().context("this program does not run in a cluster, as a pod")?
+        }
+        None => config_of(&cluster, (&client, hub_config)).await?,
+    };
+    let reached = Client::try_from(config)
+        .with_context(|| format!("cannot make a client for cluster {}", args.cluster))?;
+    let runtime = runtime(args, &uid)?;
+    if !args.no_install && matches!(runtime, Runtime::Processes(..)) {
+        install::install_volumes(&reached).await?;
+    }
+    let hub = Server::new("hub", client);
+    let shell = shell_that_leads(&hub, &syncer_lease(&args.cluster), &args.pace);
+    let served = Server::new(&args.cluster, reached);
+    let agent = Agent {
+        hub,
+        machine: served.clone(),
+        storage: served.clone(),
+        cluster: served,
+        of,
+        further: cluster.spec.resources.clone(),
+        runtime,
+        heartbeat_every: args.pace.heartbeat_every,
+    };
+    Ok((shell, agent))
 }
 
 async fn connect(location: &Location) -> anyhow::Result<(Client, Config)> {
@@ -126,18 +188,17 @@ async fn connect(location: &Location) -> anyhow::Result<(Client, Config)> {
     Ok((client.with_context(|| format!("cannot make a client of {source}"))?, config))
 }
 
-/// How the cluster is reached.
-async fn config_of(
-    args: &SyncerArgs,
+/// How a cluster is reached, as the hub says.
+pub(crate) async fn config_of(
     cluster: &WorkloadCluster,
     (hub, hub_config): (&Client, Config),
 ) -> anyhow::Result<Config> {
-    if let Some(path) = &args.cluster_kubeconfig {
-        let file = Kubeconfig::read_from(path)
-            .with_context(|| format!("cannot read {}", path.display()))?;
-        return from_kubeconfig(file).await;
-    }
     match &cluster.spec.connection {
+        Connection::InCluster {} => bail!(
+            "cluster {} is reached from within only: its syncer is to run there, with \
+             --in-cluster; elsewhere it needs --cluster-kubeconfig FILE",
+            cluster.name_any()
+        ),
         Connection::LogicalCluster(name) => {
             let mut config = hub_config;
             let url = config.cluster_url.to_string();
@@ -181,13 +242,15 @@ fn runtime(args: &SyncerArgs, uid: &str) -> anyhow::Result<Runtime> {
         Some(folder) => folder.clone(),
         None => default_directory()?,
     };
-    let folder = folder.join("clusters").join(uid);
+    let own = folder.join("clusters").join(uid);
     let opened = if args.allow_root_processes {
-        Processes::open_allowing_root(&folder)
+        Processes::open_allowing_root(&own)
     } else {
-        Processes::open(&folder)
+        Processes::open(&own)
     };
-    Ok(Runtime::Processes(Arc::new(opened.context("cannot run pods as processes")?)))
+    let processes = Arc::new(opened.context("cannot run pods as processes")?);
+    let volumes = crate::run::open_volumes(&folder, (uid, &processes))?;
+    Ok(Runtime::Processes(processes, volumes))
 }
 
 /// Processes go on without us: who comes next finds them.

@@ -3,6 +3,7 @@
 use anyhow::{anyhow, bail};
 use clap::Args;
 use interlock_checker::{AnyModel, Entry, Size};
+use interlock_kernel::nearest;
 
 /// Which model, and how large.
 #[derive(Debug, Clone, Args)]
@@ -63,25 +64,9 @@ impl Subject {
 fn unknown(name: &str, entries: &[Entry]) -> String {
     let names = || entries.iter().map(|entry| entry.name);
     let begun = names().find(|known| known.starts_with(name));
-    let near = names().min_by_key(|known| distance(name, known));
-    let near = begun.or(near.filter(|known| distance(name, known) <= name.len().max(6) / 2));
+    let near = begun.or_else(|| nearest(name, names()).first().copied());
     let hint = near.map_or_else(String::new, |known| format!("; did you mean `{known}`?"));
     format!("there is no model `{name}`{hint}\nnext: interlock check --list")
-}
-
-/// Edits between two words, for the nearest name.
-pub(crate) fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut before = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.bytes().enumerate() {
-            let replaced = before + usize::from(x != y);
-            before = row[j + 1];
-            row[j + 1] = replaced.min(before + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 /// The list of models, for people.

@@ -1,27 +1,33 @@
-//! `interlock up --demo`: a writer that never pauses is moved around, and every promise is checked.
+//! `interlock up --demo`: a writer that never pauses is moved around with its data, and every promise
+//! is checked.
 //!
-//! The writer is this program (`interlock write-numbers`): it appends numbered, synced records to one
-//! file that all clusters share, and refuses to write where another one writes. So two owners at once
-//! would show: as a refusal, or as a number that is there twice.
+//! The writer is this program (`interlock write-numbers`): it appends numbered, synced records to a
+//! file in its claim, and after each one it says so in a log outside, which all clusters share: that
+//! record is acknowledged. It refuses to write where another one writes, and where a record is missing
+//! that was acknowledged. So two owners at once would show as a refusal, and so would a move that
+//! loses data; and after each move the volume that the writer has now is compared with the log.
 
 use crate::output;
 use anyhow::{Context, bail};
 use clap::Args as ClapArgs;
 use interlock_api::names;
-use interlock_api::placement::{Grant, Phase};
-use k8s_openapi::api::core::v1::{Namespace, Pod};
+use interlock_api::placement::{Grant, Phase, Placement};
+use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim, Pod};
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::json;
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 const NAMESPACE: &str = "ledger";
 const POD: &str = "writer";
-/// A move without data takes far less; a machine that is busy with other things may take longer.
+const CLAIM: &str = "data";
+/// Old copies of the demonstration go soon: it makes one with every move.
+const KEEP_SUPERSEDED: &str = "1m";
+/// A move of a few records takes far less; a machine that is busy with other things may take longer.
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(20);
 /// The file in which a writer says that it met another one.
@@ -30,8 +36,10 @@ const REFUSALS: &str = "refusals";
 /// The demonstration.
 pub(crate) struct Demo {
     pub(crate) hub: Client,
-    /// Where the writer writes.
+    /// Where the writer says what it has written.
     pub(crate) directory: PathBuf,
+    /// Where the volumes of all clusters are.
+    pub(crate) volumes: PathBuf,
     /// Where it goes, one after the other.
     pub(crate) clusters: Vec<String>,
     /// Whether one round is enough.
@@ -45,16 +53,18 @@ impl Demo {
             .with_context(|| format!("cannot make {}", self.directory.display()))?;
         let first = self.clusters.first().context("a demonstration needs a cluster")?;
         output::say(&format!(
-            "a writer appends numbered records to {}, each synced to the disk\n\n",
+            "a writer appends numbered records to its claim, each synced to the disk, and then \
+             acknowledges it in\n{}; the clusters share no storage\n\n",
             self.numbers().display()
         ))?;
         self.place(first).await?;
         let mut moves = 0;
         loop {
             let next = (moves + 1) % self.clusters.len();
-            self.step(&self.clusters[next]).await?;
+            let to = &self.clusters[next];
+            self.step(to).await?;
             moves += 1;
-            if !self.check()? {
+            if !self.check(to).await? {
                 return Ok(false);
             }
             if self.is_once && moves >= self.clusters.len() {
@@ -67,17 +77,28 @@ impl Demo {
     }
 
     fn numbers(&self) -> PathBuf {
-        self.directory.join("numbers")
+        self.directory.join(RECORDS)
     }
 
     /// Makes the namespace and the pod, if they are not there from an earlier start.
     async fn place(&self, cluster: &str) -> anyhow::Result<()> {
         let began = Instant::now();
         output::say(&format!("place {NAMESPACE} on {cluster}\n"))?;
+        let placements: Api<Placement> = Api::all(self.hub.clone());
+        let placement = serde_json::from_value(json!({
+            "apiVersion": "interlock.dev/v1alpha1", "kind": "Placement",
+            "metadata": {"name": NAMESPACE},
+            "spec": {
+                "namespaceSelector": {"matchLabels": {"demo": NAMESPACE}}, "clusterSelector": {},
+                "volumes": {"keepSuperseded": KEEP_SUPERSEDED},
+            },
+        }))
+        .context("a placement")?;
+        made(placements.create(&PostParams::default(), &placement).await)?;
         let namespaces: Api<Namespace> = Api::all(self.hub.clone());
         let namespace = serde_json::from_value(json!({"metadata": {
             "name": NAMESPACE,
-            "labels": {names::LABEL_PLACED: names::PLACED_TRUE},
+            "labels": {names::LABEL_PLACED: names::PLACED_TRUE, "demo": NAMESPACE},
             "annotations": {names::ANNOTATION_CLUSTER: cluster},
         }}))
         .context("a namespace")?;
@@ -85,6 +106,16 @@ impl Demo {
         if !is_new {
             self.wish(cluster).await?;
         }
+        let claims: Api<PersistentVolumeClaim> = Api::namespaced(self.hub.clone(), NAMESPACE);
+        let claim = serde_json::from_value(json!({
+            "metadata": {"name": CLAIM},
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "64Mi"}},
+            },
+        }))
+        .context("a claim")?;
+        made(claims.create(&PostParams::default(), &claim).await)?;
         let program = std::env::current_exe().context("cannot tell where this program is")?;
         let pod = serde_json::from_value(json!({
             "metadata": {"name": POD},
@@ -93,8 +124,10 @@ impl Demo {
                 "terminationGracePeriodSeconds": 5,
                 "containers": [{
                     "name": "writer", "image": "none",
-                    "command": [program, "write-numbers", self.directory],
+                    "command": [program, "write-numbers", self.directory, "--into", CLAIM],
+                    "volumeMounts": [{"name": CLAIM, "mountPath": format!("/{CLAIM}")}],
                 }],
+                "volumes": [{"name": CLAIM, "persistentVolumeClaim": {"claimName": CLAIM}}],
             },
         }))
         .context("a pod")?;
@@ -106,8 +139,8 @@ impl Demo {
     async fn step(&self, cluster: &str) -> anyhow::Result<()> {
         let began = Instant::now();
         output::say(&format!(
-            "\nmove {NAMESPACE} to {cluster}: promised: nobody else starts before the old owner has \
-             stopped for certain\n"
+            "\nmove {NAMESPACE} to {cluster}: promised: {cluster} starts when the old owner has \
+             stopped for certain, and with every\nrecord that was acknowledged\n"
         ))?;
         self.wish(cluster).await?;
         self.runs_on(cluster, began).await
@@ -174,24 +207,38 @@ impl Demo {
         read(&self.numbers()).last().map_or(0, |record| record.epoch)
     }
 
-    /// Whether the records are what one writer after another leaves.
-    fn check(&self) -> anyhow::Result<bool> {
-        let records = read(&self.numbers());
-        let verdict = judge(&records);
-        let refusals = self.refusals();
-        if let Err(broken) = &verdict {
-            output::say(&format!("  BROKEN: {broken}\n"))?;
+    /// Whether the records are what one writer after another leaves, and all in the claim.
+    async fn check(&self, cluster: &str) -> anyhow::Result<bool> {
+        let mut broken = self.refusals();
+        // First what was acknowledged, then what is there: more may have come in between.
+        let acknowledged = read(&self.numbers());
+        let there = self.in_the_claim(cluster).await?;
+        broken.extend(judge(&acknowledged).err());
+        broken.extend(compare(&acknowledged, &there, cluster).err());
+        for words in &broken {
+            output::say(&format!("  BROKEN: {words}\n"))?;
         }
-        for refusal in &refusals {
-            output::say(&format!("  BROKEN: {refusal}\n"))?;
-        }
-        if verdict.is_ok() && refusals.is_empty() {
+        if broken.is_empty() {
             output::say(&format!(
-                "  kept: {} records, none lost, none twice; never two writers\n",
-                records.len()
+                "  kept: {} records acknowledged, all in the volume on {cluster}; none lost, none \
+                 twice; never two writers\n",
+                acknowledged.len()
             ))?;
         }
-        Ok(verdict.is_ok() && refusals.is_empty())
+        Ok(broken.is_empty())
+    }
+
+    /// The records in the volume that the writer has on a cluster: the one that was written to last.
+    async fn in_the_claim(&self, cluster: &str) -> anyhow::Result<Vec<Record>> {
+        let clusters: Api<interlock_api::placement::WorkloadCluster> = Api::all(self.hub.clone());
+        let uid = clusters.get(cluster).await.context("cannot read the cluster")?.uid();
+        let folder = self.volumes.join(uid.unwrap_or_default());
+        let entries = std::fs::read_dir(&folder);
+        let entries = entries.with_context(|| format!("cannot list {}", folder.display()))?;
+        let volumes = entries.filter_map(|entry| Some(read(&entry.ok()?.path().join(RECORDS))));
+        Ok(volumes
+            .max_by_key(|records| records.last().map_or(0, |last| last.epoch))
+            .unwrap_or_default())
     }
 }
 
@@ -225,6 +272,20 @@ fn judge(records: &[Record]) -> Result<(), String> {
     Ok(())
 }
 
+/// Whether everything that was acknowledged is in the volume, in its place.
+fn compare(acknowledged: &[Record], there: &[Record], cluster: &str) -> Result<(), String> {
+    judge(there).map_err(|broken| format!("in the volume on {cluster}, {broken}"))?;
+    match acknowledged.iter().zip(there).position(|(said, found)| said != found) {
+        Some(place) => Err(format!("record {} is another in the volume on {cluster}", place + 1)),
+        None if there.len() < acknowledged.len() => Err(format!(
+            "records {} to {} were acknowledged and are not in the volume on {cluster}",
+            there.len() + 1,
+            acknowledged.len()
+        )),
+        None => Ok(()),
+    }
+}
+
 fn read_lines(path: &Path) -> Vec<String> {
     let Ok(file) = File::open(path) else { return Vec::new() };
     BufReader::new(file).lines().map_while(Result::ok).collect()
@@ -245,38 +306,89 @@ fn count(path: &Path) -> usize {
 /// Options of `write-numbers`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct WriterArgs {
-    /// Where to write
+    /// Where to say what was written; without --into: where to write
     directory: PathBuf,
+    /// Where to write, if not there: a folder in a volume
+    #[arg(long, value_name = "FOLDER")]
+    into: Option<PathBuf>,
 }
+
+/// The file of the records.
+const RECORDS: &str = "numbers";
+/// The pause between two records.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Appends numbered, synced records until it is told to stop.
 pub(crate) fn write_numbers(args: &WriterArgs) -> anyhow::Result<ExitCode> {
-    let path = args.directory.join("numbers");
     let epoch = std::env::var("INTERLOCK_EPOCH").unwrap_or_else(|_| "0".to_owned());
-    let mut file = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .read(true)
-        .open(&path)
-        .with_context(|| format!("cannot open {}", path.display()))?;
+    let (mut log, acknowledged) = open(&args.directory.join(RECORDS))?;
     // Another writer must be gone: if it is not, that is what the demonstration is there to show.
-    if file.try_lock().is_err() {
-        let mut refusals = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(args.directory.join(REFUSALS))
-            .context("cannot say that there are two writers")?;
-        writeln!(refusals, "a writer of epoch {epoch} met another one")
-            .context("cannot say that there are two writers")?;
-        return Ok(ExitCode::FAILURE);
+    if log.try_lock().is_err() {
+        return refuse(args, &format!("a writer of epoch {epoch} met another one"));
     }
-    let mut number = count(&path) as u64;
+    let Some(into) = &args.into else {
+        let mut number = acknowledged.len() as u64;
+        loop {
+            number += 1;
+            append(&mut log, &format!("{number} {epoch}"))?;
+            std::thread::sleep(PAUSE);
+        }
+    };
+    let (mut records, there) = open(&into.join(RECORDS))?;
+    if there.len() < acknowledged.len() {
+        return refuse(
+            args,
+            &format!(
+                "a writer of epoch {epoch} misses records: {} were acknowledged, and {} are there",
+                acknowledged.len(),
+                there.len()
+            ),
+        );
+    }
+    // Who wrote a record and did not live to say so is helped.
+    for record in &there[acknowledged.len()..] {
+        append(&mut log, &format!("{} {}", record.number, record.epoch))?;
+    }
+    let mut number = there.len() as u64;
     loop {
         number += 1;
-        writeln!(file, "{number} {epoch}").context("cannot write a record")?;
-        file.sync_data().context("cannot sync a record")?;
-        std::thread::sleep(Duration::from_millis(10));
+        let record = format!("{number} {epoch}");
+        append(&mut records, &record)?;
+        append(&mut log, &record)?;
+        std::thread::sleep(PAUSE);
     }
+}
+
+/// Opens a file of records for more. A line that somebody did not live to finish was never
+/// acknowledged, and goes.
+fn open(path: &Path) -> anyhow::Result<(File, Vec<Record>)> {
+    let cannot = || format!("cannot open {}", path.display());
+    let mut file =
+        OpenOptions::new().create(true).append(true).read(true).open(path).with_context(cannot)?;
+    let mut text = Vec::new();
+    file.seek(SeekFrom::Start(0)).with_context(cannot)?;
+    file.read_to_end(&mut text).with_context(cannot)?;
+    let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    if whole < text.len() && file.try_lock().is_ok() {
+        file.set_len(whole as u64).with_context(cannot)?;
+    }
+    Ok((file, read(path)))
+}
+
+fn append(file: &mut File, record: &str) -> anyhow::Result<()> {
+    // In one piece: a line is there or not.
+    file.write_all(format!("{record}\n").as_bytes()).context("cannot write a record")?;
+    file.sync_data().context("cannot sync a record")
+}
+
+fn refuse(args: &WriterArgs, words: &str) -> anyhow::Result<ExitCode> {
+    let mut refusals = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(args.directory.join(REFUSALS))
+        .context("cannot say what is wrong")?;
+    writeln!(refusals, "{words}").context("cannot say what is wrong")?;
+    Ok(ExitCode::FAILURE)
 }
 
 #[cfg(test)]
@@ -297,5 +409,15 @@ mod tests {
         assert!(judge(&records(&[(1, 1), (3, 1)])).is_err());
         assert!(judge(&records(&[(1, 1), (1, 2)])).is_err());
         assert!(judge(&records(&[(1, 2), (2, 1)])).is_err());
+    }
+
+    #[test]
+    fn a_record_that_was_acknowledged_and_is_not_there_is_found() {
+        let (two, three) = (records(&[(1, 1), (2, 1)]), records(&[(1, 1), (2, 1), (3, 1)]));
+        assert_eq!(compare(&two, &three, "west"), Ok(()));
+        assert_eq!(compare(&three, &three, "west"), Ok(()));
+        assert!(compare(&three, &two, "west").unwrap_err().contains("records 3 to 3"));
+        let other = records(&[(1, 1), (2, 2)]);
+        assert!(compare(&two, &other, "west").unwrap_err().contains("record 2 is another"));
     }
 }

@@ -5,6 +5,7 @@ mod catalog;
 mod check;
 mod demo;
 mod fleet;
+mod manifests;
 mod memory;
 mod output;
 mod run;
@@ -44,6 +45,8 @@ enum Command {
     Controllers(agents::ControllersArgs),
     /// Serve one workload cluster: bring down what is granted to it, give back what is revoked
     Syncer(agents::SyncerArgs),
+    /// Print what to apply so that controllers and syncers run on clusters of your own
+    Manifests(manifests::Args),
     /// Move a namespace to another cluster
     Move(fleet::MoveArgs),
     /// Show where everything is, and what stands
@@ -68,6 +71,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::run(&args),
         Command::Controllers(args) => agents::controllers(&args),
         Command::Syncer(args) => agents::syncer(&args),
+        Command::Manifests(args) => manifests::run(&args),
         Command::Move(args) => fleet::run(&fleet::Task::Move(&args)),
         Command::Status(args) => fleet::run(&fleet::Task::Status(&args)),
         Command::Explain(args) => fleet::run(&fleet::Task::Explain(&args)),

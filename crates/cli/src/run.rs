@@ -1,16 +1,25 @@
 //! What runs for long: the hub's controllers, and the agents of workload clusters.
 
+pub(crate) mod access;
 pub(crate) mod cluster;
 mod hands;
 pub(crate) mod hub;
 pub(crate) mod install;
+mod repositories;
+pub(crate) mod roles;
+mod storage;
 
 use crate::fleet::time;
+use anyhow::Context;
+use interlock_outside::processes::Processes;
+use interlock_outside::volumes::{LocalVolumes, Writers};
 use interlock_placement::clusters::decide::SILENCE_SECONDS;
 use interlock_placement::heartbeat::decide::PERIOD;
 use interlock_shell::leader::{Campaign, LeaseSettings};
 use interlock_shell::{Server, Settings, Shell};
 use jiff::Timestamp;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How fast the parts of a fleet notice that another one is gone. Nothing that is promised rests on
@@ -38,6 +47,15 @@ impl Default for Pace {
     }
 }
 
+/// The lease that the hub's controllers lead by.
+pub(crate) const CONTROLLERS_LEASE: &str = "interlock-placement";
+
+/// The lease that the syncer of a cluster leads by. It goes by the name of the cluster, so that a
+/// role can be written for it before there is a cluster.
+pub(crate) fn syncer_lease(cluster: &str) -> String {
+    format!("interlock-syncer-{cluster}")
+}
+
 /// How controllers are run: many subjects wait for the disk and for other servers at once.
 pub(crate) fn settings() -> Settings {
     Settings { workers: 8, ..Settings::default() }
@@ -55,6 +73,18 @@ pub(crate) fn shell_that_leads(hub: &Server, lease: &str, pace: &Pace) -> Shell 
     };
     let campaign = Campaign::begin(hub.client().clone(), lease);
     Shell::new(settings()).with_campaign(campaign)
+}
+
+/// Opens the volumes of a cluster on this machine: folders below the data directory, which all
+/// clusters of the machine share, so that images go from one to the other. Whoever writes to them is
+/// one of these processes, and holds still while an image is taken.
+pub(crate) fn open_volumes(
+    data: &Path,
+    (cluster, processes): (&str, &Arc<Processes>),
+) -> anyhow::Result<Arc<LocalVolumes>> {
+    let writers: Arc<dyn Writers> = Arc::clone(processes) as Arc<dyn Writers>;
+    let opened = LocalVolumes::open_with_writers(data, cluster, writers);
+    Ok(Arc::new(opened.context("cannot open the volumes of a cluster")?))
 }
 
 /// The name of this process: another one after each start.

@@ -2,14 +2,14 @@
 
 use crate::demo;
 use crate::output;
-use crate::run::cluster::{Agent, Runtime};
+use crate::run::access::{HUB, Who, allow_at_hub, allow_for_cluster};
+use crate::run::cluster::{Agent, Runtime, kind};
 use crate::run::{self, install};
 use crate::serving::{Reach, Serving, Signals, block_on};
 use anyhow::Context;
 use clap::Args as ClapArgs;
 use interlock_api::placement::{Connection, Ref, WorkloadCluster, WorkloadClusterSpec};
-use interlock_apiserver::access::identity::{MASTERS, Scope};
-use interlock_apiserver::{Identity, Server};
+use interlock_kernel::Kind;
 use interlock_outside::processes::Processes;
 use interlock_shell::{Runner, Shell};
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, PostParams};
@@ -68,6 +68,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let demo = demo::Demo {
             hub: fleet.hub.clone(),
             directory: serving.directory.join("demo"),
+            volumes: serving.directory.join("volumes"),
             clusters: args.clusters.clone(),
             is_once: args.once,
         };
@@ -104,12 +105,15 @@ struct Fleet {
 
 impl Fleet {
     async fn start(serving: &Serving, args: &Args) -> anyhow::Result<Fleet> {
-        let hub = client(&serving.server, "root");
+        let server = &serving.server;
+        let hub = Who::Owner.client(server, HUB);
         install::install(&hub).await?;
+        allow_at_hub(&hub).await?;
         let shell = Shell::new(run::settings());
         let pace = run::Pace::default();
-        let at_hub = interlock_shell::Server::new("hub", hub.clone());
-        let mut runners = run::hub::run(&shell, &at_hub, &pace)?;
+        let known = interlock_shell::Server::new("hub", Who::Caches.client(server, HUB));
+        let controllers = known.acting_as(Who::Controllers.client(server, HUB));
+        let mut runners = run::hub::run(&shell, &controllers, &pace)?;
         let mut processes = Vec::new();
         for name in clusters(&hub, &args.clusters).await? {
             let registered = register(&hub, &name).await?;
@@ -117,12 +121,21 @@ impl Fleet {
             let folder = serving.directory.join("clusters").join(&of.uid);
             let runtime = open_processes(&folder, args)?;
             processes.push(Arc::clone(&runtime));
+            let volumes = run::open_volumes(&serving.directory, (&of.uid, &runtime))?;
+            let further: Vec<Kind> = registered.spec.resources.iter().map(kind).collect();
+            let owner = Who::Owner.client(server, &name);
+            install::install_volumes(&owner).await?;
+            allow_for_cluster((&hub, &owner), &name, &further).await?;
+            let there = Who::Caches.client(server, &name);
+            let there = interlock_shell::Server::new(&name, there);
             let agent = Agent {
-                hub: at_hub.clone(),
-                cluster: interlock_shell::Server::new(&name, client(&serving.server, &name)),
+                hub: known.acting_as(Who::Syncer(&name).client(server, HUB)),
+                cluster: there.acting_as(Who::Syncer(&name).client(server, &name)),
+                machine: there.acting_as(Who::Runtime(&name).client(server, &name)),
+                storage: there.acting_as(Who::Volumes(&name).client(server, &name)),
                 of,
                 further: registered.spec.resources,
-                runtime: Runtime::Processes(runtime),
+                runtime: Runtime::Processes(runtime, volumes),
                 heartbeat_every: pace.heartbeat_every,
             };
             runners.extend(agent.run(&shell)?);
@@ -156,20 +169,13 @@ fn open_processes(folder: &Path, args: &Args) -> anyhow::Result<Arc<Processes>> 
     Ok(Arc::new(opened.context("cannot run pods as processes")?))
 }
 
-/// A client of a logical cluster, with no socket in between.
-fn client(server: &Server, cluster: &str) -> Client {
-    let identity =
-        Identity::authenticated("system:interlock:up", vec![MASTERS.to_owned()], Scope::Hub);
-    Client::new(server.service(identity).in_cluster(cluster), "default")
-}
-
 /// The names of the workload clusters: those that the hub has, and those that are asked for.
 async fn clusters(hub: &Client, asked: &[String]) -> anyhow::Result<Vec<String>> {
     let known: Api<WorkloadCluster> = Api::all(hub.clone());
     let known = known.list(&Default::default()).await.context("cannot list the clusters")?;
     let embedded = known.iter().filter_map(|cluster| match &cluster.spec.connection {
         Connection::LogicalCluster(name) => Some(name.clone()),
-        Connection::KubeconfigSecret(_) => None,
+        Connection::KubeconfigSecret(_) | Connection::InCluster {} => None,
     });
     let mut names: Vec<String> = embedded.collect();
     names.extend(asked.iter().filter(|name| !names.contains(name)).cloned().collect::<Vec<_>>());

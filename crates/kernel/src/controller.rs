@@ -2,6 +2,7 @@
 
 use crate::kind::{Kind, Place};
 use crate::object::Object;
+use crate::right::Right;
 use crate::step::{Looks, Outside, Step};
 use crate::view::{Index, View};
 use kube_core::DynamicObject;
@@ -21,6 +22,12 @@ pub trait Controller: Send + Sync + 'static {
 
     /// What it watches. A step runs only after all of it was listed once.
     fn watches(&self) -> Vec<Watch>;
+
+    /// What it does besides watching: all its writes, and looks at what it does not watch. Its role
+    /// allows this and no more, so what is left out here is refused where roles are enforced.
+    fn rights(&self) -> Vec<Right> {
+        Vec::new()
+    }
 
     /// What a change of this object is about. The object may be one that was just deleted.
     fn subjects(&self, watch: &Watch, object: &Object, view: &dyn View) -> Vec<Subject>;

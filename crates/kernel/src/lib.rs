@@ -5,24 +5,31 @@
 //!
 //! * [`Controller`]: what it watches, what a change is about, and its one step.
 //! * [`View`]: what a step may see. [`Looks`]: what it asked to see afresh.
+//! * [`Right`]: what a controller may do, which its role is written from.
 //! * [`Step`]: rest, wait, look, or act; each with a reason that a person can read.
 //! * [`Objects`]: a cache of one kind as plain data. [`Queue`]: whose turn it is, and when.
-//!   [`conditions`]: what is true of an object.
+//!   [`conditions`]: what is true of an object. [`nearest`]: the names that a person may have meant.
 
 mod cache;
 mod controller;
 mod kind;
+mod nearest;
 mod object;
 mod queue;
+mod right;
 mod step;
 mod view;
 
 pub mod conditions;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 pub use cache::Objects;
 pub use controller::{Controller, Subject, Watch};
 pub use kind::{Address, Kind, Name, Place};
+pub use nearest::nearest;
 pub use object::{Object, Seen, read_part};
 pub use queue::{Limits, Queue};
+pub use right::{Right, Verb};
 pub use step::{Deed, Effect, Event, Importance, Looks, Nothing, Outside, Part, Read, Step, Write};
 pub use view::{Index, View};

@@ -190,6 +190,8 @@ pub enum Write {
         address: Address,
         /// Its identity.
         uid: String,
+        /// The version that the decision rests on, where a change since would be a reason not to.
+        resource_version: Option<String>,
         /// How long it may take to stop; the server's default if it does not say.
         grace_seconds: Option<u32>,
     },
@@ -222,7 +224,15 @@ impl Write {
     pub fn delete(place: Place, kind: &Kind, object: &Object) -> Self {
         let address = Address::new(place, kind, crate::Name::of(object));
         let uid = object.metadata.uid.clone().unwrap_or_default();
-        Write::Delete { address, uid, grace_seconds: None }
+        Write::Delete { address, uid, resource_version: None, grace_seconds: None }
+    }
+
+    /// Deletion of the very version of an object that was seen: refused once it has changed.
+    pub fn delete_seen(place: Place, kind: &Kind, object: &Object) -> Self {
+        let address = Address::new(place, kind, crate::Name::of(object));
+        let Seen { uid, resource_version } = Seen::of(object);
+        let resource_version = Some(resource_version);
+        Write::Delete { address, uid, resource_version, grace_seconds: None }
     }
 }
 

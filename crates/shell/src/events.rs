@@ -1,5 +1,10 @@
 //! Events for the owners of objects. To send one never waits and never fails a step.
 //!
+//! An event is told once its write is known to be done. If the reply to the write is lost, so is the
+//! event: the next step sees what was written and has nothing left to say. That is no harm, since
+//! nobody decides by events, and all that they tell stands on the objects too, in phases, the time
+//! since when, and conditions. To tell it anyway would tell things that were never done.
+//!
 //! The same thing said again within minutes is counted on the event that is there. An object that
 //! much is said about is said less about.
 

@@ -8,7 +8,7 @@ use crate::pace::Pace;
 use crate::server::Api;
 use futures::{FutureExt, StreamExt};
 use interlock_kernel::{Kind, Object};
-use kube::api::{DynamicObject, ListParams, VersionMatch, WatchEvent, WatchParams};
+use kube::api::{DynamicObject, ListParams, WatchEvent, WatchParams};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +40,7 @@ pub(crate) async fn keep_filled(server: Arc<str>, api: Api, cache: Arc<Cache>) {
 /// One whole list, and then watches, for as long as one can follow on the other.
 async fn list_and_watch(server: &str, api: &Api, cache: &Arc<Cache>, pace: &mut Pace) {
     let kind = cache.kind();
-    let (objects, mut version) = match list(api, kind, None).await {
+    let (objects, mut version) = match list(api, kind).await {
         Ok(listed) => listed,
         Err(reason) => {
             warn!(server, kind = %kind, reason, "cannot list; what was known stays");
@@ -67,18 +67,10 @@ async fn list_and_watch(server: &str, api: &Api, cache: &Arc<Cache>, pace: &mut 
     }
 }
 
-/// Everything there is, page by page, by a quorum read, or was at a version; and the version to
-/// watch from.
-pub(crate) async fn list(
-    api: &Api,
-    kind: &Kind,
-    at: Option<&str>,
-) -> Result<(Vec<Object>, String), String> {
+/// Everything there is, page by page, by a quorum read; and the version to watch from.
+pub(crate) async fn list(api: &Api, kind: &Kind) -> Result<(Vec<Object>, String), String> {
     let mut objects = Vec::new();
     let mut params = ListParams::default().limit(PAGE);
-    if let Some(version) = at {
-        params = params.at(version).matching(VersionMatch::Exact);
-    }
     loop {
         let page = match timeout(REQUEST_TIMEOUT, api.list(&params)).await {
             Err(_) => return Err("the server did not answer in time".to_owned()),
@@ -96,11 +88,7 @@ pub(crate) async fn list(
         };
         objects.extend(page.items.into_iter().map(|object| as_cached(kind, object)));
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => {
-                // The token says where and when; to say it twice is an error.
-                params.continue_token = Some(token);
-                (params.resource_version, params.version_match) = (None, None);
-            }
+            Some(token) => params.continue_token = Some(token),
             None => return Ok((objects, page.metadata.resource_version.unwrap_or_default())),
         }
     }

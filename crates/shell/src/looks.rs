@@ -24,7 +24,7 @@ pub async fn look<O: Outside>(
             }
             Read::List { place, kind, namespace } => {
                 let api = server(places, place)?.api(&kind, namespace.as_deref());
-                let (seen, _) = feed::list(&api, &kind, None).await?;
+                let (seen, _) = feed::list(&api, &kind).await?;
                 looks.lists.insert((place, kind, namespace), seen);
             }
             Read::Ask(question) => {

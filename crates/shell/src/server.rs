@@ -24,7 +24,11 @@ pub struct ConnectError {
 
 /// One API server. There is one watch for each kind, however many controllers look at it.
 #[derive(Clone)]
-pub struct Server(Arc<Inner>);
+pub struct Server {
+    known: Arc<Inner>,
+    client: Client,
+    events: Arc<OnceLock<EventSink>>,
+}
 
 /// A server, for as long as somebody else needs it.
 #[derive(Clone)]
@@ -32,7 +36,8 @@ pub(crate) struct Remembered(Weak<Inner>);
 
 impl Remembered {
     pub(crate) fn server(&self) -> Option<Server> {
-        self.0.upgrade().map(Server)
+        let known = self.0.upgrade()?;
+        Some(Server { client: known.reader.clone(), known, events: Arc::default() })
     }
 }
 
@@ -44,10 +49,10 @@ impl fmt::Debug for Remembered {
 
 struct Inner {
     name: Arc<str>,
-    client: Client,
+    /// Fills the caches.
+    reader: Client,
     caches: RwLock<HashMap<Kind, Arc<Cache>>>,
     feeds: Mutex<HashMap<Kind, AbortHandle>>,
-    events: OnceLock<EventSink>,
 }
 
 impl Drop for Inner {
@@ -59,7 +64,7 @@ impl Drop for Inner {
 
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server").field("name", &self.0.name).finish_non_exhaustive()
+        f.debug_struct("Server").field("name", &self.known.name).finish_non_exhaustive()
     }
 }
 
@@ -67,13 +72,20 @@ impl Server {
     /// A server behind a client; the name is for logs and metrics. The client may call a server in
     /// this process: whatever service it was made of.
     pub fn new(name: &str, client: Client) -> Server {
-        Server(Arc::new(Inner {
+        let known = Inner {
             name: Arc::from(name),
-            client,
+            reader: client.clone(),
             caches: RwLock::default(),
             feeds: Mutex::default(),
-            events: OnceLock::new(),
-        }))
+        };
+        Server { known: Arc::new(known), client, events: Arc::default() }
+    }
+
+    /// The same server with the same caches, for somebody else: whatever is asked of the server
+    /// itself, and all that is written, goes through this client.
+    #[must_use]
+    pub fn acting_as(&self, client: Client) -> Server {
+        Server { known: Arc::clone(&self.known), client, events: Arc::default() }
     }
 
     /// A server that a kubeconfig tells of, by the context of this name or the current one.
@@ -92,29 +104,29 @@ impl Server {
 
     /// Its name, as logs and metrics have it.
     pub fn name(&self) -> &str {
-        &self.0.name
+        &self.known.name
     }
 
     /// Its client.
     pub fn client(&self) -> &Client {
-        &self.0.client
+        &self.client
     }
 
     /// The cache of a kind, if anybody looks at it.
     pub fn cache(&self, kind: &Kind) -> Option<Arc<Cache>> {
-        self.0.caches.read().unwrap_or_else(PoisonError::into_inner).get(kind).cloned()
+        self.known.caches.read().unwrap_or_else(PoisonError::into_inner).get(kind).cloned()
     }
 
     /// All caches there are.
     pub fn caches(&self) -> Vec<Arc<Cache>> {
-        let caches = self.0.caches.read().unwrap_or_else(PoisonError::into_inner);
+        let caches = self.known.caches.read().unwrap_or_else(PoisonError::into_inner);
         caches.values().cloned().collect()
     }
 
     /// The cache of a kind, filed by these indexes too; nothing fills it yet.
     pub fn open(&self, kind: &Kind, indexes: &[Index]) -> Arc<Cache> {
         let cache = {
-            let mut caches = self.0.caches.write().unwrap_or_else(PoisonError::into_inner);
+            let mut caches = self.known.caches.write().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(caches.entry(kind.clone()).or_insert_with(|| Cache::new(kind)))
         };
         if !indexes.is_empty() {
@@ -127,9 +139,10 @@ impl Server {
     /// The same, kept filled by a watch from now on: one, whoever asks and however often.
     pub fn follow(&self, kind: &Kind, indexes: &[Index]) -> Arc<Cache> {
         let cache = self.open(kind, indexes);
-        let mut feeds = self.0.feeds.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut feeds = self.known.feeds.lock().unwrap_or_else(PoisonError::into_inner);
         feeds.entry(kind.clone()).or_insert_with(|| {
-            let (name, api) = (Arc::clone(&self.0.name), self.api(kind, None));
+            let name = Arc::clone(&self.known.name);
+            let api = api(self.known.reader.clone(), kind, None);
             tokio::spawn(feed::keep_filled(name, api, Arc::clone(&cache))).abort_handle()
         });
         cache
@@ -139,22 +152,25 @@ impl Server {
     /// news comes, such as a simulation.
     pub async fn list_once(&self, kind: &Kind) -> Result<(), String> {
         let cache = self.open(kind, &[]);
-        let (objects, _) = feed::list(&self.api(kind, None), kind, None).await?;
+        let (objects, _) = self.list(kind).await?;
         cache.replace(objects);
         Ok(())
     }
 
-    /// The same, as everything was at an earlier version of the server: how news comes late. What
-    /// the cache knows in a later version stays.
-    pub async fn list_at(&self, kind: &Kind, version: &str) -> Result<(), String> {
-        let cache = self.open(kind, &[]);
-        let (objects, _) = feed::list(&self.api(kind, None), kind, Some(version)).await?;
-        cache.replace(objects);
-        Ok(())
+    /// Everything of a kind as the server has it now, in the form in which caches have it, and the
+    /// version at which it was so.
+    pub async fn list(&self, kind: &Kind) -> Result<(Vec<Object>, String), String> {
+        feed::list(&self.api(kind, None), kind).await
+    }
+
+    /// Shows a cache a list that was made earlier, perhaps by another one: how news comes late.
+    /// What the cache knows in a later version stays.
+    pub fn show(&self, kind: &Kind, listed: Vec<Object>) {
+        self.open(kind, &[]).replace(listed);
     }
 
     pub(crate) fn remembered(&self) -> Remembered {
-        Remembered(Arc::downgrade(&self.0))
+        Remembered(Arc::downgrade(&self.known))
     }
 
     /// We wrote an object over a version; whether the cache shows it now.
@@ -177,23 +193,25 @@ impl Server {
     }
 
     pub(crate) fn events(&self) -> &EventSink {
-        self.0.events.get_or_init(|| EventSink::start(self.0.client.clone()))
+        self.events.get_or_init(|| EventSink::start(self.client.clone()))
     }
 
     /// The way to a kind, in one namespace or in all.
     pub(crate) fn api(&self, kind: &Kind, namespace: Option<&str>) -> Api {
-        let (client, resource) = (self.0.client.clone(), resource(kind));
-        match namespace {
-            Some(namespace) if kind.is_namespaced => {
-                Api::namespaced_with(client, namespace, &resource)
-            }
-            _ => Api::all_with(client, &resource),
-        }
+        api(self.client.clone(), kind, namespace)
     }
 
     /// The way to one object.
     pub(crate) fn api_of(&self, address: &Address) -> Api {
         self.api(&address.kind, address.name.namespace.as_deref())
+    }
+}
+
+fn api(client: Client, kind: &Kind, namespace: Option<&str>) -> Api {
+    let resource = resource(kind);
+    match namespace {
+        Some(namespace) if kind.is_namespaced => Api::namespaced_with(client, namespace, &resource),
+        _ => Api::all_with(client, &resource),
     }
 }
 

@@ -59,12 +59,12 @@ pub async fn perform(server: &Server, write: &Write) -> Outcome {
             let patch = Patch::Apply(body);
             judge(address, send_patch(&api, name, (*part, &params, &patch))).await
         }
-        Write::Delete { uid, grace_seconds, .. } => {
+        Write::Delete { uid, resource_version, grace_seconds, .. } => {
             let params = DeleteParams {
                 grace_period_seconds: *grace_seconds,
                 preconditions: Some(Preconditions {
                     uid: Some(uid.clone()),
-                    resource_version: None,
+                    resource_version: resource_version.clone(),
                 }),
                 ..DeleteParams::default()
             };

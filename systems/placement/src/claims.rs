@@ -36,7 +36,9 @@ use crate::kinds::{CLAIM, GRANT, NAMESPACE, NAMESPACES_BY_GRANT};
 use crate::record::{name_of, uid_of};
 use crate::scheduler::about_claim;
 use interlock_api::names::grant_name;
-use interlock_kernel::{Controller, Looks, Nothing, Object, Place, Step, Subject, View, Watch};
+use interlock_kernel::{
+    Controller, Looks, Nothing, Object, Place, Right, Step, Subject, Verb, View, Watch,
+};
 
 mod act;
 pub mod decide;
@@ -59,6 +61,15 @@ impl Controller for Claims {
             Watch::all(Place::HUB, &CLAIM),
             Watch::all(Place::HUB, &GRANT),
         ]
+    }
+
+    fn rights(&self) -> Vec<Right> {
+        [
+            Right::to(Place::HUB, &NAMESPACE, &[Verb::Patch]),
+            Right::to(Place::HUB, &CLAIM, &[Verb::Patch]),
+            Right::to(Place::HUB, &GRANT, &[Verb::PatchStatus]),
+        ]
+        .concat()
     }
 
     fn subjects(&self, watch: &Watch, object: &Object, view: &dyn View) -> Vec<Subject> {

@@ -15,7 +15,7 @@
 use crate::kinds::{GRANT, GRANTS_BY_COPY, GRANTS_HELD_BY, WORKLOAD_CLUSTER};
 use crate::record::{is_deleting, name_of};
 use interlock_kernel::{
-    Controller, Looks, Name, Nothing, Object, Place, Step, Subject, View, Watch,
+    Controller, Looks, Name, Nothing, Object, Place, Right, Step, Subject, Verb, View, Watch,
 };
 use std::collections::BTreeSet;
 
@@ -55,6 +55,14 @@ impl Controller for Clusters {
             Watch::all(Place::HUB, &WORKLOAD_CLUSTER),
             Watch::all(Place::HUB, &GRANT).by(&GRANTS_BY_COPY).by(&GRANTS_HELD_BY),
         ]
+    }
+
+    fn rights(&self) -> Vec<Right> {
+        [
+            Right::to(Place::HUB, &WORKLOAD_CLUSTER, &[Verb::Patch, Verb::PatchStatus]),
+            Right::to(Place::HUB, &GRANT, &[Verb::PatchStatus]),
+        ]
+        .concat()
     }
 
     /// A grant concerns a cluster only if that is being deleted, or a person wants a copy there

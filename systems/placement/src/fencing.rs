@@ -7,7 +7,9 @@
 
 use crate::kinds::{FORCE_RELEASE, FORCES_BY_GRANT, GRANT};
 use crate::record::{name_of, uid_of};
-use interlock_kernel::{Controller, Looks, Nothing, Object, Place, Step, Subject, View, Watch};
+use interlock_kernel::{
+    Controller, Looks, Nothing, Object, Place, Right, Step, Subject, Verb, View, Watch,
+};
 
 mod act;
 pub mod decide;
@@ -29,6 +31,14 @@ impl Controller for Fencing {
             Watch::all(Place::HUB, &FORCE_RELEASE).by(&FORCES_BY_GRANT),
             Watch::all(Place::HUB, &GRANT),
         ]
+    }
+
+    fn rights(&self) -> Vec<Right> {
+        [
+            Right::to(Place::HUB, &FORCE_RELEASE, &[Verb::PatchStatus]),
+            Right::to(Place::HUB, &GRANT, &[Verb::PatchStatus]),
+        ]
+        .concat()
     }
 
     fn subjects(&self, watch: &Watch, object: &Object, view: &dyn View) -> Vec<Subject> {

@@ -12,7 +12,7 @@ mod tests;
 use crate::kinds::{STORAGE_CLASS, WORKLOAD_CLUSTER};
 use interlock_api::placement::{Ref, Syncer};
 use interlock_kernel::{
-    Controller, Kind, Looks, Nothing, Object, Place, Step, Subject, View, Watch,
+    Controller, Kind, Looks, Nothing, Object, Place, Right, Step, Subject, Verb, View, Watch,
 };
 use std::time::Duration;
 
@@ -73,6 +73,10 @@ impl Controller for Heartbeat {
             watches.push(Watch::all(Place::CLUSTER, &VOLUME_SNAPSHOT_CLASS));
         }
         watches
+    }
+
+    fn rights(&self) -> Vec<Right> {
+        Right::to(Place::HUB, &WORKLOAD_CLUSTER, &[Verb::PatchStatus])
     }
 
     fn subjects(&self, watch: &Watch, object: &Object, _: &dyn View) -> Vec<Subject> {

@@ -3,7 +3,9 @@
 //! An index is what a fleet of ten thousand costs: a step asks an index, never all grants. All of
 //! them read raw objects, since a broken object is filed under what can be read of it.
 
-use interlock_api::names::{ANNOTATION_CLUSTER, LABEL_PLACED, PLACED_TRUE, grant_name};
+use interlock_api::names::{
+    ANNOTATION_CLUSTER, ANNOTATION_GRANT, LABEL_PLACED, PLACED_TRUE, grant_name,
+};
 use interlock_api::placement::condition::PLACED;
 use interlock_api::{GROUP, VERSION};
 use interlock_kernel::{Index, Kind};
@@ -13,6 +15,8 @@ use serde_json::Value;
 const CORE: (&str, &str) = ("", "v1");
 const APPS: (&str, &str) = ("apps", "v1");
 const STORAGE: (&str, &str) = ("storage.k8s.io", "v1");
+const SNAPSHOTS: (&str, &str) = ("snapshot.storage.k8s.io", "v1");
+const VOLSYNC: (&str, &str) = ("volsync.backube", "v1alpha1");
 const OWN: (&str, &str) = (GROUP, VERSION);
 
 /// A namespace.
@@ -40,6 +44,13 @@ pub const STORAGE_CLASS: Kind = Kind::cluster_wide(STORAGE, "StorageClass", "sto
 /// A volume that is attached to a node.
 pub const VOLUME_ATTACHMENT: Kind =
     Kind::cluster_wide(STORAGE, "VolumeAttachment", "volumeattachments");
+/// An image of a volume.
+pub const SNAPSHOT: Kind = Kind::namespaced(SNAPSHOTS, "VolumeSnapshot", "volumesnapshots");
+/// Takes images of a claim, on a trigger.
+pub const SOURCE: Kind = Kind::namespaced(VOLSYNC, "ReplicationSource", "replicationsources");
+/// Brings an image to a cluster, for a claim to be filled from.
+pub const DESTINATION: Kind =
+    Kind::namespaced(VOLSYNC, "ReplicationDestination", "replicationdestinations");
 
 /// A cluster that namespaces can run on.
 pub const WORKLOAD_CLUSTER: Kind = Kind::cluster_wide(OWN, "WorkloadCluster", "workloadclusters");
@@ -169,6 +180,17 @@ pub const FORCES_BY_GRANT: Index = Index {
     name: "by-grant",
     kind: FORCE_RELEASE,
     values: |force| text(&force.data["spec"]["grant"]["uid"]),
+};
+
+/// Volumes on a cluster by the name of the grant that they are kept for.
+pub const VOLUMES_BY_GRANT: Index = Index {
+    name: "by-grant",
+    kind: VOLUME,
+    values: |volume| {
+        let labels = volume.metadata.labels.as_ref();
+        let grant = labels.and_then(|labels| labels.get(ANNOTATION_GRANT));
+        grant.cloned().into_iter().collect()
+    },
 };
 
 /// The one value of an index that files what something is true of.

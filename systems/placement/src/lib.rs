@@ -10,6 +10,7 @@
 //!
 //! * `claims`: the labels that mirror a grant, and claims that stay while a cluster has them.
 //! * `clusters`: signs of life, and clusters that stay while they have something.
+//! * `departed`: the finalizers of clusters that are gone for good.
 //!
 //! They all work on `kinds`: the kinds, and how their objects are filed.
 //!
@@ -23,6 +24,7 @@
 
 pub mod claims;
 pub mod clusters;
+pub mod departed;
 pub mod fencing;
 pub mod fixed;
 pub mod heartbeat;
@@ -47,6 +49,8 @@ pub fn models() -> Vec<Entry> {
     vec![
         model::ENTRY,
         model::LIVE_ENTRY,
+        model::ends::DELETION_ENTRY,
+        model::ends::VOLUMES_ENTRY,
         seed::ENTRY,
         fixed::ENTRY,
         spec::ENTRY,

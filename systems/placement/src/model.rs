@@ -6,6 +6,7 @@
 
 mod actions;
 mod effects;
+pub mod ends;
 mod facts;
 mod flaws;
 mod promises;
@@ -43,12 +44,14 @@ const RELIST: SizeKey =
 const CRASH: SizeKey = SizeKey::new("crash", "1: syncers and runtimes crash", 1, 0, 1);
 const SYNCERS: SizeKey = SizeKey::new("syncers", "syncers of a cluster at once", 2, 1, 2);
 const UNFIT: SizeKey = SizeKey::new("unfit", "clusters that fit no namespace", 0, 0, 1);
+const SLOW: SizeKey = SizeKey::new("slow", "1: background copies take their time", 0, 0, 1);
 const FAULTS: SizeKey =
     SizeKey::new("faults", "faults that happen before all is calm", 3, 0, MOST_FAULTS);
 
-const KEYS: [SizeKey; 9] = [CLUSTERS, EPOCHS, WRITES, CLAIMS, FORCE, RELIST, CRASH, SYNCERS, UNFIT];
-const LIVE_KEYS: [SizeKey; 10] =
-    [CLUSTERS, EPOCHS, WRITES, CLAIMS, FORCE, RELIST, CRASH, SYNCERS, UNFIT, FAULTS];
+const KEYS: [SizeKey; 10] =
+    [CLUSTERS, EPOCHS, WRITES, CLAIMS, FORCE, RELIST, CRASH, SYNCERS, UNFIT, SLOW];
+const LIVE_KEYS: [SizeKey; 11] =
+    [CLUSTERS, EPOCHS, WRITES, CLAIMS, FORCE, RELIST, CRASH, SYNCERS, UNFIT, SLOW, FAULTS];
 
 /// For the catalog: any number of faults.
 pub const ENTRY: Entry = Entry {
@@ -85,6 +88,14 @@ pub struct World {
     two_syncers: bool,
     /// The last cluster takes nothing.
     unfit: bool,
+    /// A background copy has what was there when it began.
+    slow: bool,
+    /// Caches show the past; only a test does without.
+    lag: bool,
+    /// An owner may be silent and run; only a test does without.
+    partition: bool,
+    /// The reply to a write may be lost after it took effect; only a test does without.
+    lost_replies: bool,
     /// How many faults there may be; any number if it does not say.
     faults: Option<u8>,
     flaws: &'static [Flaw],
@@ -103,8 +114,9 @@ impl World {
         Ok(Self::from_numbers(rest, Some(faults as u8)))
     }
 
-    fn from_numbers(numbers: [u64; 9], faults: Option<u8>) -> Self {
-        let [clusters, epochs, writes, claims, force, relist, crash, syncers, unfit] = numbers;
+    fn from_numbers(numbers: [u64; 10], faults: Option<u8>) -> Self {
+        let [clusters, epochs, writes, claims, force, relist, crash, syncers, unfit, slow] =
+            numbers;
         World {
             extent: Extent {
                 clusters: clusters as usize,
@@ -117,6 +129,10 @@ impl World {
             crash: crash == 1,
             two_syncers: syncers == 2,
             unfit: unfit == 1,
+            slow: slow == 1,
+            lag: true,
+            partition: true,
+            lost_replies: true,
             faults,
             flaws: &[],
         }
@@ -140,7 +156,8 @@ impl Model for World {
         let claims = self.claims;
         let extent = format!("clusters={clusters},epochs={epochs},writes={writes},claims={claims}");
         let world = format!("force={force},relist={relist},crash={crash},syncers={syncers}");
-        format!("{extent},{world},unfit={unfit}{faults}")
+        let slow = u8::from(self.slow);
+        format!("{extent},{world},unfit={unfit},slow={slow}{faults}")
     }
 
     fn explain(&self, name: &str) -> Option<&'static str> {

@@ -51,6 +51,16 @@ impl GrantRecord {
         Write::patch(Place::HUB, &GRANT, &self.object, (Part::Status, change))
     }
 
+    /// The step into another phase, and what else changes with it: since when it is in it is part of
+    /// the same write.
+    pub(crate) fn write_phase(&self, (phase, now): (Phase, Timestamp), mut status: Value) -> Write {
+        status["phase"] = json!(phase);
+        // Whole seconds are what the wire has.
+        let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
+        status["phaseSince"] = json!(now.to_string());
+        self.write_status(status)
+    }
+
     /// A change of its spec, over the version that was read.
     pub(crate) fn write_spec(&self, spec: Value) -> Write {
         let change = json!({ "spec": spec });

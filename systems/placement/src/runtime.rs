@@ -12,10 +12,12 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-use crate::kinds::{CLAIM, CONFIG_MAP, NAMESPACE, POD, SECRET};
+use crate::kinds::{CLAIM, CONFIG_MAP, NAMESPACE, POD, SECRET, VOLUME};
 use crate::syncer::marks::is_ours;
 use interlock_api::names::RUNTIME_CLASS;
-use interlock_kernel::{Controller, Looks, Name, Object, Place, Step, Subject, View, Watch};
+use interlock_kernel::{
+    Controller, Looks, Name, Object, Place, Right, Step, Subject, Verb, View, Watch,
+};
 use outside::Machine;
 use std::sync::Arc;
 
@@ -23,12 +25,30 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub struct Runtime {
     boot_id: String,
+    has_storage: bool,
+    is_root: bool,
 }
 
 impl Runtime {
     /// The runtime in this boot of the machine: a permit of another boot permits nothing.
     pub fn new(boot_id: impl Into<String>) -> Runtime {
-        Runtime { boot_id: boot_id.into() }
+        Runtime { boot_id: boot_id.into(), has_storage: false, is_root: false }
+    }
+
+    /// The same, for a cluster whose volumes are made by somebody else on this machine: a pod starts
+    /// when its claims have theirs, and no volume is made for it.
+    #[must_use]
+    pub fn with_storage(mut self) -> Runtime {
+        self.has_storage = true;
+        self
+    }
+
+    /// The same, on a machine where its processes are those of root: a pod that says that it must
+    /// not be root is then refused.
+    #[must_use]
+    pub fn as_root(mut self, is_root: bool) -> Runtime {
+        self.is_root = is_root;
+        self
     }
 }
 
@@ -50,8 +70,13 @@ impl Controller for Runtime {
     }
 
     fn watches(&self) -> Vec<Watch> {
-        let kinds = [NAMESPACE, POD, CONFIG_MAP, SECRET, CLAIM];
-        kinds.iter().map(|kind| Watch::all(Place::CLUSTER, kind)).collect()
+        let kinds = [NAMESPACE, POD, CONFIG_MAP, SECRET, CLAIM].into_iter();
+        let kinds = kinds.chain(self.has_storage.then_some(VOLUME));
+        kinds.map(|kind| Watch::all(Place::CLUSTER, &kind)).collect()
+    }
+
+    fn rights(&self) -> Vec<Right> {
+        Right::to(Place::CLUSTER, &POD, &[Verb::Patch, Verb::PatchStatus, Verb::Delete])
     }
 
     fn subjects(&self, watch: &Watch, object: &Object, view: &dyn View) -> Vec<Subject> {
@@ -60,7 +85,9 @@ impl Controller for Runtime {
         }
         // What a pod needs to start: its permit, its configuration, its volumes.
         let own = object.metadata.name.as_deref().filter(|_| watch.kind == NAMESPACE);
-        let Some(namespace) = own.or(object.metadata.namespace.as_deref()) else {
+        let claimed = object.data["spec"]["claimRef"]["namespace"].as_str();
+        let claimed = claimed.filter(|_| watch.kind == VOLUME);
+        let Some(namespace) = own.or(claimed).or(object.metadata.namespace.as_deref()) else {
             return Vec::new();
         };
         let pods = view.list(Place::CLUSTER, &POD, Some(namespace));

@@ -20,7 +20,8 @@ use crate::record::{name_of, uid_of};
 use interlock_api::names::grant_name;
 use interlock_api::placement::PlacementSpec;
 use interlock_kernel::{
-    Controller, Looks, Name, Nothing, Object, Place, Step, Subject, View, Watch, read_part,
+    Controller, Looks, Name, Nothing, Object, Place, Right, Step, Subject, Verb, View, Watch,
+    read_part,
 };
 use kube_core::DynamicObject;
 use serde_json::Value;
@@ -29,10 +30,11 @@ mod accept;
 mod act;
 pub mod decide;
 mod findings;
-mod fit;
-mod nearest;
+pub mod fit;
 mod observe;
 mod selector;
+
+pub use selector::is_selected;
 
 /// What was seen afresh at the hub.
 pub(crate) type LooksAtHub = Looks<Nothing>;
@@ -50,13 +52,14 @@ pub struct Limits {
     /// How many moves may be under way at once. It is counted in a cache, so a few more may begin
     /// when many begin in the same instant.
     pub moves: usize,
-    /// Whether there is something that carries data from cluster to cluster.
+    /// Whether there is something that carries data from cluster to cluster, where both have storage
+    /// that images can be taken of.
     pub can_copy: bool,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { moves: MOVES, can_copy: false }
+        Limits { moves: MOVES, can_copy: true }
     }
 }
 
@@ -98,6 +101,16 @@ impl Controller for Scheduler {
                 .by(&GRANTS_MOVING)
                 .by(&GRANTS_WAITING),
         ]
+    }
+
+    fn rights(&self) -> Vec<Right> {
+        let grant = [Verb::Create, Verb::Patch, Verb::PatchStatus, Verb::Delete];
+        [
+            Right::to(Place::HUB, &NAMESPACE, &[Verb::Patch]),
+            Right::to(Place::HUB, &PLACEMENT, &[Verb::PatchStatus]),
+            Right::to(Place::HUB, &GRANT, &grant),
+        ]
+        .concat()
     }
 
     fn subjects(&self, watch: &Watch, object: &Object, view: &dyn View) -> Vec<Subject> {

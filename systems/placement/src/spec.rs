@@ -1,6 +1,7 @@
 //! The protocol of a move: grant, fill, permit, run, revoke, close, copy, release; and by force.
 //!
-//! `specs/protocol/MoveNow.tla` and `MoveLive.tla` are the text it follows, state for state.
+//! `specs/protocol/Placement.tla` and `PlacementLive.tla` are the text it follows, state for state;
+//! `PlacementRecord.tla` for the stage that ships.
 
 mod holder;
 pub(crate) mod hub;
@@ -36,10 +37,12 @@ const WRITES: SizeKey = SizeKey::new("writes", "writes that the workload does", 
 const FORCE: SizeKey = SizeKey::new("force", "1: power loss and ForceRelease happen", 1, 0, 1);
 const RELIST: SizeKey =
     SizeKey::new("relist", "1: a restarted syncer may list any past value", 1, 0, 1);
+const RECORD: SizeKey =
+    SizeKey::new("record", "1: the permit is a record, as in the stage that ships", 0, 0, 1);
 const FAULTS: SizeKey =
     SizeKey::new("faults", "faults that happen before all is calm", 1, 0, MOST_FAULTS);
 
-const KEYS: [SizeKey; 5] = [CLUSTERS, EPOCHS, WRITES, FORCE, RELIST];
+const KEYS: [SizeKey; 6] = [CLUSTERS, EPOCHS, WRITES, FORCE, RELIST, RECORD];
 const LIVE_KEYS: [SizeKey; 6] = [CLUSTERS, EPOCHS, WRITES, FORCE, RELIST, FAULTS];
 
 /// For the catalog: any number of faults.
@@ -78,7 +81,16 @@ pub struct Placement {
 impl Placement {
     /// `spec/placement` in the size that a person asked for.
     pub fn from_size(size: &Size) -> Result<Self, SizeError> {
-        Ok(Self::from_numbers(size.numbers(NAME, &KEYS)?, None))
+        let [rest @ .., record] = size.numbers(NAME, &KEYS)?;
+        let placement = Self::from_numbers(rest, None);
+        if record == 0 {
+            return Ok(placement);
+        }
+        if !placement.relist {
+            let text = "with record=1 a crash is followed by a list of the past: leave relist at 1";
+            return Err(SizeError::Meaningless(text.to_owned()));
+        }
+        Ok(Self::on_record(placement.extent, placement.force))
     }
 
     /// `spec/placement-live` in the size that a person asked for.
@@ -120,7 +132,8 @@ impl Model for Placement {
         let (force, relist) = (u8::from(self.force), u8::from(self.relist));
         let faults = self.faults.map(|faults| format!(",faults={faults}")).unwrap_or_default();
         let extent = format!("clusters={clusters},epochs={epochs},writes={writes}");
-        format!("{extent},force={force},relist={relist}{faults}")
+        let record = if self.rules.permit_on_record { ",record=1" } else { "" };
+        format!("{extent},force={force},relist={relist}{record}{faults}")
     }
 
     fn explain(&self, name: &str) -> Option<&'static str> {
@@ -132,6 +145,9 @@ impl Model for Placement {
             ),
             "AskForce" | "Fence" | "PowerOff" | "PowerOn" if !self.force => {
                 Some("this size has no power loss and no ForceRelease")
+            }
+            "Observe" | "Relist" if self.rules.permit_on_record => {
+                Some("with the permit on record each crash may list the past or the present")
             }
             "Relist" if !self.relist => Some("in this size a syncer never lists the past"),
             _ => None,

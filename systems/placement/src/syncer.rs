@@ -7,7 +7,10 @@
 
 mod act;
 mod claims;
+mod copying;
 pub mod decide;
+mod filling;
+mod images;
 mod leftover;
 pub mod marks;
 pub mod notes;
@@ -17,11 +20,15 @@ mod report;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use crate::kinds::{CLAIM, FORCE_RELEASE, GRANT, NAMESPACE};
+use crate::kinds::{
+    CLAIM, CONFIG_MAP, DESTINATION, FORCE_RELEASE, GRANT, NAMESPACE, SECRET, SERVICE_ACCOUNT,
+    SNAPSHOT, SOURCE, STORAGE_CLASS, VOLUME, VOLUME_ATTACHMENT, VOLUMES_BY_GRANT,
+};
 use interlock_api::names::{ANNOTATION_GRANT, grant_name, syncer_finalizer};
 use interlock_api::placement::Ref;
 use interlock_kernel::{
-    Controller, Kind, Looks, Name, Nothing, Object, Outside, Place, Step, Subject, View, Watch,
+    Controller, Kind, Looks, Name, Nothing, Object, Outside, Place, Right, Step, Subject, Verb,
+    View, Watch,
 };
 use objects::kinds::Kinds;
 use std::sync::Arc;
@@ -34,6 +41,7 @@ pub struct Syncer {
     finalizer: String,
     kinds: Kinds,
     sees_attachments: bool,
+    is_copying: bool,
 }
 
 impl Syncer {
@@ -47,6 +55,7 @@ impl Syncer {
             finalizer,
             kinds: Kinds::with(Vec::new()),
             sees_attachments: true,
+            is_copying: false,
         }
     }
 
@@ -63,6 +72,14 @@ impl Syncer {
     #[must_use]
     pub fn without_attachments(mut self) -> Syncer {
         self.sees_attachments = false;
+        self
+    }
+
+    /// The same, for a cluster on which somebody takes images of claims and fills claims from them:
+    /// it serves VolSync's kinds and VolumeSnapshots.
+    #[must_use]
+    pub fn copying(mut self) -> Syncer {
+        self.is_copying = true;
         self
     }
 
@@ -92,6 +109,9 @@ impl Syncer {
     fn grant_of(&self, watch: &Watch, object: &Object, view: &dyn View) -> Option<String> {
         let own = object.metadata.name.clone();
         let within = object.metadata.namespace.as_deref();
+        if watch.place == Place::CLUSTER && watch.kind == VOLUME {
+            return marks::label(object, marks::LABEL_GRANT).map(str::to_owned);
+        }
         if watch.place == Place::CLUSTER {
             // A namespace on the cluster has the name of its grant.
             return if watch.kind == NAMESPACE { own } else { within.map(str::to_owned) };
@@ -130,7 +150,42 @@ impl Controller for Syncer {
         let known: Vec<Kind> = self.kinds.applied().cloned().collect();
         let further = self.kinds.running().into_iter().filter(|kind| !known.contains(kind));
         watches.extend(further.map(|kind| Watch::all(Place::CLUSTER, &kind)));
+        if self.is_copying {
+            let kinds = [SOURCE, DESTINATION, SNAPSHOT, STORAGE_CLASS];
+            watches.extend(kinds.iter().map(|kind| Watch::all(Place::CLUSTER, kind)));
+            watches.push(Watch::all(Place::CLUSTER, &VOLUME).by(&VOLUMES_BY_GRANT));
+        }
         watches
+    }
+
+    fn rights(&self) -> Vec<Right> {
+        let made = [Verb::Create, Verb::Patch, Verb::Delete];
+        let mut rights = Right::to(Place::HUB, &GRANT, &[Verb::PatchStatus]);
+        rights.extend(Right::to(Place::HUB, &NAMESPACE, &[Verb::Patch]));
+        for kind in self.kinds.carried() {
+            // Its finalizer, and what has become of the object on the cluster.
+            let verbs = if has_status(kind) {
+                &[Verb::Patch, Verb::PatchStatus][..]
+            } else {
+                &[Verb::Patch]
+            };
+            rights.extend(Right::to(Place::HUB, kind, verbs));
+            rights.extend(Right::to(Place::CLUSTER, kind, &made));
+        }
+        rights.extend(Right::to(Place::CLUSTER, &NAMESPACE, &made));
+        for kind in self.kinds.running() {
+            rights.extend(Right::to(Place::CLUSTER, &kind, &[Verb::Delete]));
+        }
+        if self.is_copying {
+            rights.extend(Right::to(Place::CLUSTER, &SOURCE, &made));
+            rights.extend(Right::to(Place::CLUSTER, &DESTINATION, &made));
+            rights.extend(Right::to(Place::CLUSTER, &SNAPSHOT, &[Verb::Patch, Verb::Delete]));
+            rights.extend(Right::to(Place::CLUSTER, &VOLUME, &[Verb::Patch, Verb::Delete]));
+        }
+        if self.sees_attachments {
+            rights.extend(Right::to(Place::CLUSTER, &VOLUME_ATTACHMENT, &[Verb::List]));
+        }
+        rights
     }
 
     fn subjects(&self, watch: &Watch, object: &Object, view: &dyn View) -> Vec<Subject> {
@@ -152,6 +207,11 @@ impl Controller for Syncer {
         };
         act::act(&scene, decide::decide(&scene.facts()))
     }
+}
+
+/// Whether objects of a kind can have a status; of kinds that are not ours to know, all can.
+fn has_status(kind: &Kind) -> bool {
+    ![SECRET, CONFIG_MAP, SERVICE_ACCOUNT].contains(kind)
 }
 
 /// What a syncer asks outside of the API: who has the volumes of a namespace.

@@ -5,15 +5,19 @@ use crate::clusters::Clusters;
 use crate::fencing::Fencing;
 use crate::kinds::{CLAIM, GRANT, NAMESPACE, WORKLOAD_CLUSTER};
 use crate::scheduler::Scheduler;
-use crate::testing::{World, claim, cluster, condition, grant_of, namespace, pin, reference};
-use interlock_kernel::{Controller, Name, Nothing};
+use crate::testing::{claim, cluster, grant_in, grant_of, namespace, pin, reference};
+use interlock_kernel::testing::{NoMachine, World, condition};
+use interlock_kernel::{Controller, Name, Nothing, Place};
 use serde_json::{Value, json};
 
 const LABEL_A: &str = "state.interlock.dev/uid-a";
 const LABEL_B: &str = "state.interlock.dev/uid-b";
 
 fn hub(objects: Vec<Value>) -> World {
-    World::of_all(&[&Scheduler::default(), &Claims, &Clusters::default(), &Fencing], objects)
+    let mut hub = World::of(&Scheduler::default());
+    let others: [&dyn Controller<Outside = Nothing>; 3] = [&Claims, &Clusters::default(), &Fencing];
+    others.into_iter().for_each(|room| hub.show(room));
+    hub.with(objects)
 }
 
 /// Lets every room do all it can, until none has anything to do; how many writes that took.
@@ -26,7 +30,7 @@ fn rest(world: &mut World) -> usize {
         let before = writes;
         for room in rooms {
             for subject in world.subjects(room) {
-                writes += world.settle(room, &subject).writes.len();
+                writes += world.settle(room, &mut NoMachine, &subject).writes.len();
             }
         }
         if writes == before {
@@ -42,12 +46,12 @@ fn beating(name: &str) -> Value {
 }
 
 fn shop(world: &World) -> Value {
-    world.json(&NAMESPACE, &Name::cluster_wide("shop"))
+    world.json(Place::HUB, &NAMESPACE, &Name::cluster_wide("shop"))
 }
 
 fn as_syncer(world: &mut World, status: &Value) {
     let name = Name::cluster_wide(&grant_of("shop"));
-    world.change(&GRANT, name, &json!({ "status": status }));
+    world.change(Place::HUB, &GRANT, &name, &json!({ "status": status }));
     rest(world);
 }
 
@@ -66,7 +70,7 @@ fn started() -> World {
 #[test]
 fn a_new_namespace_is_granted_listed_and_mirrored_and_then_all_rest() {
     let mut world = started();
-    let grant = world.grant(&grant_of("shop"));
+    let grant = grant_in(&world, &grant_of("shop"));
     assert_eq!(grant["status"]["owner"], reference("a"));
     assert_eq!(grant["status"]["claims"][0]["name"], "data");
     assert_eq!(grant["status"]["pins"][0]["image"], json!({"fresh": {}}));
@@ -83,14 +87,14 @@ fn a_new_namespace_is_granted_listed_and_mirrored_and_then_all_rest() {
 fn a_move_of_a_namespace_whose_claim_was_never_filled_goes_through() {
     let mut world = started();
     let wish = json!({"metadata": {"annotations": {"interlock.dev/cluster": "b"}}});
-    world.change(&NAMESPACE, Name::cluster_wide("shop"), &wish);
+    world.change(Place::HUB, &NAMESPACE, &Name::cluster_wide("shop"), &wish);
     rest(&mut world);
-    assert_eq!(world.grant(&grant_of("shop"))["status"]["phase"], "Revoking");
+    assert_eq!(grant_in(&world, &grant_of("shop"))["status"]["phase"], "Revoking");
     assert!(shop(&world)["metadata"]["annotations"]["deletion.interlock.dev/uid-a"].is_string());
     let superseded = json!([{"cluster": reference("a"), "epoch": 1, "state": "Superseded"}]);
     let fresh = pin("data", &json!({"fresh": {}}));
     as_syncer(&mut world, &json!({"phase": "Released", "copies": superseded, "pins": [fresh]}));
-    let grant = world.grant(&grant_of("shop"));
+    let grant = grant_in(&world, &grant_of("shop"));
     assert_eq!(
         (&grant["status"]["owner"], &grant["status"]["epoch"]),
         (&reference("b"), &json!(2))
@@ -105,29 +109,32 @@ fn an_owner_that_falls_silent_is_held_until_a_person_declares_it_gone() {
     let mut world = started();
     world.pass(60);
     let beat = json!({"status": {"heartbeat": {"sequence": 2}}});
-    world.change(&WORKLOAD_CLUSTER, Name::cluster_wide("b"), &beat);
+    world.change(Place::HUB, &WORKLOAD_CLUSTER, &Name::cluster_wide("b"), &beat);
     rest(&mut world);
     let wish = json!({"metadata": {"annotations": {"interlock.dev/cluster": "b"}}});
-    world.change(&NAMESPACE, Name::cluster_wide("shop"), &wish);
+    world.change(Place::HUB, &NAMESPACE, &Name::cluster_wide("shop"), &wish);
     rest(&mut world);
-    let grant = world.grant(&grant_of("shop"));
+    let grant = grant_in(&world, &grant_of("shop"));
     assert_eq!(condition(&grant, "OwnerUnreachable")["status"], "True");
     assert_eq!(grant["status"]["phase"], "Revoking");
-    world.put(json!({
-        "kind": "ForceRelease", "metadata": {"name": "force", "uid": "uid-force"},
-        "spec": {
-            "grant": reference(&grant_of("shop")), "owner": reference("a"), "epoch": 1,
-            "attestation": "PoweredOff", "reason": "the rack burnt down", "requester": "kim",
-        },
-    }));
+    world.put(
+        Place::HUB,
+        json!({
+            "kind": "ForceRelease", "metadata": {"name": "force", "uid": "uid-force"},
+            "spec": {
+                "grant": reference(&grant_of("shop")), "owner": reference("a"), "epoch": 1,
+                "attestation": "PoweredOff", "reason": "the rack burnt down", "requester": "kim",
+            },
+        }),
+    );
     rest(&mut world);
-    let grant = world.grant(&grant_of("shop"));
+    let grant = grant_in(&world, &grant_of("shop"));
     assert_eq!(
         (&grant["status"]["owner"], &grant["status"]["epoch"]),
         (&reference("b"), &json!(2))
     );
     assert_eq!(grant["status"]["copies"][0]["state"], "Unclosed");
-    let force = world.json(&crate::kinds::FORCE_RELEASE, &Name::cluster_wide("force"));
+    let force = world.json(Place::HUB, &crate::kinds::FORCE_RELEASE, &Name::cluster_wide("force"));
     assert_eq!(force["status"]["outcome"], "Applied");
 }
 
@@ -135,15 +142,15 @@ fn an_owner_that_falls_silent_is_held_until_a_person_declares_it_gone() {
 fn a_deleted_namespace_goes_with_its_claims_once_its_copies_are_gone() {
     let mut world = started();
     let going = json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}});
-    world.change(&NAMESPACE, Name::cluster_wide("shop"), &going);
-    world.change(&CLAIM, Name::within("shop", "data"), &going);
+    world.change(Place::HUB, &NAMESPACE, &Name::cluster_wide("shop"), &going);
+    world.change(Place::HUB, &CLAIM, &Name::within("shop", "data"), &going);
     rest(&mut world);
-    assert_eq!(world.grant(&grant_of("shop"))["status"]["because"], "Deletion");
+    assert_eq!(grant_in(&world, &grant_of("shop"))["status"]["because"], "Deletion");
     let superseded = json!([{"cluster": reference("a"), "epoch": 1, "state": "Superseded"}]);
     as_syncer(&mut world, &json!({"phase": "Released", "copies": superseded}));
     assert!(shop(&world).is_object(), "a cluster still has it");
     as_syncer(&mut world, &json!({"copies": []}));
-    assert!(world.grant(&grant_of("shop")).is_null());
-    assert!(world.json(&CLAIM, &Name::within("shop", "data")).is_null());
+    assert!(grant_in(&world, &grant_of("shop")).is_null());
+    assert!(world.json(Place::HUB, &CLAIM, &Name::within("shop", "data")).is_null());
     assert!(shop(&world).is_null());
 }

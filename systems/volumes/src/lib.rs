@@ -1,18 +1,40 @@
 //! Volumes: a claim is filled from the latest image, and that image stays until it is.
 //!
+//! * `model`: a hostile world around these rules, in which every order of events is tried.
 //! * `seed`: the VolSyncPopulator specification as its author wrote it, defects included.
 //! * `fixed`: the whole flow, with claims, volumes, and a hold on the image in use.
 //! * `spec`: the protocol, with readiness, deletion, holds and healing.
 //! * `hold`: the hold alone.
+//! * `populator`: fills claims, each from one image that stays until it is filled.
+//! * `storage`: volumes and images as folders of the machine.
+//! * [`source`]: takes images of a claim on a trigger, and brings them to where they are to go.
+//! * [`destination`]: brings an image back into a volume, and publishes an image of that.
+//! * [`keeper`]: what stays in a repository, and whose places at it are free.
+//! * [`sync`]: what sources and destinations have in common.
+//! * [`outside`]: what is asked of the machine and the mover, and done to them.
 
+pub mod destination;
+mod filed;
 pub mod fixed;
 pub mod hold;
+pub mod keeper;
+pub mod kinds;
+pub mod model;
+mod objects;
+pub mod outside;
+pub mod populator;
+mod quantity;
 pub mod seed;
+pub mod source;
 pub mod spec;
+pub mod storage;
+pub mod sync;
+#[cfg(test)]
+mod testing;
 
 use interlock_checker::Entry;
 
 /// The models of this system, by name.
 pub fn models() -> Vec<Entry> {
-    vec![seed::ENTRY, fixed::ENTRY, spec::ENTRY, hold::ENTRY]
+    vec![model::ENTRY, seed::ENTRY, fixed::ENTRY, spec::ENTRY, hold::ENTRY, sync::model::ENTRY]
 }

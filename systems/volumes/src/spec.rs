@@ -4,7 +4,7 @@
 
 mod promises;
 mod rules;
-mod state;
+pub(crate) mod state;
 mod steps;
 
 pub use rules::Rules;
@@ -53,6 +53,13 @@ impl Volumes {
             vandals: vandals as u8,
             rules: Rules::ALL,
         })
+    }
+}
+
+impl Volumes {
+    /// The protocol in this size.
+    pub(crate) fn sized(images: usize, claims: usize, vandals: u8) -> Volumes {
+        Volumes { images, claims, vandals, rules: Rules::ALL }
     }
 }
 

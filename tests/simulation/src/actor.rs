@@ -1,11 +1,11 @@
 //! One program of the fleet: the hub's controllers, or the agents of one cluster; with caches, and
 //! hands, of its own.
 
-use crate::flaws::{BelievesItsCache, Deceived, Flaw, as_closed, as_released};
+use crate::flaws::{Deceived, Flaw, Lie, as_closed, as_released};
 use crate::line::Lines;
 use crate::machine::OnMachine;
 use interlock_api::placement::{self, Ref};
-use interlock_kernel::{Controller, Kind, Place, Subject, View};
+use interlock_kernel::{Controller, Kind, Object, Place, Subject, View};
 use interlock_placement::heartbeat::Heartbeat;
 use interlock_placement::runtime::Runtime;
 use interlock_placement::scheduler::Scheduler;
@@ -87,6 +87,8 @@ pub(crate) struct CacheAt {
     pub(crate) kind: Kind,
     /// Up to which version of the server it has news.
     pub(crate) seen: u64,
+    /// No news comes before this event.
+    pub(crate) deaf_until: u64,
 }
 
 /// A program.
@@ -97,6 +99,8 @@ pub(crate) struct Actor {
     pub(crate) cluster: Option<usize>,
     /// Tells it from all programs before it.
     pub(crate) instance: u64,
+    /// It is stopped, and takes no step, before this event.
+    pub(crate) stopped_until: u64,
     /// Its controllers.
     pub(crate) rooms: Vec<Arc<dyn Room>>,
     /// Its caches.
@@ -117,6 +121,7 @@ impl Actor {
             name: name.to_owned(),
             cluster: None,
             instance,
+            stopped_until: 0,
             rooms: Vec::new(),
             caches: Vec::new(),
             seam: Seam::with(Planned(Arc::clone(&plan))),
@@ -135,7 +140,7 @@ impl Actor {
         actor.is_cut.push((Place::HUB, is_cut));
         match flaw {
             Flaw::SchedulerDoesNotWait => {
-                actor.wire(Deceived(Scheduler::default(), as_released), NoHands);
+                actor.wire(Deceived(Scheduler::default(), Lie::Shown(as_released)), NoHands);
             }
             _ => actor.wire(Scheduler::default(), NoHands),
         }
@@ -163,13 +168,20 @@ impl Actor {
         let boot_id = hands.machine.boot_id();
         let syncer = Syncer::new(of.clone(), &boot_id);
         let runtime = Runtime::new(&boot_id);
-        match flaw {
-            Flaw::SyncerBelievesItsCache => actor.wire(BelievesItsCache(syncer), hands.clone()),
-            Flaw::SyncerAcknowledgesFirst => actor.wire(Deceived(syncer, as_closed), hands.clone()),
-            _ => actor.wire(syncer, hands.clone()),
+        let lie = match flaw {
+            Flaw::SyncerBelievesItsCache => Some(Lie::CacheForHub),
+            Flaw::SyncerStopsWhatItsCacheShows => Some(Lie::CacheForNotes),
+            Flaw::SyncerAcknowledgesFirst => Some(Lie::Shown(as_closed)),
+            _ => None,
+        };
+        match lie {
+            Some(lie) => actor.wire(Deceived(syncer, lie), hands.clone()),
+            None => actor.wire(syncer, hands.clone()),
         }
         match flaw {
-            Flaw::RuntimeBelievesItsCache => actor.wire(BelievesItsCache(runtime), hands.clone()),
+            Flaw::RuntimeBelievesItsCache => {
+                actor.wire(Deceived(runtime, Lie::CacheForPermit), hands.clone());
+            }
             _ => actor.wire(runtime, hands.clone()),
         }
         let introduction = placement::Syncer {
@@ -187,7 +199,8 @@ impl Actor {
             server.open(&watch.kind, &watch.indexes);
             let known = |cache: &CacheAt| cache.place == watch.place && cache.kind == watch.kind;
             if !self.caches.iter().any(known) {
-                self.caches.push(CacheAt { place: watch.place, kind: watch.kind, seen: 0 });
+                let (place, kind) = (watch.place, watch.kind);
+                self.caches.push(CacheAt { place, kind, seen: 0, deaf_until: 0 });
             }
         }
         let mut wiring = Wiring::new(controller, self.places.clone(), hands);
@@ -196,9 +209,21 @@ impl Actor {
         self.rooms.push(Arc::new(Wired(wiring)));
     }
 
-    /// The server of one of its caches.
-    pub(crate) fn server(&self, place: Place) -> Option<&Server> {
-        self.places.server(place)
+    /// Who plays a place for it: the hub, or the cluster that it serves.
+    pub(crate) fn at(&self, place: Place) -> &'static str {
+        match self.cluster {
+            Some(cluster) if place == Place::CLUSTER => crate::CLUSTERS[cluster],
+            _ => crate::HUB,
+        }
+    }
+
+    /// Shows one of its caches how everything of its kind was.
+    pub(crate) fn show(&mut self, cache: usize, (version, listed): (u64, Vec<Object>)) {
+        let CacheAt { place, kind, seen, .. } = &mut self.caches[cache];
+        if let Some(server) = self.places.server(*place) {
+            server.show(kind, listed);
+        }
+        *seen = version;
     }
 
     /// Whether its line to a place is cut.

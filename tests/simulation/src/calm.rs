@@ -5,10 +5,9 @@ use crate::truth::Granted;
 use crate::world::{Broken, UnderWay, World};
 use interlock_api::names::{ANNOTATION_CLUSTER, grant_name};
 use interlock_api::placement::condition::READY;
-use interlock_kernel::Subject;
+use interlock_kernel::{Object, Subject};
 use interlock_placement::kinds::{CLAIM, FORCE_RELEASE, GRANT, NAMESPACE, POD, WORKLOAD_CLUSTER};
 use interlock_shell::Ended;
-use kube::api::DynamicObject;
 use std::sync::Arc;
 
 /// How many rounds it may take until every wish is met.
@@ -84,32 +83,32 @@ impl World {
         self.check().await?;
         let mut effects = 0;
         for actor in 0..self.actors.len() {
-            self.bring_up_all(actor).await?;
+            self.bring_up_all(actor);
+            let instance = self.actors[actor].instance;
             for room in self.actors[actor].rooms.clone() {
                 for subject in room.subjects() {
-                    effects += self.do_all((actor, &room), &subject).await?;
+                    effects += self.do_all((instance, &room), &subject).await?;
                 }
             }
         }
         Ok(effects)
     }
 
-    pub(crate) async fn bring_up_all(&mut self, actor: usize) -> Result<(), Broken> {
-        for cache in self.stale(actor) {
-            let newest = self.truth.newest;
-            self.bring_up(actor, cache, newest).await?;
-        }
-        Ok(())
-    }
-
+    /// All that an actor can do about a subject; how much that was. In times of trouble it may be
+    /// stopped, or die, in the middle of it.
     pub(crate) async fn do_all(
         &mut self,
-        (actor, room): (usize, &Arc<dyn crate::actor::Room>),
+        (instance, room): (u64, &Arc<dyn crate::actor::Room>),
         subject: &Subject,
     ) -> Result<usize, Broken> {
         for effects in 0..IN_A_ROUND {
-            let instance = self.actors[actor].instance;
+            let actor = self.actors.iter().position(|actor| actor.instance == instance);
+            let Some(actor) = actor else { return Ok(effects) };
+            if effects > 0 {
+                self.bring_up_all(actor);
+            }
             self.numbered += 1;
+            self.counts.steps += 1;
             self.under_way.push(UnderWay {
                 number: self.numbered,
                 instance,
@@ -118,27 +117,33 @@ impl World {
                 future: Arc::clone(room).step(Subject::clone(subject)),
                 held_until: 0,
             });
-            let number = self.numbered;
-            let ended = loop {
-                let place = self.under_way.iter().position(|step| step.number == number);
-                let Some(place) = place else { return Ok(effects) };
-                let ended = self.drive(place, Way::Through).await?;
-                self.check().await?;
-                if let Some(ended) = ended {
-                    break ended;
-                }
-            };
-            match ended {
-                Ended::Acted { .. } => self.bring_up_all(actor).await?,
-                Ended::Rests | Ended::Waits(_) => return Ok(effects),
-                Ended::Crashed if self.is_trouble => return Ok(effects),
-                Ended::Overtaken(_) | Ended::Unknown(_) | Ended::Unreachable(_) => {
+            match self.go_through(self.numbered).await? {
+                Some(Ended::Acted { .. }) => {}
+                None | Some(Ended::Rests | Ended::Waits(_)) => return Ok(effects),
+                Some(Ended::Crashed) if self.is_trouble => return Ok(effects),
+                Some(Ended::Overtaken(_) | Ended::Unknown(_) | Ended::Unreachable(_)) => {
                     return Ok(effects + 1);
                 }
-                other => return Err(format!("{} about {subject}: {other:?}", room.name())),
+                Some(other) => return Err(format!("{} about {subject}: {other:?}", room.name())),
             }
         }
         Ok(IN_A_ROUND)
+    }
+
+    /// Lets a step go on to its end; None: it is stopped in the middle, or died.
+    async fn go_through(&mut self, number: u64) -> Result<Option<Ended>, Broken> {
+        loop {
+            let place = self.under_way.iter().position(|step| step.number == number);
+            let Some(place) = place else { return Ok(None) };
+            if self.is_trouble && self.under_way[place].held_until > self.happened {
+                return Ok(None);
+            }
+            let ended = self.drive(place, Way::Through).await?;
+            self.check().await?;
+            if ended.is_some() {
+                return Ok(ended);
+            }
+        }
     }
 
     /// All is done, so nothing is written any more while no time passes.
@@ -156,10 +161,9 @@ impl World {
     /// The first thing that is not as people wish it, if there is one.
     fn wanting(&self) -> Option<String> {
         let forces = self.truth.all(crate::HUB, &FORCE_RELEASE).iter();
-        let outcome = |force: &DynamicObject| force.data["status"]["outcome"].clone();
-        let pending = |force: &&DynamicObject| {
-            !matches!(outcome(force).as_str(), Some("Applied" | "Refused"))
-        };
+        let outcome = |force: &Object| force.data["status"]["outcome"].clone();
+        let pending =
+            |force: &&Object| !matches!(outcome(force).as_str(), Some("Applied" | "Refused"));
         if let Some(force) = forces.clone().find(|force| pending(force)) {
             return Some(format!("{:?} is not answered", force.metadata.name));
         }
@@ -179,7 +183,7 @@ impl World {
         placed.find_map(|namespace| self.wanting_of(namespace))
     }
 
-    fn wanting_of(&self, namespace: &DynamicObject) -> Option<String> {
+    fn wanting_of(&self, namespace: &Object) -> Option<String> {
         let name = namespace.metadata.name.as_deref().unwrap_or_default();
         let uid = namespace.metadata.uid.as_deref().unwrap_or_default();
         if namespace.metadata.deletion_timestamp.is_some() {
@@ -225,7 +229,7 @@ impl World {
     }
 }
 
-fn is_ready(cluster: &DynamicObject) -> bool {
+fn is_ready(cluster: &Object) -> bool {
     let mut conditions = cluster.data["status"]["conditions"].as_array().into_iter().flatten();
     conditions.any(|condition| condition["type"] == READY && condition["status"] == "True")
 }

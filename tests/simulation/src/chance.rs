@@ -53,6 +53,11 @@ impl SimulatedClock {
         beginning.checked_add(since).expect("no simulation takes a thousand years")
     }
 
+    /// The same in seconds, in few digits.
+    pub(crate) fn seconds(&self) -> i64 {
+        self.0.load(Ordering::Relaxed) / 1000
+    }
+
     /// Time passes.
     pub(crate) fn pass(&self, seconds: i64) {
         self.0.fetch_add(seconds * 1000, Ordering::Relaxed);

@@ -1,6 +1,6 @@
 //! What can happen, and how often it does.
 
-use crate::line::Way;
+use crate::line::{Errand, Way};
 use crate::world::{Broken, UnderWay, World};
 use interlock_kernel::Place;
 use interlock_shell::Ended;
@@ -12,6 +12,8 @@ use std::sync::atomic::Ordering;
 const EVENTS: usize = 900;
 /// How long a request may be on its way, in events.
 const SLOW: usize = 150;
+/// Controllers that have something to do whenever time has passed.
+const IDLE: [&str; 2] = ["placement/heartbeat", "placement/clusters"];
 /// How many steps may be under way at once.
 const TOGETHER: usize = 12;
 
@@ -34,7 +36,7 @@ impl World {
         match self.chance.below(100) {
             0..=29 => self.go_on().await,
             30..=40 => self.begin_step(),
-            41..=57 => self.news().await,
+            41..=57 => self.news(),
             58..=65 => {
                 self.time_passes(1 + self.chance.below(6) as i64);
                 Ok(())
@@ -51,28 +53,31 @@ impl World {
     /// An actor does all it can, mostly with all news, while others lag behind.
     async fn burst(&mut self) -> Result<(), Broken> {
         let actor = self.chance.below(self.actors.len());
-        let is_cut = |actor: &crate::actor::Actor| {
-            actor.is_cut_from(Place::HUB) || actor.is_cut_from(Place::CLUSTER)
+        let cannot = |actor: &crate::actor::Actor| {
+            actor.is_cut_from(Place::HUB)
+                || actor.is_cut_from(Place::CLUSTER)
+                || actor.stopped_until > self.happened
         };
-        if self.actors.get(actor).is_none_or(is_cut) {
+        if self.actors.get(actor).is_none_or(cannot) {
             return Ok(());
         }
         self.check().await?;
         let hears = !self.is_stormy() || self.chance.once_in(2);
         if hears {
-            self.bring_up_all(actor).await?;
+            self.bring_up_all(actor);
         }
         let instance = self.actors[actor].instance;
         for room in self.actors[actor].rooms.clone() {
+            // Most of what is heard and judged of a cluster is the same again.
+            if IDLE.contains(&room.name()) && !self.chance.once_in(3) {
+                continue;
+            }
             for subject in room.subjects() {
-                // A fault that was planned may end the actor in the middle of it.
-                let place = self.actors.iter().position(|actor| actor.instance == instance);
-                let Some(place) = place else { return Ok(()) };
                 let is_busy = self.under_way.iter().any(|step| {
                     (step.instance, step.room, &step.subject) == (instance, room.name(), &subject)
                 });
                 if !is_busy {
-                    self.do_all((place, &room), &subject).await?;
+                    self.do_all((instance, &room), &subject).await?;
                 }
             }
         }
@@ -83,7 +88,7 @@ impl World {
     pub(crate) async fn check(&mut self) -> Result<(), Broken> {
         let sent = self.lines.journal.take();
         self.promises.check_deletions(&sent, (&self.truth, &self.clusters))?;
-        self.truth.follow(&sent, &self.lines).await?;
+        self.truth.follow(&sent).await?;
         self.promises.check(&self.truth, (&self.machines, &self.clusters))
     }
 
@@ -93,7 +98,9 @@ impl World {
             return Ok(());
         }
         let actor = self.chance.below(self.actors.len());
-        let Some(actor) = self.actors.get(actor) else { return Ok(()) };
+        let now = self.happened;
+        let actor = self.actors.get(actor).filter(|actor| actor.stopped_until <= now);
+        let Some(actor) = actor else { return Ok(()) };
         let Some(room) = self.chance.one_of(&actor.rooms) else { return Ok(()) };
         let subjects = room.subjects();
         let Some(subject) = self.chance.one_of(&subjects) else { return Ok(()) };
@@ -105,6 +112,7 @@ impl World {
             return Ok(());
         }
         self.numbered += 1;
+        self.counts.steps += 1;
         let step = UnderWay {
             number: self.numbered,
             instance,
@@ -123,7 +131,12 @@ impl World {
             return self.begin_step();
         }
         let now = self.happened;
-        let ready = self.under_way.iter().enumerate().filter(|(_, step)| step.held_until <= now);
+        let is_stopped = |instance: u64| {
+            let mut actors = self.actors.iter();
+            actors.any(|actor| actor.instance == instance && actor.stopped_until > now)
+        };
+        let steps = self.under_way.iter().enumerate();
+        let ready = steps.filter(|(_, s)| s.held_until <= now && !is_stopped(s.instance));
         let ready: Vec<usize> = ready.map(|(place, _)| place).collect();
         let Some(&step) = self.chance.one_of(&ready) else { return self.begin_step() };
         let way = match self.chance.below(160) {
@@ -133,7 +146,11 @@ impl World {
             7 => return self.give_up(step).await,
             _ => Way::Through,
         };
-        self.drive(step, way).await?;
+        let number = self.under_way[step].number;
+        let ended = self.drive(step, way).await?;
+        if ended.is_none() && self.chance.once_in(8) {
+            self.hold(number, self.happened + self.chance.below(SLOW) as u64);
+        }
         Ok(())
     }
 
@@ -147,30 +164,54 @@ impl World {
         let deeds = std::mem::take(&mut *plan.deeds.lock().unwrap_or_else(PoisonError::into_inner));
         let name = self.actors[place].name.clone();
         let who = format!("{name}: {} about {}", under_way.room, under_way.subject);
+        self.count(way);
         if way != Way::Through {
             self.note(format!("{who}: {way:?}"));
         }
-        for deed in deeds {
+        for deed in &deeds {
             self.note(format!("{who}: {deed}"));
         }
+        let instance = under_way.instance;
         match &ended {
             None if way == Way::LeftBehind => {
                 self.under_way.push(under_way);
                 self.die(place).await?;
             }
             None => {
-                if self.is_trouble && self.chance.once_in(8) {
-                    under_way.held_until = self.happened + self.chance.below(SLOW) as u64;
-                }
+                let number = under_way.number;
                 self.under_way.push(under_way);
+                if self.lines.gate.errand(number) == Some(Errand::Start) {
+                    let until = self.before_start(instance).await?;
+                    self.hold(number, until);
+                }
             }
             Some(Ended::Rests | Ended::Waits(_)) => {}
             Some(Ended::Broken(why)) => return Err(format!("{who} broke: {why}")),
             Some(Ended::Crashed) => self.die(place).await?,
-            Some(Ended::Acted { .. }) => self.note(format!("{who}: done")),
+            Some(Ended::Acted { .. }) => {
+                self.note(format!("{who}: done"));
+                self.moment(instance, &deeds).await?;
+            }
             Some(other) => self.note(format!("{who}: {other:?}")),
         }
         Ok(ended)
+    }
+
+    fn count(&mut self, way: Way) {
+        self.counts.requests += 1;
+        match way {
+            Way::Through => {}
+            Way::RequestLost => self.counts.lost_requests += 1,
+            Way::ReplyLost => self.counts.lost_replies += 1,
+            Way::LeftBehind => self.counts.late_requests += 1,
+        }
+    }
+
+    fn hold(&mut self, number: u64, until: u64) {
+        let mut steps = self.under_way.iter_mut();
+        if let Some(step) = steps.find(|step| step.number == number) {
+            step.held_until = step.held_until.max(until);
+        }
     }
 
     /// The program of a step dies: between two requests, or at its next effect.
@@ -196,20 +237,6 @@ impl World {
         self.revive(cluster).await
     }
 
-    /// News comes to a cache: all of it, or only some.
-    async fn news(&mut self) -> Result<(), Broken> {
-        let actor = self.chance.below(self.actors.len());
-        let stale = if actor < self.actors.len() { self.stale(actor) } else { Vec::new() };
-        let Some(&cache) = self.chance.one_of(&stale) else { return Ok(()) };
-        let seen = self.actors[actor].caches[cache].seen;
-        let newest = self.truth.newest;
-        let version = match self.chance.below(4) {
-            0 => seen + 1 + self.chance.below((newest - seen) as usize) as u64,
-            _ => newest,
-        };
-        self.bring_up(actor, cache, version).await
-    }
-
     /// Time passes, and every process writes.
     pub(crate) fn time_passes(&mut self, seconds: i64) {
         self.clock.pass(seconds);
@@ -222,7 +249,7 @@ impl World {
         // What was written before must be known as what it was.
         self.check().await?;
         self.server.do_duties().await;
-        self.truth.after_duties(&self.lines).await
+        self.truth.after_duties().await
     }
 
     /// Something larger goes wrong.
@@ -252,17 +279,17 @@ impl World {
         if self.chance.once_in(2) && actor < self.actors.len() {
             return self.die(actor).await;
         }
-        let cluster = self.chance.below(self.clusters.len());
-        self.power_off(cluster)?;
-        self.force("shop").await?;
+        self.fails_at_the_owner().await?;
         self.check().await?;
+        let cluster = self.chance.below(self.clusters.len());
         if self.chance.once_in(2) { self.power_on(cluster).await } else { Ok(()) }
     }
 
-    fn power_off(&mut self, cluster: usize) -> Result<(), Broken> {
+    pub(crate) fn power_off(&mut self, cluster: usize) -> Result<(), Broken> {
         if self.machines[cluster].is_off() {
             return Ok(());
         }
+        self.counts.power_failures += 1;
         self.note(format!("the power fails at {}", self.clusters[cluster].name));
         self.machines[cluster].power_off();
         while let Some(actor) = self.actors.iter().position(|a| a.cluster == Some(cluster)) {
@@ -276,6 +303,7 @@ impl World {
         let Some((place, cut)) = self.chance.one_of(&actor.is_cut) else { return };
         let event = format!("the line from {} to the {place} is cut", actor.name);
         cut.store(true, Ordering::Relaxed);
+        self.counts.partitions += 1;
         self.note(event);
     }
 

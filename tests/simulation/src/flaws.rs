@@ -7,6 +7,7 @@ use interlock_kernel::{
 use interlock_placement::kinds::{GRANT, NAMESPACE};
 use jiff::Timestamp;
 use serde_json::json;
+use std::str::FromStr;
 use std::sync::Arc;
 
 /// What is broken on purpose.
@@ -17,6 +18,8 @@ pub enum Flaw {
     None,
     /// A machine says that a process is gone, and its lock free, as soon as it was told to stop.
     GoneTooEarly,
+    /// A machine says that every lock is free; what it says of processes is right.
+    LocksAreAlwaysFree,
     /// A scheduler takes what is being revoked for released.
     SchedulerDoesNotWait,
     /// A syncer takes what it is to close for closed.
@@ -25,60 +28,84 @@ pub enum Flaw {
     BootIdStays,
     /// A syncer permits what its cache shows as granted.
     SyncerBelievesItsCache,
+    /// A syncer stops what runs while its cache shows that it has to leave.
+    SyncerStopsWhatItsCacheShows,
     /// A runtime starts what its cache shows as permitted.
     RuntimeBelievesItsCache,
     /// A person says that a machine is off while it is on.
     FalseAttestation,
 }
 
-/// A controller whose looks at API servers are answered by its caches.
-pub(crate) struct BelievesItsCache<C>(pub(crate) C);
+impl Flaw {
+    /// All of them.
+    pub const ALL: [Flaw; 9] = [
+        Flaw::GoneTooEarly,
+        Flaw::LocksAreAlwaysFree,
+        Flaw::SchedulerDoesNotWait,
+        Flaw::SyncerAcknowledgesFirst,
+        Flaw::BootIdStays,
+        Flaw::SyncerBelievesItsCache,
+        Flaw::SyncerStopsWhatItsCacheShows,
+        Flaw::RuntimeBelievesItsCache,
+        Flaw::FalseAttestation,
+    ];
+}
 
-impl<C: Controller> Controller for BelievesItsCache<C> {
-    type Outside = C::Outside;
+impl FromStr for Flaw {
+    type Err = String;
 
-    fn name(&self) -> &'static str {
-        self.0.name()
+    fn from_str(name: &str) -> Result<Flaw, String> {
+        let mut all = Flaw::ALL.into_iter().chain([Flaw::None]);
+        all.find(|flaw| format!("{flaw:?}") == name)
+            .ok_or_else(|| format!("no such breakage; there are None and {:?}", Flaw::ALL))
     }
+}
 
-    fn watches(&self) -> Vec<Watch> {
-        self.0.watches()
-    }
+/// How a controller is lied to.
+#[derive(Clone, Copy)]
+pub(crate) enum Lie {
+    /// Objects are not what they are.
+    Shown(Shown),
+    /// What it asks the hub itself is answered by its cache.
+    CacheForHub,
+    /// What it asks its cluster about its own notes is answered by its cache.
+    CacheForNotes,
+    /// What it asks about the permit, once the lock is its own, is answered by its cache.
+    CacheForPermit,
+}
 
-    fn subjects(&self, watch: &Watch, object: &Object, view: &dyn View) -> Vec<Subject> {
-        self.0.subjects(watch, object, view)
-    }
-
-    fn step(
-        &self,
-        subject: &Subject,
-        view: &dyn View,
-        looks: &Looks<C::Outside>,
-    ) -> Step<C::Outside> {
-        let step = self.0.step(subject, view, looks);
-        let Step::Look { reads, .. } = &step else { return step };
-        match answers(reads, view, looks) {
-            Some(believed) => self.0.step(subject, view, &believed),
-            None => step,
+impl Lie {
+    /// Whether these questions are the ones that are answered by the cache.
+    fn is_about<O: Outside>(self, reads: &[Read<O>], known: &Looks<O>) -> bool {
+        let at_hub = |read: &Read<O>| match read {
+            Read::Object(address) => address.place == Place::HUB,
+            Read::List { place, .. } => *place == Place::HUB,
+            Read::Ask(_) => false,
+        };
+        let is_known = |read: &Read<O>| match read {
+            Read::Ask(question) => known.answers.contains_key(question),
+            Read::Object(_) | Read::List { .. } => true,
+        };
+        let is_notes = |read: &Read<O>| match read {
+            Read::Object(address) => address.place == Place::CLUSTER && address.kind == NAMESPACE,
+            Read::List { .. } | Read::Ask(_) => false,
+        };
+        match self {
+            Lie::Shown(_) => false,
+            Lie::CacheForHub => reads.iter().any(at_hub),
+            Lie::CacheForNotes => {
+                let is_object = |read: &Read<O>| matches!(read, Read::Object(_));
+                reads.iter().all(is_object)
+                    && reads.iter().any(is_notes)
+                    && !reads.iter().any(at_hub)
+            }
+            Lie::CacheForPermit => reads.iter().all(is_known) && reads.iter().any(is_notes),
         }
     }
 }
 
-/// What a cache says to these questions; None: some of them only the machine can answer.
-fn answers<O: Outside>(reads: &[Read<O>], view: &dyn View, known: &Looks<O>) -> Option<Looks<O>> {
-    let only_asks = |read: &Read<O>| match read {
-        Read::Ask(question) => !known.answers.contains_key(question),
-        Read::Object(_) | Read::List { .. } => false,
-    };
-    // What is asked at the hub, or of the machine before, is about whether something may run.
-    let is_permit = |read: &Read<O>| match read {
-        Read::Object(address) => address.place == Place::HUB,
-        Read::List { place, .. } => *place == Place::HUB,
-        Read::Ask(_) => true,
-    };
-    if reads.iter().any(only_asks) || !reads.iter().any(is_permit) {
-        return None;
-    }
+/// What a cache says to these questions.
+fn answers<O: Outside>(reads: &[Read<O>], view: &dyn View, known: &Looks<O>) -> Looks<O> {
     let mut believed = Looks {
         objects: known.objects.clone(),
         lists: known.lists.clone(),
@@ -97,14 +124,14 @@ fn answers<O: Outside>(reads: &[Read<O>], view: &dyn View, known: &Looks<O>) -> 
             Read::Ask(_) => {}
         }
     }
-    Some(believed)
+    believed
 }
 
 /// How a deceived controller is shown an object.
 type Shown = fn((Place, &Kind), Object, &dyn View) -> Object;
 
-/// A controller that is shown something else than there is.
-pub(crate) struct Deceived<C>(pub(crate) C, pub(crate) Shown);
+/// A controller that is lied to.
+pub(crate) struct Deceived<C>(pub(crate) C, pub(crate) Lie);
 
 /// What is being revoked, as if it were released.
 pub(crate) fn as_released((_, kind): (Place, &Kind), object: Object, _: &dyn View) -> Object {
@@ -153,7 +180,16 @@ impl<C: Controller> Controller for Deceived<C> {
         view: &dyn View,
         looks: &Looks<C::Outside>,
     ) -> Step<C::Outside> {
-        self.0.step(subject, &Deception { view, shown: self.1 }, looks)
+        if let Lie::Shown(shown) = self.1 {
+            return self.0.step(subject, &Deception { view, shown }, looks);
+        }
+        let step = self.0.step(subject, view, looks);
+        match &step {
+            Step::Look { reads, .. } if self.1.is_about(reads, looks) => {
+                self.0.step(subject, view, &answers(reads, view, looks))
+            }
+            _ => step,
+        }
     }
 }
 

@@ -11,17 +11,24 @@
 mod actor;
 mod calm;
 mod chance;
+mod counts;
 mod events;
 mod flaws;
 mod line;
 mod machine;
+mod many;
+mod moments;
+mod news;
 mod promises;
 mod truth;
 mod user;
 mod world;
 
+pub use counts::Counts;
 pub use flaws::Flaw;
+pub use many::{Summary, run_many};
 
+use std::fmt;
 use world::World;
 
 /// What the hub is called.
@@ -32,36 +39,74 @@ pub(crate) const CLUSTERS: [&str; 3] = ["east", "north", "west"];
 /// What a run was like.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Told {
-    /// How many events there were.
-    pub events: u64,
+    /// What happened, in numbers.
+    pub counts: Counts,
     /// The version that the server came to: how much was written.
     pub version: u64,
     /// The same for the same history, and for hardly any other.
     pub history: u64,
 }
 
-/// Runs one seed; what it was like, or which promise was broken, how, and how to see it again.
-pub fn run(seed: u64, flaw: Flaw) -> Result<Told, String> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build()
-        .map_err(|error| error.to_string())?;
-    runtime.block_on(async {
-        let mut world = World::new(seed, flaw).await?;
-        let ended = world.live().await;
-        let told = Told {
-            events: world.event_count,
-            version: world.truth.newest,
-            history: world.history(),
+/// A promise that was broken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Red {
+    /// In which seed.
+    pub seed: u64,
+    /// What was broken on purpose.
+    pub flaw: Flaw,
+    /// Which promise, and by what.
+    pub broken: String,
+    /// What happened last, in words.
+    pub story: String,
+}
+
+impl Red {
+    /// Whether something happened that must never happen: not only that something did not happen
+    /// in time, or that a controller failed.
+    pub fn is_harm(&self) -> bool {
+        !self.broken.contains("calm rounds") && !self.broken.contains("broke:")
+    }
+}
+
+impl fmt::Display for Red {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Red { seed, flaw, broken, story } = self;
+        // The build that found it is there already, and shows the same.
+        let profile = if cfg!(debug_assertions) { "" } else { " --release" };
+        let flaw = match flaw {
+            Flaw::None => String::new(),
+            flaw => format!(" --flaw {flaw:?}"),
         };
-        let result = ended.map(|()| told).map_err(|broken| {
-            format!(
-                "seed {seed}: {broken}\n\nwhat happened last:\n{}\n\nto see it again:\n  \
-                 INTERLOCK_SEED={seed} cargo test -p interlock-simulation -- --nocapture\n",
-                world.story()
-            )
-        });
+        write!(
+            f,
+            "seed {seed}: {broken}\n\nwhat happened last:\n{story}\n\nto see it again:\n  \
+             cargo run{profile} -p interlock-simulation -- --seed {seed}{flaw}\n"
+        )
+    }
+}
+
+/// Runs one seed; what it was like, or which promise was broken, how, and how to see it again.
+pub fn run(seed: u64, flaw: Flaw) -> Result<Told, Red> {
+    live(seed, flaw, false)
+}
+
+/// The same, and every event is told on standard error when it happens.
+pub fn run_aloud(seed: u64, flaw: Flaw) -> Result<Told, Red> {
+    live(seed, flaw, true)
+}
+
+fn live(seed: u64, flaw: Flaw, is_aloud: bool) -> Result<Told, Red> {
+    let red = |broken: String, story: String| Red { seed, flaw, broken, story };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    let runtime = runtime.map_err(|error| red(error.to_string(), String::new()))?;
+    runtime.block_on(async {
+        let world = World::new((seed, flaw), is_aloud).await;
+        let mut world = world.map_err(|broken| red(broken, String::new()))?;
+        let ended = world.live().await;
         world.server.stop().await;
-        result
+        match ended {
+            Ok(()) => Ok(world.told()),
+            Err(broken) => Err(red(broken, world.story())),
+        }
     })
 }

@@ -7,7 +7,7 @@ use http_body::Body as HttpBody;
 use interlock_apiserver::access::identity::{MASTERS, Scope};
 use interlock_apiserver::{Body, Identity, InProcess, Server};
 use kube::Client;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::future::{Future, pending, poll_fn};
 use std::io;
 use std::pin::Pin;
@@ -29,6 +29,15 @@ pub(crate) enum Way {
     LeftBehind,
 }
 
+/// What a step waits to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Errand {
+    /// A request to a server, or a question or a deed to a machine.
+    Any,
+    /// To start a process.
+    Start,
+}
+
 /// A request that outlived its sender.
 type LeftBehind = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -43,7 +52,7 @@ pub(crate) struct Gate {
 struct Inside {
     polled: Option<u64>,
     let_through: BTreeMap<u64, Way>,
-    waiting: BTreeSet<u64>,
+    waiting: BTreeMap<u64, Errand>,
     left_behind: Vec<LeftBehind>,
 }
 
@@ -53,14 +62,14 @@ impl Gate {
     }
 
     /// Waits for the step's turn. What the simulation itself asks goes through at once.
-    pub(crate) async fn turn(&self) -> Way {
+    pub(crate) async fn turn(&self, errand: Errand) -> Way {
         let Some(step) = self.inside().polled else { return Way::Through };
         poll_fn(|_| {
             let mut inside = self.inside();
             match inside.let_through.remove(&step) {
                 Some(way) => Poll::Ready(way),
                 None => {
-                    inside.waiting.insert(step);
+                    inside.waiting.insert(step, errand);
                     // No waker: the simulation polls again when it lets the step go on.
                     Poll::Pending
                 }
@@ -75,7 +84,7 @@ impl Gate {
         (step, way): (u64, Way),
         future: &mut Pin<Box<dyn Future<Output = T> + Send>>,
     ) -> Option<T> {
-        let is_waiting = self.inside().waiting.remove(&step);
+        let is_waiting = self.inside().waiting.remove(&step).is_some();
         if is_waiting {
             self.inside().let_through.insert(step, way);
         }
@@ -85,11 +94,16 @@ impl Gate {
             self.inside().polled = None;
             match polled {
                 Poll::Ready(ended) => Poll::Ready(Some(ended)),
-                Poll::Pending if self.inside().waiting.contains(&step) => Poll::Ready(None),
+                Poll::Pending if self.inside().waiting.contains_key(&step) => Poll::Ready(None),
                 Poll::Pending => Poll::Pending,
             }
         })
         .await
+    }
+
+    /// What a step waits to do, if it waits here.
+    pub(crate) fn errand(&self, step: u64) -> Option<Errand> {
+        self.inside().waiting.get(&step).copied()
     }
 
     /// A step was given up.
@@ -110,7 +124,7 @@ impl Gate {
             let mut inside = self.inside();
             inside.left_behind.push(request);
             if let Some(step) = inside.polled {
-                inside.waiting.insert(step);
+                inside.waiting.insert(step, Errand::Any);
             }
         }
         pending().await
@@ -189,7 +203,7 @@ impl Line {
     {
         let (gate, journal) = (Arc::clone(&self.gate), Arc::clone(&self.journal));
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-        let way = gate.turn().await;
+        let way = gate.turn(Errand::Any).await;
         if way == Way::RequestLost || self.is_cut.load(Ordering::Relaxed) {
             return Err(io::Error::other("the line is cut"));
         }

@@ -4,7 +4,7 @@
 
 use crate::chance::{Chance, SimulatedClock};
 use crate::flaws::Flaw;
-use crate::line::{Gate, Way};
+use crate::line::{Errand, Gate, Way};
 use interlock_kernel::Nothing;
 use interlock_placement::runtime::outside::{
     Answer, Deed, Ending, Held, Known, LockName, Machine as Processes, Question, Run, Started,
@@ -201,7 +201,7 @@ impl Machine {
     }
 
     fn holding(&self, namespace: &str) -> Holding {
-        if self.flaw == Flaw::GoneTooEarly {
+        if matches!(self.flaw, Flaw::GoneTooEarly | Flaw::LocksAreAlwaysFree) {
             return Holding::Free;
         }
         let state = self.state();
@@ -275,7 +275,7 @@ impl OnMachine {
 
 impl Hands<Processes> for OnMachine {
     async fn ask(&self, question: Question) -> Result<Answer, String> {
-        self.gate.turn().await;
+        self.gate.turn(Errand::Any).await;
         Ok(match question {
             Question::Process(pod) => Answer::Process(self.machine.known(&pod)),
             Question::Lock(lock) => Answer::Lock(self.machine.held(&lock, self.instance)),
@@ -283,7 +283,11 @@ impl Hands<Processes> for OnMachine {
     }
 
     async fn perform(&self, deed: Deed) -> Result<(), String> {
-        let way = self.gate.turn().await;
+        let errand = match deed {
+            Deed::Start(_) => Errand::Start,
+            Deed::TakeLock(_) | Deed::LetGo(_) | Deed::Terminate(_) | Deed::Kill(_) => Errand::Any,
+        };
+        let way = self.gate.turn(errand).await;
         if way == Way::RequestLost {
             return Err("it could not be done".to_owned());
         }
@@ -302,7 +306,7 @@ impl Hands<Processes> for OnMachine {
 
 impl Hands<Locks> for OnMachine {
     async fn ask(&self, question: LocksOf) -> Result<Holding, String> {
-        self.gate.turn().await;
+        self.gate.turn(Errand::Any).await;
         Ok(self.machine.holding(&question.namespace))
     }
 

@@ -5,7 +5,7 @@ use crate::machine::Machine;
 use crate::truth::{Granted, Truth, named, plural};
 use crate::world::Broken;
 use http::Method;
-use interlock_api::names::{ANNOTATION_GRANT, ANNOTATION_RELEASED};
+use interlock_api::names::{ANNOTATION_GRANT, ANNOTATION_RELEASED, ANNOTATION_RUNNING, Permit};
 use interlock_api::placement::Ref;
 use interlock_placement::kinds::{GRANT, NAMESPACE, POD};
 use kube::api::DynamicObject;
@@ -23,10 +23,12 @@ pub(crate) struct Promises {
     pub(crate) deleted_pods: BTreeSet<String>,
     /// The same by namespace and name.
     pub(crate) deleted_pod_names: BTreeSet<(String, String)>,
-    /// The grants that a person forced.
-    pub(crate) forced: BTreeSet<String>,
+    /// How often a namespace went from one cluster to another.
+    pub(crate) moves: u64,
     grants: BTreeMap<String, Granted>,
     released: BTreeMap<(String, String), i64>,
+    /// The epoch that was permitted when a pod came to a cluster, by the uid that it has there.
+    pods: BTreeMap<String, Option<i64>>,
 }
 
 impl Promises {
@@ -49,6 +51,14 @@ impl Promises {
             for namespace in truth.all(&cluster.name, &NAMESPACE) {
                 self.released_never_falls(cluster, namespace)?;
             }
+            for pod in truth.all(&cluster.name, &POD) {
+                let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+                if !self.pods.contains_key(uid) {
+                    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+                    let epoch = permitted(truth, cluster, namespace);
+                    self.pods.insert(uid.to_owned(), epoch);
+                }
+            }
         }
         Ok(())
     }
@@ -67,6 +77,8 @@ impl Promises {
         let is_next = now.epoch == before.epoch + 1
             && matches!(before.phase.as_str(), "Unassigned" | "Released" | "Fenced");
         if is_same_owner || is_next {
+            let is_move = is_next && before.owner != now.owner && !before.owner.is_empty();
+            self.moves += u64::from(is_move);
             return Ok(());
         }
         Err(format!("grant {name} went from {before:?} to {now:?}"))
@@ -124,16 +136,25 @@ impl Promises {
     fn may_stop(&self, (grant, pod): (&str, &str), (truth, cluster): (&Truth, &Ref)) -> bool {
         let here = truth.get((&cluster.name, &POD), (Some(grant), pod));
         let is_going = here.is_none_or(|here| here.metadata.deletion_timestamp.is_some());
-        let granted = truth.grant(grant);
-        let is_granted = granted
-            .is_some_and(|granted| granted.phase == "Granted" && granted.owner == cluster.uid);
+        let epoch = here.and_then(|here| *self.pods.get(here.metadata.uid.as_deref()?)?);
+        let is_in_use = truth.grant(grant).is_some_and(|granted| {
+            granted.phase == "Granted"
+                && granted.owner == cluster.uid
+                && Some(granted.epoch) == epoch
+        });
         let namespace = grant.rsplit_once('-').map_or(grant, |(name, _)| name).to_owned();
         is_going
-            || !is_granted
+            || !is_in_use
             || self.deleted.contains(grant)
-            || self.forced.contains(grant)
             || self.deleted_pod_names.contains(&(namespace, pod.to_owned()))
     }
+}
+
+/// The epoch that may run in a namespace on a cluster.
+fn permitted(truth: &Truth, cluster: &Ref, namespace: &str) -> Option<i64> {
+    let found = truth.get((&cluster.name, &NAMESPACE), (None, namespace))?;
+    let running = found.metadata.annotations.as_ref()?.get(ANNOTATION_RUNNING)?;
+    Permit::read(running).map(|permit| permit.epoch)
 }
 
 /// Never two machines, and never one that is not the owner at the present epoch.

@@ -1,33 +1,51 @@
 //! What the server really has: read after every write, and seen by nobody in the fleet.
 
 use crate::line::{Lines, Sent};
-use crate::world::{Broken, api_of, said};
+use crate::world::Broken;
 use interlock_api::placement::Phase;
-use interlock_kernel::Kind;
+use interlock_kernel::{Kind, Object};
 use interlock_placement::kinds::{CLAIM, FORCE_RELEASE, GRANT, NAMESPACE, POD, WORKLOAD_CLUSTER};
-use kube::Client;
-use kube::api::{DynamicObject, ListParams};
+use interlock_shell::Server;
+use kube::api::DynamicObject;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The kinds that promises are about: at the hub, and at clusters.
 static AT_HUB: [Kind; 6] = [GRANT, NAMESPACE, POD, CLAIM, FORCE_RELEASE, WORKLOAD_CLUSTER];
 static AT_CLUSTER: [Kind; 3] = [NAMESPACE, POD, CLAIM];
 
-/// What the server has.
+/// How the objects of a kind were, each time that they changed: the version, and all of them.
+type History = Vec<(u64, Vec<Object>)>;
+
+/// What the server has, and had.
 #[derive(Default)]
 pub(crate) struct Truth {
     /// The newest version.
     pub(crate) newest: u64,
-    objects: BTreeMap<(String, String), Vec<DynamicObject>>,
-    changed: BTreeMap<(String, String), u64>,
-    clients: BTreeMap<String, Client>,
+    places: BTreeMap<&'static str, Kept>,
+}
+
+/// What is kept of one place.
+struct Kept {
+    server: Server,
+    kinds: BTreeMap<Kind, History>,
 }
 
 impl Truth {
     /// Everything of a kind.
-    pub(crate) fn all(&self, at: &str, kind: &Kind) -> &[DynamicObject] {
-        let found = self.objects.get(&(at.to_owned(), kind.plural.to_string()));
-        found.map_or(&[], Vec::as_slice)
+    pub(crate) fn all(&self, at: &str, kind: &Kind) -> &[Object] {
+        self.history(at, kind).last().map_or(&[], |(_, objects)| objects.as_slice())
+    }
+
+    /// Everything of a kind as it was at a version.
+    pub(crate) fn all_at(&self, at: &str, kind: &Kind, version: u64) -> &[Object] {
+        let history = self.history(at, kind);
+        let until = history.partition_point(|(changed, _)| *changed <= version);
+        history[..until].last().map_or(&[], |(_, objects)| objects.as_slice())
+    }
+
+    fn history(&self, at: &str, kind: &Kind) -> &[(u64, Vec<Object>)] {
+        let history = self.places.get(at).and_then(|kept| kept.kinds.get(kind));
+        history.map_or(&[], Vec::as_slice)
     }
 
     /// One object, by its namespace and name.
@@ -35,7 +53,7 @@ impl Truth {
         &self,
         (at, kind): (&str, &Kind),
         (namespace, name): (Option<&str>, &str),
-    ) -> Option<&DynamicObject> {
+    ) -> Option<&Object> {
         let mut all = self.all(at, kind).iter();
         all.find(|object| {
             object.metadata.name.as_deref() == Some(name)
@@ -45,73 +63,101 @@ impl Truth {
 
     /// A grant by its name.
     pub(crate) fn grant(&self, name: &str) -> Option<Granted> {
-        self.get((crate::HUB, &GRANT), (None, name)).map(Granted::of)
+        self.get((crate::HUB, &GRANT), (None, name)).map(|grant| Granted::of(grant))
     }
 
     /// The version at which anything of a kind last changed, or later.
-    pub(crate) fn changed(&self, at: &str, plural: &str) -> u64 {
-        self.changed.get(&(at.to_owned(), plural.to_owned())).copied().unwrap_or(0)
+    pub(crate) fn changed(&self, at: &str, kind: &Kind) -> u64 {
+        self.history(at, kind).last().map_or(0, |(changed, _)| *changed)
     }
 
-    /// Reads all there is.
-    pub(crate) async fn read_all(&mut self, lines: &Lines) -> Result<(), Broken> {
+    /// The versions at which anything of a kind changed.
+    pub(crate) fn changes(&self, at: &str, kind: &Kind) -> Vec<u64> {
+        self.history(at, kind).iter().map(|(changed, _)| *changed).collect()
+    }
+
+    /// Reads what the promises are about, for the first time.
+    pub(crate) async fn begin(&mut self, lines: &Lines) -> Result<(), Broken> {
         for at in [crate::HUB].into_iter().chain(crate::CLUSTERS) {
-            for kind in kinds_at(at) {
-                self.read(lines, at, kind).await?;
+            let server = Server::new(at, lines.client("truth", at).0);
+            self.places.insert(at, Kept { server, kinds: BTreeMap::new() });
+            let kinds: &[Kind] = if at == crate::HUB { &AT_HUB } else { &AT_CLUSTER };
+            for kind in kinds {
+                self.know(at, kind).await?;
             }
         }
         Ok(())
+    }
+
+    /// Somebody has a cache of this kind: from now on it is read whenever it changed.
+    pub(crate) async fn know(&mut self, at: &str, kind: &Kind) -> Result<(), Broken> {
+        let is_known = self.places.get(at).is_some_and(|kept| kept.kinds.contains_key(kind));
+        if is_known { Ok(()) } else { self.read(at, kind).await }
     }
 
     /// Reads what these writes may have changed.
-    pub(crate) async fn follow(&mut self, sent: &[Sent], lines: &Lines) -> Result<(), Broken> {
-        let mut touched = BTreeSet::new();
-        for sent in sent.iter().filter(|sent| sent.is_done) {
-            touched.insert((sent.to.to_string(), plural(&sent.path).to_owned()));
+    pub(crate) async fn follow(&mut self, sent: &[Sent]) -> Result<(), Broken> {
+        let done = || sent.iter().filter(|sent| sent.is_done);
+        if done().next().is_none() {
+            return Ok(());
         }
-        let mut is_newest = touched.is_empty();
-        for (at, plural) in &touched {
-            let kind = kinds_at(at).iter().find(|kind| kind.plural == *plural);
-            if let Some(kind) = kind {
-                self.read(lines, at, kind).await?;
-                is_newest = true;
-            }
+        let before = self.newest;
+        let touched: BTreeSet<(&str, &str)> =
+            done().map(|sent| (&*sent.to, plural(&sent.path))).collect();
+        for (at, plural) in touched {
+            let kinds = self.places.get(at).into_iter().flat_map(|kept| kept.kinds.keys());
+            let kind = kinds.clone().find(|kind| kind.plural == plural).cloned();
+            self.read(at, &kind.unwrap_or(NAMESPACE)).await?;
         }
-        if !is_newest {
-            self.read(lines, crate::HUB, &FORCE_RELEASE).await?;
-        }
-        for key in touched {
-            self.changed.insert(key, self.newest);
+        // One write is one version: where there are more, the server wrote something by itself.
+        if self.newest - before > done().count() as u64 {
+            self.read_all(|_| true).await?;
         }
         Ok(())
     }
 
-    /// The server did something by itself: anything may have changed.
-    pub(crate) async fn after_duties(&mut self, lines: &Lines) -> Result<(), Broken> {
+    /// The server may have done something by itself. All that it does then is to empty what is
+    /// being deleted, so where nothing was, nothing is.
+    pub(crate) async fn after_duties(&mut self) -> Result<(), Broken> {
         let before = self.newest;
-        self.read(lines, crate::HUB, &FORCE_RELEASE).await?;
+        self.read(crate::HUB, &FORCE_RELEASE).await?;
         if self.newest == before {
             return Ok(());
         }
-        self.read_all(lines).await?;
-        let newest = self.newest;
-        self.changed.values_mut().for_each(|changed| *changed = newest);
+        self.read_all(|history| history.last().is_some_and(|(_, objects)| !objects.is_empty()))
+            .await
+    }
+
+    async fn read_all(&mut self, is_read: impl Fn(&History) -> bool) -> Result<(), Broken> {
+        let mut to_read = Vec::new();
+        for (at, kept) in &self.places {
+            let kinds = kept.kinds.iter().filter(|(_, history)| is_read(history));
+            to_read.extend(kinds.map(|(kind, _)| (*at, kind.clone())));
+        }
+        for (at, kind) in to_read {
+            self.read(at, &kind).await?;
+        }
         Ok(())
     }
 
-    async fn read(&mut self, lines: &Lines, at: &str, kind: &Kind) -> Result<(), Broken> {
-        let made = || lines.client("truth", at).0;
-        let client = self.clients.entry(at.to_owned()).or_insert_with(made);
-        let list = api_of(client, kind, None).list(&ListParams::default()).await.map_err(said)?;
-        let version = list.metadata.resource_version.unwrap_or_default();
-        self.newest = self.newest.max(version.parse().unwrap_or(0));
-        self.objects.insert((at.to_owned(), kind.plural.to_string()), list.items);
+    async fn read(&mut self, at: &str, kind: &Kind) -> Result<(), Broken> {
+        let kept = self.places.get_mut(at).ok_or_else(|| format!("there is no {at}"))?;
+        let (objects, version) = kept.server.list(kind).await?;
+        let version = version.parse().map_err(|_| format!("a list of version {version:?}"))?;
+        self.newest = self.newest.max(version);
+        let history = kept.kinds.entry(kind.clone()).or_default();
+        if history.last().is_none_or(|(_, before)| !is_same(before, &objects)) {
+            history.push((version, objects));
+        }
         Ok(())
     }
 }
 
-fn kinds_at(at: &str) -> &'static [Kind] {
-    if at == crate::HUB { &AT_HUB } else { &AT_CLUSTER }
+/// Whether two lists show the same objects in the same versions.
+fn is_same(one: &[Object], other: &[Object]) -> bool {
+    let version =
+        |object: &Object| (object.metadata.uid.clone(), object.metadata.resource_version.clone());
+    one.iter().map(version).eq(other.iter().map(version))
 }
 
 /// The plural in a path: `/api/v1/namespaces/a/pods/x/status` is about pods.

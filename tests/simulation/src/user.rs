@@ -6,7 +6,7 @@ use crate::world::{Broken, World, said};
 use interlock_api::names::{
     ANNOTATION_CLUSTER, ANNOTATION_FORGET_COPIES, LABEL_PLACED, RUNTIME_CLASS, grant_name,
 };
-use interlock_kernel::Kind;
+use interlock_kernel::{Kind, Object};
 use interlock_placement::kinds::{CLAIM, FORCE_RELEASE, GRANT, NAMESPACE, POD, WORKLOAD_CLUSTER};
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
@@ -53,7 +53,7 @@ impl World {
         self.add(name, PODS[0]).await
     }
 
-    async fn wish(&mut self, name: &str) -> Result<(), Broken> {
+    pub(crate) async fn wish(&mut self, name: &str) -> Result<(), Broken> {
         let wish = crate::CLUSTERS[self.chance.below(crate::CLUSTERS.len())];
         self.wish_on(name, wish).await
     }
@@ -172,24 +172,29 @@ impl World {
         self.delete(&WORKLOAD_CLUSTER, (None, name)).await
     }
 
+    fn grant_of(&self, namespace: &str) -> Option<&Object> {
+        let mut grants = self.truth.all(crate::HUB, &GRANT).iter();
+        grants.find(|grant| grant.data["spec"]["namespace"]["name"] == namespace)
+    }
+
+    /// The cluster that has a namespace now, by its place.
+    pub(crate) fn owner_of(&self, namespace: &str) -> Option<usize> {
+        let granted = Granted::of(self.grant_of(namespace)?);
+        self.clusters.iter().position(|cluster| granted.is_held_by(&cluster.uid))
+    }
+
     /// Declares the owner gone: only while its machine is off, unless the person is wrong.
     pub(crate) async fn force(&mut self, namespace: &str) -> Result<(), Broken> {
-        let grants = self.truth.all(crate::HUB, &GRANT).iter();
-        let mut its = grants.filter(|grant| grant.data["spec"]["namespace"]["name"] == namespace);
-        let Some(grant) = its.next() else { return Ok(()) };
+        let Some(grant) = self.grant_of(namespace) else { return Ok(()) };
         let (name, uid) = (grant.metadata.name.clone(), grant.metadata.uid.clone());
-        let Granted { phase, owner, epoch } = Granted::of(grant);
-        let place = self.clusters.iter().position(|cluster| cluster.uid == owner);
-        let Some(place) = place.filter(|_| phase == "Granted" || phase == "Revoking") else {
-            return Ok(());
-        };
+        let Granted { owner, epoch, .. } = Granted::of(grant);
+        let Some(place) = self.owner_of(namespace) else { return Ok(()) };
         let is_lie = self.flaw == Flaw::FalseAttestation;
         if !self.machines[place].is_off() && !is_lie {
             return Ok(());
         }
         let name = name.unwrap_or_default();
         self.note(format!("user: says that {} is off, and forces {name}", self.clusters[place]));
-        self.promises.forced.insert(name.clone());
         let force = json!({
             "metadata": {"name": format!("{name}-{epoch}-{}", self.event_count)},
             "spec": {

@@ -1,7 +1,9 @@
 //! The fleet that is simulated, what is true of it, and the programs in it.
 
-use crate::actor::{Actor, CacheAt, Stepping};
+use crate::Told;
+use crate::actor::{Actor, Stepping};
 use crate::chance::{Chance, SimulatedClock};
+use crate::counts::Counts;
 use crate::flaws::Flaw;
 use crate::line::{Gate, Journal, Lines};
 use crate::machine::{Machine, OnMachine, Records};
@@ -9,13 +11,13 @@ use crate::promises::Promises;
 use crate::truth::Truth;
 use interlock_api::placement::Ref;
 use interlock_apiserver::{Config, Server};
-use interlock_kernel::{Kind, Place, Subject};
+use interlock_kernel::{Kind, Subject};
 use interlock_placement::kinds::WORKLOAD_CLUSTER;
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, PostParams};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 /// How many events are told when a promise was broken.
@@ -62,14 +64,17 @@ pub(crate) struct World {
     pub(crate) is_trouble: bool,
     /// The version at which the story begins.
     pub(crate) floor: u64,
+    pub(crate) counts: Counts,
     events: VecDeque<String>,
+    /// Whether every event is told when it happens.
+    is_aloud: bool,
     pub(crate) event_count: u64,
     history: u64,
 }
 
 impl World {
     /// A fleet of so many clusters, all of them ready.
-    pub(crate) async fn new(seed: u64, flaw: Flaw) -> Result<World, Broken> {
+    pub(crate) async fn new((seed, flaw): (u64, Flaw), is_aloud: bool) -> Result<World, Broken> {
         let chance = Arc::new(Chance::of(seed));
         let clock = Arc::new(SimulatedClock::default());
         let server = start(seed, &clock).await?;
@@ -98,14 +103,16 @@ impl World {
             happened: 0,
             is_trouble: false,
             floor: 0,
+            counts: Counts::default(),
             events: VecDeque::new(),
+            is_aloud,
             event_count: 0,
             history: 0xcbf2_9ce4_8422_2325,
         };
         for name in crate::CLUSTERS {
             world.register(name).await?;
         }
-        world.truth.read_all(&world.lines).await?;
+        world.truth.begin(&world.lines).await?;
         world.lines.journal.take();
         world.floor = world.truth.newest;
         world.revive(None).await?;
@@ -143,9 +150,7 @@ impl World {
 
     /// Whether this is a life in which the power fails, and people force, more than elsewhere.
     pub(crate) fn is_stormy(&self) -> bool {
-        let by_storms =
-            [Flaw::BootIdStays, Flaw::SyncerBelievesItsCache, Flaw::RuntimeBelievesItsCache];
-        self.seed.is_multiple_of(3) || by_storms.contains(&self.flaw)
+        self.seed.is_multiple_of(3)
     }
 
     /// Notes an event.
@@ -154,23 +159,21 @@ impl World {
         for byte in event.bytes() {
             self.history = (self.history ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }
-        if std::env::var_os("INTERLOCK_SEED").is_some() && self.flaw == Flaw::None {
-            eprintln!("{:>6}s {event}", self.seconds());
+        let told = format!("{:>6}s {event}", self.clock.seconds());
+        if self.is_aloud {
+            eprintln!("{told}");
         }
         if self.events.len() == TOLD {
             self.events.pop_front();
         }
-        let at = self.seconds();
-        self.events.push_back(format!("{at:>6}s {event}"));
+        self.events.push_back(told);
     }
 
-    fn seconds(&self) -> i64 {
-        self.clock.now().as_second() % 1_000_000
-    }
-
-    /// A number that is the same for the same history, and for hardly any other.
-    pub(crate) fn history(&self) -> u64 {
-        self.history
+    /// What it was like.
+    pub(crate) fn told(&self) -> Told {
+        let (writes, moves) = (self.truth.newest - self.floor, self.promises.moves);
+        let counts = Counts { writes, moves, ..self.counts };
+        Told { counts, version: self.truth.newest, history: self.history }
     }
 
     /// What happened last, in words.
@@ -179,8 +182,7 @@ impl World {
         events.join("\n")
     }
 
-    /// Starts the program of the hub, or of a cluster: with empty caches that are filled from now,
-    /// or from any time since the beginning.
+    /// Starts the program of the hub, or of a cluster, with lists that may be old.
     pub(crate) async fn revive(&mut self, cluster: Option<usize>) -> Result<(), Broken> {
         self.numbered += 1;
         let clock = Arc::clone(&self.clock);
@@ -196,24 +198,18 @@ impl World {
                 };
                 let of = &self.clusters[place];
                 let is_second = self.actors.iter().any(|actor| actor.cluster == Some(place));
+                self.counts.twins += u64::from(is_second);
                 let name = if is_second { format!("{}-2", of.name) } else { of.name.clone() };
                 Actor::agents((&name, of), &self.lines, (&clock, self.flaw), &hands)
             }
         };
         actor.cluster = cluster;
-        let oldest = match self.chance.below(3) {
-            0 => self.floor,
-            1 => self.truth.newest.saturating_sub(30).max(self.floor),
-            _ => self.truth.newest,
-        };
-        for place in 0..actor.caches.len() {
-            let span = (self.truth.newest - oldest + 1) as usize;
-            let version = oldest + self.chance.below(span) as u64;
-            fill(&mut actor, place, version).await?;
+        for cache in &actor.caches {
+            let at = actor.at(cache.place);
+            self.truth.know(at, &cache.kind).await?;
         }
-        let (name, newest) = (&actor.name, self.truth.newest);
-        let age = newest - oldest;
-        let event = format!("{name} starts, and lists what was there up to {age} versions ago");
+        let lists = self.first_lists(&mut actor);
+        let event = format!("{} starts, {lists}", actor.name);
         self.actors.push(actor);
         self.note(event);
         Ok(())
@@ -229,42 +225,10 @@ impl World {
         if let Some(cluster) = actor.cluster {
             self.machines[cluster].lost_runtime(actor.instance);
         }
+        self.counts.deaths += 1;
         self.note(format!("{} dies", actor.name));
         actor.cluster
     }
-
-    /// Brings one cache of an actor to a version.
-    pub(crate) async fn bring_up(
-        &mut self,
-        actor: usize,
-        cache: usize,
-        version: u64,
-    ) -> Result<(), Broken> {
-        fill(&mut self.actors[actor], cache, version).await
-    }
-
-    /// The caches of an actor that news has not come to.
-    pub(crate) fn stale(&self, actor: usize) -> Vec<usize> {
-        let actor = &self.actors[actor];
-        let caches = actor.caches.iter().enumerate();
-        let stale = caches.filter(|(_, cache)| {
-            let at = match actor.cluster {
-                Some(cluster) if cache.place == Place::CLUSTER => &*self.clusters[cluster].name,
-                _ => crate::HUB,
-            };
-            cache.seen < self.truth.changed(at, &cache.kind.plural)
-                && !actor.is_cut_from(cache.place)
-        });
-        stale.map(|(place, _)| place).collect()
-    }
-}
-
-async fn fill(actor: &mut Actor, cache: usize, version: u64) -> Result<(), Broken> {
-    let CacheAt { place, kind, .. } = &actor.caches[cache];
-    let server = actor.server(*place).ok_or("an actor has a server for each of its caches")?;
-    server.list_at(kind, &version.to_string()).await?;
-    actor.caches[cache].seen = version;
-    Ok(())
 }
 
 pub(crate) fn said(error: impl std::fmt::Display) -> Broken {
@@ -285,12 +249,20 @@ pub(crate) fn api_of(client: &Client, kind: &Kind, namespace: Option<&str>) -> A
     }
 }
 
+/// The definitions of our own kinds, which are the same in every world.
+fn definitions() -> Result<&'static [Value], Broken> {
+    static DEFINITIONS: OnceLock<Result<Vec<Value>, Broken>> = OnceLock::new();
+    let made = DEFINITIONS.get_or_init(|| {
+        let definitions = interlock_api::definitions();
+        definitions.iter().map(serde_json::to_value).collect::<Result<_, _>>().map_err(said)
+    });
+    made.as_deref().map_err(Broken::clone)
+}
+
 async fn start(seed: u64, clock: &Arc<SimulatedClock>) -> Result<Server, Broken> {
     let (clock, random) = (Arc::clone(clock), Chance::of(seed ^ 0xa5a5_a5a5));
-    let definitions = interlock_api::definitions();
-    let definitions = definitions.iter().map(serde_json::to_value).collect::<Result<_, _>>();
     let config = Config {
-        hub_definitions: definitions.map_err(said)?,
+        hub_definitions: definitions()?.to_vec(),
         clock: Arc::new(move || clock.now()),
         random: Arc::new(move || random.number()),
         are_duties_called: true,

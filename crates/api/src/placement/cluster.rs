@@ -60,7 +60,8 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "camelCase")]
 #[x_kube(crates(kube_core = "::kube_core"))]
 pub struct WorkloadClusterSpec {
-    /// How the syncer reaches the cluster: exactly one of logicalCluster and kubeconfigSecret.
+    /// How the syncer reaches the cluster: exactly one of logicalCluster, kubeconfigSecret and
+    /// inCluster.
     pub connection: Connection,
     /// Keeps new grants away; what runs there stays.
     #[serde(default)]
@@ -76,7 +77,7 @@ pub struct WorkloadClusterSpec {
     pub resources: Vec<FurtherKind>,
 }
 
-/// How a cluster is reached: exactly one of the two.
+/// How a cluster is reached: exactly one of these.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Connection {
@@ -84,6 +85,8 @@ pub enum Connection {
     LogicalCluster(#[schemars(length(min = 1, max = 253))] String),
     /// A Secret at the hub that holds the kubeconfig of another API server.
     KubeconfigSecret(SecretKey),
+    /// Not at all from the hub: its syncer runs in the cluster, and comes to the hub.
+    InCluster {},
 }
 
 /// One entry of a Secret.

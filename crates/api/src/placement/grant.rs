@@ -44,6 +44,12 @@ use serde::{Deserialize, Serialize};
         description = "What is true of the owner now"
     ),
     printcolumn(
+        name = "Since",
+        type_ = "date",
+        json_path = ".status.phaseSince",
+        description = "How long it has been in that phase"
+    ),
+    printcolumn(
         name = "Target",
         type_ = "string",
         json_path = ".spec.target.name",
@@ -102,6 +108,11 @@ pub struct GrantStatus {
     /// Fenced: the owner was declared gone. Deleting: the namespace goes.
     #[serde(default)]
     pub phase: Phase,
+    /// Since when it is in that phase, by the clock of whoever brought it there; written together
+    /// with the phase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Time")]
+    pub phase_since: Option<Time>,
     /// The cluster that has it, or had it last. It changes only with the epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Ref")]
@@ -199,6 +210,25 @@ pub struct Claim {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Pin")]
     pub last_image: Option<Pin>,
+    /// How far its data has come, while it fills.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Progress")]
+    pub progress: Option<Progress>,
+}
+
+/// How far the data of a claim has come.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Progress {
+    /// How many bytes have arrived.
+    #[schemars(range(min = 0))]
+    pub bytes: i64,
+    /// How many there are in all, once they are counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "i64", range(min = 0))]
+    pub of_bytes: Option<i64>,
+    /// When that was so, by the clock of the owner.
+    pub at: Time,
 }
 
 /// How far the volume of a claim at the owner is.

@@ -10,7 +10,10 @@ use interlock_api::names;
 use interlock_api::placement::{ForceRelease, Grant, Placement, WorkloadCluster};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, Namespace, PersistentVolumeClaim};
-use kube::api::{Api, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
+use kube::api::{
+    Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams,
+    WatchEvent, WatchParams,
+};
 use kube::{Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -30,6 +33,7 @@ const ATTEMPTS: usize = 5;
 #[derive(Clone)]
 pub(crate) struct Fleet {
     client: Client,
+    config: kube::Config,
     source: String,
     url: String,
     /// Who asks, for the record.
@@ -42,9 +46,9 @@ impl Fleet {
         let Found { source, mut config, user } = location.find().await?;
         config.connect_timeout = Some(CONNECT);
         let url = config.cluster_url.to_string().trim_end_matches('/').to_owned();
-        let client = Client::try_from(config)
+        let client = Client::try_from(config.clone())
             .with_context(|| format!("cannot use {source} to reach {url}"))?;
-        Ok(Self { client, source, url, user })
+        Ok(Self { client, config, source, url, user })
     }
 
     fn all<K: Resource<DynamicType = (), Scope = kube::core::ClusterResourceScope>>(
@@ -96,6 +100,38 @@ impl Fleet {
         let mut clusters = self.list(&api, "clusters", &ListParams::default()).await?;
         clusters.sort_by_key(ResourceExt::name_any);
         Ok(clusters)
+    }
+
+    /// A client of a workload cluster, by what the hub says of how it is reached.
+    pub(crate) async fn within(&self, cluster: &WorkloadCluster) -> anyhow::Result<Client> {
+        let hub = (&self.client, self.config.clone());
+        let mut config = crate::agents::config_of(cluster, hub).await?;
+        config.connect_timeout = Some(CONNECT);
+        Client::try_from(config).context("cannot make a client for it")
+    }
+
+    /// All objects of a kind on a workload cluster; none if it does not know the kind.
+    pub(crate) async fn list_within(
+        &self,
+        cluster: &Client,
+        kind: &GroupVersionKind,
+        plural: &str,
+    ) -> anyhow::Result<Vec<DynamicObject>> {
+        let resource = ApiResource::from_gvk_with_plural(kind, plural);
+        let api: Api<DynamicObject> = Api::all_with(cluster.clone(), &resource);
+        let mut params = ListParams::default().limit(PAGE);
+        let mut items = Vec::new();
+        loop {
+            let page = match api.list(&params).await {
+                Err(kube::Error::Api(status)) if status.code == 404 => return Ok(items),
+                page => page.with_context(|| format!("cannot list {plural}"))?,
+            };
+            items.extend(page.items);
+            match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                None => return Ok(items),
+                Some(token) => params = params.continue_token(&token),
+            }
+        }
     }
 
     async fn placements(&self) -> anyhow::Result<Vec<Placement>> {

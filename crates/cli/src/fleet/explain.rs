@@ -1,11 +1,11 @@
 //! Why a namespace is where it is, why it does not move, what it waits for, and what to do next.
 
 use super::fit::misfit;
-use super::page::{answer, wish_words};
+use super::page::{answer, last_image, wish_words};
 use super::picture::{Picture, Subject, condition_if, conditions_of, phase_since, unreachable};
 use super::report::{colour, namespace_row, phase_words};
 use super::standing::{Standing, for_how_long};
-use super::words::{age, clause, paint, split_next, table};
+use super::words::{age, clause, paint, size, split_next, table};
 use interlock_api::placement::{CopyState, GrantStatus, OnUnreachable, Phase, condition};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -111,6 +111,7 @@ fn reasons(picture: &Picture, subject: &Subject) -> Vec<String> {
     if let Some(placed) = placed {
         reasons.push(format!("{}: {}", placed.reason, split_next(&placed.message).0));
     }
+    reasons.extend(data_reasons(picture, subject, &status));
     reasons.extend(copy_reasons(&status));
     reasons
 }
@@ -161,6 +162,41 @@ fn owner_reasons(picture: &Picture, subject: &Subject, status: &GrantStatus) -> 
     let is_leaving = status.phase == Phase::Revoking;
     if let Some(because) = status.because.filter(|_| is_leaving) {
         reasons.push(format!("{owner} has to let go of it because of a {because}"));
+    }
+    reasons
+}
+
+/// What is in the way of its data, and where the data is.
+fn data_reasons(picture: &Picture, subject: &Subject, status: &GrantStatus) -> Vec<String> {
+    let mut reasons = Vec::new();
+    let conditions = subject.grant.as_ref().map_or(&[][..], conditions_of);
+    let kinds = match status.phase {
+        Phase::Revoking => Some(condition::DATA_SYNCED),
+        Phase::Granted => Some(condition::FILLED),
+        Phase::Unassigned | Phase::Released | Phase::Fenced | Phase::Deleting => None,
+    };
+    if let Some(said) = kinds.and_then(|kind| condition_if(conditions, kind, false)) {
+        reasons.push(format!("{}: {}", said.reason, split_next(&said.message).0));
+    }
+    for claim in &status.claims {
+        let filled = match &claim.progress {
+            Some(progress) => {
+                let size = |bytes: i64| size(bytes.max(0).unsigned_abs());
+                let of = progress.of_bytes.map(|all| format!(" of {}", size(all)));
+                let of = of.unwrap_or_default();
+                format!("{}, {}{of} have arrived", claim.fill, size(progress.bytes))
+            }
+            None => claim.fill.to_string(),
+        };
+        let image = match last_image(status, claim) {
+            Some(pin) => {
+                let bytes = size(pin.bytes.max(0).unsigned_abs());
+                let ago = age(picture.now, pin.taken.0);
+                format!("its last image is {ago} old ({} files, {bytes})", pin.files)
+            }
+            None => "there is no image of it".to_owned(),
+        };
+        reasons.push(format!("claim {}: {filled}; {image}", claim.name));
     }
     reasons
 }

@@ -1,8 +1,13 @@
-//! Why a cluster would not take a namespace, as far as that shows from outside. The scheduler
-//! decides; this is for telling a person beforehand.
+//! Why a cluster would not take a namespace: what the scheduler would say, told beforehand.
 
-use super::picture::{Picture, Subject, cluster_conditions, condition_if, selects};
-use interlock_api::placement::{VolumePolicy, WorkloadCluster, condition};
+use super::picture::{Picture, Subject, annotation};
+use interlock_api::names::ANNOTATION_CLUSTER;
+use interlock_api::placement::WorkloadCluster;
+use interlock_kernel::Object;
+use interlock_placement::scheduler::fit::{self, Needs, Seeking};
+use kube::api::DynamicObject;
+use serde::Serialize;
+use std::sync::Arc;
 
 /// Why the cluster does not fit, in words; none: nothing speaks against it.
 pub(crate) fn misfit(
@@ -10,56 +15,40 @@ pub(crate) fn misfit(
     subject: &Subject,
     cluster: &WorkloadCluster,
 ) -> Option<String> {
-    if cluster.metadata.deletion_timestamp.is_some() {
-        return Some("it is being deleted".to_owned());
-    }
-    if cluster.spec.drain {
-        return Some("it is being drained".to_owned());
-    }
-    if cluster.spec.unschedulable {
-        return Some("it takes nothing new (unschedulable)".to_owned());
-    }
-    if condition_if(cluster_conditions(cluster), condition::READY, true).is_none() {
-        return Some("it is not Ready".to_owned());
-    }
-    let placement =
-        subject.namespace.as_ref().and_then(|namespace| picture.placement_of(namespace));
-    if let Some(placement) = placement
-        && !selects(&placement.spec.cluster_selector, &cluster.metadata)
-    {
-        let name = placement.metadata.name.as_deref().unwrap_or_default();
-        return Some(format!("Placement {name} does not select it"));
-    }
-    let policy = placement.map(|placement| &placement.spec.volumes);
-    subject.claims.iter().find_map(|claim| {
-        let class = claim.spec.as_ref().and_then(|spec| spec.storage_class_name.as_deref());
-        class_misfit(cluster, class.unwrap_or_default(), policy)
-    })
+    let namespace = subject.namespace.as_ref();
+    let wish = namespace.and_then(|namespace| annotation(&namespace.metadata, ANNOTATION_CLUSTER));
+    judged(picture, subject, (cluster, wish.is_some()))
 }
 
-/// Why a claim of this storage class finds no home there.
-fn class_misfit(
+/// The same, should somebody ask for this very cluster by name.
+pub(crate) fn misfit_if_asked_for(
+    picture: &Picture,
+    subject: &Subject,
     cluster: &WorkloadCluster,
-    class: &str,
-    policy: Option<&VolumePolicy>,
 ) -> Option<String> {
-    let mapped = policy.and_then(|policy| policy.storage_classes.get(class));
-    let wanted = mapped.map_or(class, String::as_str);
-    let classes = cluster.status.as_ref().map_or(&[][..], |status| &status.storage_classes);
-    let found = classes.iter().find(|known| match wanted {
-        "" => known.is_default,
-        wanted => known.name == wanted,
+    judged(picture, subject, (cluster, true))
+}
+
+fn judged(
+    picture: &Picture,
+    subject: &Subject,
+    (cluster, is_by_name): (&WorkloadCluster, bool),
+) -> Option<String> {
+    let namespace = subject.namespace.as_ref();
+    let placement = namespace.and_then(|namespace| picture.placement_of(namespace));
+    let claims: Vec<Object> = subject.claims.iter().filter_map(as_served).map(Arc::new).collect();
+    let needs = Needs::of(&Seeking {
+        rules: placement.map(|placement| &placement.spec),
+        is_by_name,
+        claims: &claims,
+        grant: subject.grant.as_ref().and_then(|grant| grant.status.as_ref()),
     });
-    match found {
-        // A cluster that tells of no classes makes volumes without them.
-        None if wanted.is_empty() && classes.is_empty() => None,
-        None if wanted.is_empty() => Some("it has no default storage class".to_owned()),
-        None => Some(format!("it has no storage class {wanted}")),
-        Some(found) if !found.can_snapshot => {
-            Some(format!("its storage class {} cannot take images", found.name))
-        }
-        Some(_) => None,
-    }
+    fit::misfit(&as_served(cluster)?, &needs).map(|misfit| misfit.to_string())
+}
+
+/// An object as a server shows it, and as controllers read it.
+fn as_served(object: &impl Serialize) -> Option<DynamicObject> {
+    serde_json::to_value(object).and_then(serde_json::from_value).ok()
 }
 
 #[cfg(test)]
@@ -80,23 +69,28 @@ mod tests {
     }
 
     #[test]
-    fn each_misfit_has_its_words() {
-        assert_eq!(why(|east| east.spec.drain = true).unwrap(), "it is being drained");
-        let words = why(|east| east.spec.unschedulable = true).unwrap();
-        assert_eq!(words, "it takes nothing new (unschedulable)");
-        assert_eq!(why(|east| east.status = None).unwrap(), "it is not Ready");
+    fn the_words_are_those_of_the_scheduler() {
+        let words = why(|east| east.spec.drain = true).unwrap();
+        assert_eq!(words, "Draining, it is being emptied");
         let words = why(|east| east.status.as_mut().unwrap().storage_classes.clear()).unwrap();
-        assert_eq!(words, "it has no storage class fast");
-        let words = why(|east| {
-            east.status.as_mut().unwrap().storage_classes[0].can_snapshot = false;
-        });
-        assert_eq!(words.unwrap(), "its storage class fast cannot take images");
+        assert_eq!(words, "StorageClassMissing, it has no storage class fast");
+        assert!(why(|east| east.status = None).unwrap().starts_with("NotReady, "));
     }
 
     #[test]
-    fn a_placement_that_selects_other_clusters_speaks_against_it() {
+    fn a_claim_without_data_needs_no_images() {
+        let cannot = |east: &mut WorkloadCluster| {
+            east.status.as_mut().unwrap().storage_classes[0].can_snapshot = false;
+        };
+        assert_eq!(why(cannot), None);
+    }
+
+    #[test]
+    fn a_placement_that_selects_other_clusters_counts_until_one_is_asked_for_by_name() {
         let scene = Scene::new("shop").placement("europe", &[("region", "eu")]);
-        let words = misfit(&scene.picture(), scene.subject(), &cluster("east"));
-        assert_eq!(words.unwrap(), "Placement europe does not select it");
+        let (picture, east) = (scene.picture(), cluster("east"));
+        let words = misfit(&picture, scene.subject(), &east);
+        assert_eq!(words.unwrap(), "NotSelected, the placement does not select it");
+        assert_eq!(misfit_if_asked_for(&picture, scene.subject(), &east), None);
     }
 }

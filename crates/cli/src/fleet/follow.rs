@@ -5,7 +5,8 @@ use super::progress::{Follower, Outcome, Progress};
 use super::standing::judge;
 use crate::output::{ProgressLine, complain, say};
 use anyhow::Context;
-use interlock_api::placement::Grant;
+use interlock_api::placement::{Grant, GrantStatus, Phase};
+use jiff::Timestamp;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,8 @@ pub(crate) struct Tracked {
     seen: Option<Grant>,
     progress: Option<Progress>,
     since: Instant,
+    /// The first that was told of its data, and when.
+    first_data: Option<(Instant, u64)>,
 }
 
 /// What a step of a move means for the whole.
@@ -43,6 +46,7 @@ impl Tracked {
             seen: None,
             progress: None,
             since: Instant::now(),
+            first_data: None,
         }
     }
 
@@ -55,8 +59,18 @@ impl Tracked {
         if self.progress.as_ref().map(phase) != Some(progress.phase.clone()) {
             self.since = Instant::now();
         }
+        self.first_data =
+            progress.data.map(|data| self.first_data.unwrap_or((Instant::now(), data.bytes)));
         self.progress = Some(progress);
         is_other
+    }
+
+    /// How fast its data comes, since it was first told of.
+    fn bytes_per_second(&self) -> Option<f64> {
+        let (began, first) = self.first_data?;
+        let bytes = self.progress.as_ref()?.data?.bytes.saturating_sub(first);
+        let seconds = began.elapsed().as_secs_f64();
+        (bytes > 0 && seconds > 0.0).then(|| bytes as f64 / seconds)
     }
 
     fn state(&self) -> State {
@@ -67,8 +81,25 @@ impl Tracked {
         }
     }
 
+    /// How long the move is in its step. It may have begun before we followed it.
+    fn in_phase(&self) -> Duration {
+        let status = self.seen.as_ref().and_then(|grant| grant.status.as_ref());
+        let is_between = |status: &&GrantStatus| match status.phase {
+            Phase::Revoking | Phase::Released | Phase::Fenced | Phase::Deleting => true,
+            // It may have been granted long before anybody wished it away.
+            Phase::Granted | Phase::Unassigned => false,
+        };
+        let told = status.filter(is_between).and_then(|status| status.phase_since.as_ref());
+        let told = told.map(|since| Timestamp::now().duration_since(since.0));
+        let told = told.and_then(|told| Duration::try_from(told).ok());
+        self.since.elapsed().max(told.unwrap_or_default())
+    }
+
     fn line(&self) -> String {
-        let shown = self.progress.as_ref().map(|progress| progress.line(self.since.elapsed()));
+        let shown = self
+            .progress
+            .as_ref()
+            .map(|progress| progress.line(self.in_phase(), self.bytes_per_second()));
         format!("{}: {}", self.namespace, shown.unwrap_or_default())
     }
 }

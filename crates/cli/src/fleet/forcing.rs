@@ -2,7 +2,7 @@
 
 use super::client::{Fleet, New};
 use super::location::Location;
-use super::page::image_taken;
+use super::page::last_image;
 use super::picture::{Picture, Subject, unreachable};
 use super::words::{age, table};
 use crate::output::{complain, say};
@@ -153,13 +153,14 @@ fn losses(picture: &Picture, subject: &Subject) -> String {
         .claims
         .iter()
         .map(|claim| {
-            let lost = match image_taken(claim) {
+            let taken = last_image(&status, claim).map(|pin| pin.taken.0);
+            let lost = match taken {
                 Some(taken) => {
                     format!("what was written in the last {}", age(picture.now, taken))
                 }
                 None => "everything written since the grant: there is no image".to_owned(),
             };
-            let image = image_taken(claim).map_or_else(
+            let image = taken.map_or_else(
                 || "none".to_owned(),
                 |taken| format!("{} ago", age(picture.now, taken)),
             );

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "The fleet")]
 pub(crate) struct Location {
-    /// The kubeconfig of the hub [default: $KUBECONFIG, the data directory's, ~/.kube/config]
+    /// The kubeconfig of the hub [default: $KUBECONFIG, the data directory's, ~/.kube/config, the pod's account]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// The context in it [default: its current one]
@@ -23,6 +23,14 @@ struct Surroundings {
     kubeconfig: Option<OsString>,
     data_directory: Option<PathBuf>,
     home: Option<PathBuf>,
+    /// Whether this is a pod, which has an account at the cluster that it runs in.
+    is_pod: bool,
+}
+
+/// What a search came to.
+enum Read {
+    File(String, Box<Kubeconfig>),
+    Pod,
 }
 
 /// A kubeconfig that was found.
@@ -39,7 +47,10 @@ pub(crate) struct Found {
 impl Location {
     /// Finds the kubeconfig.
     pub(crate) async fn find(&self) -> anyhow::Result<Found> {
-        let (source, file) = self.read(&Surroundings::here())?;
+        let (source, file) = match self.read(&Surroundings::here())? {
+            Read::File(source, file) => (source, *file),
+            Read::Pod => return in_pod(),
+        };
         let options = KubeConfigOptions { context: self.context.clone(), ..Default::default() };
         let chosen = self.context.as_ref().or(file.current_context.as_ref()).cloned();
         let Some(chosen) = chosen else {
@@ -55,24 +66,28 @@ impl Location {
         Ok(Found { source, config, user: user.unwrap_or_default() })
     }
 
-    fn read(&self, around: &Surroundings) -> anyhow::Result<(String, Kubeconfig)> {
+    fn read(&self, around: &Surroundings) -> anyhow::Result<Read> {
+        let file = |(source, file)| Read::File(source, Box::new(file));
         if let Some(path) = &self.kubeconfig {
-            return read_file(path, "--kubeconfig");
+            return read_file(path, "--kubeconfig").map(file);
         }
         let listed = around.kubeconfig.as_ref().map(|paths| std::env::split_paths(paths));
         let listed: Vec<PathBuf> =
             listed.into_iter().flatten().filter(|path| !path.as_os_str().is_empty()).collect();
         if !listed.is_empty() {
-            return read_listed(&listed);
+            return read_listed(&listed).map(file);
         }
         let mut tried = vec!["$KUBECONFIG is not set".to_owned()];
         let data = around.data_directory.as_ref().map(|directory| directory.join("kubeconfig"));
         let home = around.home.as_ref().map(|home| home.join(".kube").join("config"));
         for path in data.iter().chain(&home) {
             if path.exists() {
-                return read_file(path, "the kubeconfig");
+                return read_file(path, "the kubeconfig").map(file);
             }
             tried.push(format!("there is no {}", path.display()));
+        }
+        if around.is_pod {
+            return Ok(Read::Pod);
         }
         bail!(
             "no fleet found: {}\nnext: interlock up, or name one with --kubeconfig FILE",
@@ -87,8 +102,16 @@ impl Surroundings {
             kubeconfig: std::env::var_os("KUBECONFIG").filter(|paths| !paths.is_empty()),
             data_directory: crate::serving::default_directory().ok(),
             home: std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from),
+            is_pod: std::env::var_os("KUBERNETES_SERVICE_HOST").is_some(),
         }
     }
+}
+
+/// The cluster that this program runs in, as whoever its pod is.
+fn in_pod() -> anyhow::Result<Found> {
+    let source = "the service account of this pod".to_owned();
+    let config = kube::Config::incluster().with_context(|| format!("cannot use {source}"))?;
+    Ok(Found { user: source.clone(), source, config })
 }
 
 fn read_file(path: &Path, label: &str) -> anyhow::Result<(String, Kubeconfig)> {
@@ -139,8 +162,10 @@ mod tests {
                         contexts: []\nusers: []\n";
 
     fn chosen(location: &Location, around: &Surroundings) -> Result<String, String> {
-        let found = location.read(around).map_err(|error| format!("{error:#}"))?;
-        Ok(found.1.current_context.unwrap_or_default())
+        match location.read(around).map_err(|error| format!("{error:#}"))? {
+            Read::File(_, file) => Ok(file.current_context.unwrap_or_default()),
+            Read::Pod => Ok("the pod".to_owned()),
+        }
     }
 
     fn anywhere() -> Location {
@@ -173,6 +198,7 @@ mod tests {
                 kubeconfig: Some(paths).filter(|paths| !paths.is_empty()),
                 data_directory: Some(self.path("data")),
                 home: Some(self.path("home")),
+                is_pod: false,
             }
         }
     }
@@ -197,6 +223,16 @@ mod tests {
         assert_eq!(chosen(&anywhere(), &machine.around(&[])).unwrap(), "data/kubeconfig");
         let machine = Machine::with(&["home/.kube/config"]);
         assert_eq!(chosen(&anywhere(), &machine.around(&[])).unwrap(), "home/.kube/config");
+    }
+
+    #[test]
+    fn then_the_account_of_the_pod_that_this_is() {
+        let machine = Machine::with(&[]);
+        let pod = Surroundings { is_pod: true, ..machine.around(&[]) };
+        assert_eq!(chosen(&anywhere(), &pod).unwrap(), "the pod");
+        let machine = Machine::with(&["home/.kube/config"]);
+        let pod = Surroundings { is_pod: true, ..machine.around(&[]) };
+        assert_eq!(chosen(&anywhere(), &pod).unwrap(), "home/.kube/config");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `interlock move`: wishes for another cluster, and follows until the namespace runs there.
 
 use super::client::Fleet;
-use super::fit::misfit;
+use super::fit::misfit_if_asked_for;
 use super::follow::{Tracked, follow};
 use super::location::Location;
 use super::picture::{Picture, Subject, annotation, condition_if, conditions_of};
@@ -110,7 +110,8 @@ async fn move_one(fleet: &Fleet, name: &str, to: &str) -> anyhow::Result<Vec<Tra
         return Ok(Vec::new());
     }
     let is_there = subject.holder().is_some_and(|owner| owner.name == to);
-    if let Some(misfit) = misfit(&picture, subject, cluster).filter(|_| !is_there) {
+    let misfit = misfit_if_asked_for(&picture, subject, cluster);
+    if let Some(misfit) = misfit.filter(|_| !is_there) {
         complain(&format!(
             "warning: {to} does not fit: {misfit}; nothing is stopped until it does"
         ));

@@ -4,7 +4,7 @@ use super::picture::{Picture, Subject, Wish, conditions_of, event_time};
 use super::report::{NamespaceRow, colour, last_events, namespace_row, phase_words, silence};
 use super::standing::Standing;
 use super::words::{age, age_or_dash, paint, table};
-use interlock_api::placement::{Claim, GrantStatus, Image, condition as kinds};
+use interlock_api::placement::{Claim, GrantStatus, Image, Pin, condition as kinds};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::Serialize;
@@ -41,8 +41,14 @@ pub(crate) struct ClaimRow {
     pub(crate) name: String,
     /// How far its volume at the owner is: Waiting, Filling or Filled.
     pub(crate) fill: String,
+    /// How many bytes have arrived, while it fills; else those of its last image.
+    pub(crate) bytes: Option<i64>,
+    /// How many bytes it has in all, while it fills and once they are counted.
+    pub(crate) of_bytes: Option<i64>,
     /// When its last complete image was taken; null: there is none.
     pub(crate) last_image: Option<Timestamp>,
+    /// The cluster that has that image; null: there is none, or it is in a repository.
+    pub(crate) last_image_on: Option<String>,
 }
 
 /// Data of a namespace on a cluster, for programs.
@@ -100,7 +106,7 @@ pub(crate) fn page(picture: &Picture, subject: &Subject) -> Page {
         grant: subject.grant.as_ref().and_then(|grant| grant.metadata.name.clone()),
         because: status.because.map(|because| because.to_string()),
         wish: wish_words(picture, subject),
-        claims: status.claims.iter().map(claim_row).collect(),
+        claims: status.claims.iter().map(|claim| claim_row(&status, claim)).collect(),
         copies: status
             .copies
             .iter()
@@ -116,21 +122,44 @@ pub(crate) fn page(picture: &Picture, subject: &Subject) -> Page {
     }
 }
 
-fn claim_row(claim: &Claim) -> ClaimRow {
+fn claim_row(status: &GrantStatus, claim: &Claim) -> ClaimRow {
+    let image = last_image(status, claim);
+    let progress = claim.progress.as_ref();
+    let on = image.and_then(|pin| match &pin.image {
+        Image::VolumeSnapshot { cluster, .. } => Some(cluster.name.clone()),
+        Image::Restic { .. } | Image::InPlace { .. } | Image::Fresh {} => None,
+    });
     ClaimRow {
         name: claim.name.clone(),
         fill: claim.fill.to_string(),
-        last_image: image_taken(claim),
+        bytes: progress.map(|progress| progress.bytes).or(image.map(|pin| pin.bytes)),
+        of_bytes: progress.and_then(|progress| progress.of_bytes),
+        last_image: image.map(|pin| pin.taken.0),
+        last_image_on: on,
     }
 }
 
-/// When the last complete image of a claim was taken. That a volume stays in place, or was never
-/// used, is no image.
-pub(crate) fn image_taken(claim: &Claim) -> Option<Timestamp> {
-    let pin = claim.last_image.as_ref()?;
-    match pin.image {
-        Image::VolumeSnapshot { .. } | Image::Restic { .. } => Some(pin.taken.0),
-        Image::InPlace { .. } | Image::Fresh {} => None,
+/// The last complete image of a claim: what was noted last, or what its owner started from. That a
+/// volume stays in place, or was never used, is no image, and one that went with the copy of its
+/// cluster is none any more.
+pub(crate) fn last_image<'a>(status: &'a GrantStatus, claim: &'a Claim) -> Option<&'a Pin> {
+    let started_from = status.pins.iter().find(|pin| pin.claim_uid == claim.uid);
+    claim.last_image.iter().chain(started_from).find(|pin| match &pin.image {
+        Image::VolumeSnapshot { cluster, .. } => {
+            status.copies.iter().any(|copy| copy.cluster.is_same(cluster))
+        }
+        Image::Restic { .. } => true,
+        Image::InPlace { .. } | Image::Fresh {} => false,
+    })
+}
+
+/// How much of a claim is there, for people.
+fn amount(row: &ClaimRow) -> String {
+    let size = |bytes: i64| super::words::size(bytes.max(0).unsigned_abs());
+    match (row.bytes, row.of_bytes) {
+        (None, _) => "-".to_owned(),
+        (Some(bytes), None) => size(bytes),
+        (Some(bytes), Some(all)) => format!("{} of {}", size(bytes), size(all)),
     }
 }
 
@@ -226,13 +255,15 @@ pub(crate) fn text(picture: &Picture, subject: &Subject, has_colour: bool) -> St
             text += &table(head, &rows);
         }
     };
-    let image = |taken: Option<Timestamp>| match taken {
-        Some(taken) => format!("{} ago", age(now, taken)),
-        None => "none".to_owned(),
+    let image = |row: &ClaimRow| match (row.last_image, &row.last_image_on) {
+        (Some(taken), Some(on)) => format!("{} ago, on {on}", age(now, taken)),
+        (Some(taken), None) => format!("{} ago", age(now, taken)),
+        (None, _) => "none".to_owned(),
     };
     let claims = page.claims.iter();
-    let claims = claims.map(|row| vec![row.name.clone(), row.fill.clone(), image(row.last_image)]);
-    add(&["CLAIM", "FILL", "LAST IMAGE"], claims.collect());
+    let claims =
+        claims.map(|row| vec![row.name.clone(), row.fill.clone(), amount(row), image(row)]);
+    add(&["CLAIM", "FILL", "DATA", "LAST IMAGE"], claims.collect());
     let copies = page.copies.iter();
     let copies =
         copies.map(|row| vec![row.cluster.clone(), row.epoch.to_string(), row.state.clone()]);

@@ -3,10 +3,10 @@
 
 use interlock_api::names;
 use interlock_api::placement::{Grant, Phase, Placement, Ref, WorkloadCluster, condition};
+use interlock_placement::scheduler::is_selected;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, Namespace, PersistentVolumeClaim};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector, ObjectMeta, Time};
-use kube::core::{Selector, SelectorExt};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
 use std::collections::BTreeMap;
 
 /// The fleet at one moment.
@@ -87,7 +87,11 @@ impl Picture {
     pub(crate) fn placement_of(&self, namespace: &Namespace) -> Option<&Placement> {
         self.placements
             .iter()
-            .find(|placement| selects(&placement.spec.namespace_selector, &namespace.metadata))
+            .filter(|placement| placement.metadata.deletion_timestamp.is_none())
+            .find(|placement| {
+                let labels = namespace.metadata.labels.as_ref();
+                is_selected(&placement.spec.namespace_selector, labels)
+            })
     }
 
     /// Where a namespace is to run.
@@ -124,13 +128,6 @@ impl Subject {
         let is_held = matches!(status.phase, Phase::Granted | Phase::Revoking);
         status.owner.as_ref().filter(|_| is_held)
     }
-}
-
-/// Whether a selector selects an object by its labels. One that cannot be read selects nothing.
-pub(crate) fn selects(selector: &LabelSelector, metadata: &ObjectMeta) -> bool {
-    let nothing = BTreeMap::new();
-    let labels = metadata.labels.as_ref().unwrap_or(&nothing);
-    Selector::try_from(selector.clone()).is_ok_and(|selector| selector.matches(labels))
 }
 
 /// The value of an annotation; an empty one says nothing.
@@ -171,10 +168,14 @@ pub(crate) fn unreachable(cluster: &WorkloadCluster) -> Option<&Condition> {
     reachable.filter(|reachable| reachable.status != "True")
 }
 
-/// Since when the grant is in its phase, as well as that can be told: the event of that name, else
-/// the last change of a condition, else its last write, else its making.
+/// Since when the grant is in its phase. It says so itself; of one that was brought there before
+/// grants did, as well as it can be told: the event of that name, else the last change of a
+/// condition, else its last write, else its making.
 pub(crate) fn phase_since(subject: &Subject) -> Option<Timestamp> {
     let grant = subject.grant.as_ref()?;
+    if let Some(since) = grant.status.as_ref().and_then(|status| status.phase_since.as_ref()) {
+        return Some(since.0);
+    }
     let told = match grant.status.as_ref().map_or(Phase::Unassigned, |status| status.phase) {
         Phase::Granted => Some("Granted"),
         Phase::Revoking => Some("Revoking"),

@@ -2,10 +2,13 @@
 
 use super::picture::{condition, condition_if, conditions_of};
 use super::standing::{is_under_way, leaving};
-use super::words::{clause, split_next};
-use interlock_api::placement::{Fill, Grant, GrantStatus, Phase, condition as kinds};
+use super::words::{clause, size, span, split_next};
+use interlock_api::placement::{self, Claim, Fill, Grant, GrantStatus, Phase, condition as kinds};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use std::time::Duration;
+
+/// How wide the bar is.
+const BAR_CELLS: usize = 24;
 
 /// Where a move is to end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,8 +44,59 @@ pub(crate) struct Progress {
     pub(crate) detail: String,
     /// What it waits for, as a sentence.
     pub(crate) waits_for: String,
+    /// How much of its data has arrived, while it does.
+    pub(crate) data: Option<Data>,
     /// Whether it has ended.
     pub(crate) outcome: Outcome,
+}
+
+/// How much data has arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Data {
+    /// Bytes so far.
+    pub(crate) bytes: u64,
+    /// Bytes in all, if they are counted.
+    pub(crate) of_bytes: Option<u64>,
+}
+
+impl Data {
+    /// What has arrived of the claims that fill; None: nobody has told yet.
+    fn of(claims: &[Claim]) -> Option<Data> {
+        let told: Vec<&placement::Progress> =
+            claims.iter().filter_map(|claim| claim.progress.as_ref()).collect();
+        let positive = |bytes: i64| bytes.max(0).unsigned_abs();
+        let bytes = told.iter().map(|progress| positive(progress.bytes)).sum();
+        let all: Option<u64> = told.iter().map(|progress| progress.of_bytes.map(positive)).sum();
+        (!told.is_empty()).then_some(Data { bytes, of_bytes: all })
+    }
+
+    /// How much, in words.
+    fn words(self) -> String {
+        match self.of_bytes {
+            Some(all) => format!("{} of {}", size(self.bytes), size(all)),
+            None => size(self.bytes),
+        }
+    }
+
+    /// How much, drawn, with how fast it comes and how long it takes at that.
+    fn bar(self, bytes_per_second: Option<f64>) -> String {
+        let mut text = self.words();
+        if let Some(all) = self.of_bytes.filter(|all| *all > 0) {
+            let share = (self.bytes as f64 / all as f64).clamp(0.0, 1.0);
+            let full = (share * BAR_CELLS as f64).floor() as usize;
+            let bar = format!("{}{}", "#".repeat(full), ".".repeat(BAR_CELLS - full));
+            text = format!("[{bar}] {:.0} %, {text}", (share * 100.0).floor());
+        }
+        let Some(rate) = bytes_per_second.filter(|rate| *rate >= 1.0) else { return text };
+        text += &format!(", {}/s", size(rate as u64));
+        match self.of_bytes {
+            Some(all) => {
+                let left = all.saturating_sub(self.bytes) as f64 / rate;
+                text + &format!(", {} left", span(left.ceil() as u64))
+            }
+            None => text,
+        }
+    }
 }
 
 /// Whether a move has ended.
@@ -66,23 +120,26 @@ pub(crate) enum Outcome {
 impl Progress {
     fn going(phase: impl Into<String>, detail: impl Into<String>, waits_for: String) -> Self {
         let (phase, detail) = (phase.into(), detail.into());
-        Self { phase, detail, waits_for, outcome: Outcome::Going }
+        Self { phase, detail, waits_for, data: None, outcome: Outcome::Going }
     }
 
-    /// The line that is shown, with the time in the phase.
-    pub(crate) fn line(&self, in_phase: Duration) -> String {
+    /// The line that is shown, with the time in the phase, and how fast data comes.
+    pub(crate) fn line(&self, in_phase: Duration, bytes_per_second: Option<f64>) -> String {
         let seconds = in_phase.as_secs();
+        let data = self.data.map(|data| format!(" {}", data.bar(bytes_per_second)));
+        let data = data.unwrap_or_default();
         match self.detail.as_str() {
-            "" => format!("{} ({seconds} s)", self.phase),
-            detail => format!("{} ({detail}, {seconds} s)", self.phase),
+            "" => format!("{} ({seconds} s){data}", self.phase),
+            detail => format!("{} ({detail}, {seconds} s){data}", self.phase),
         }
     }
 
     /// The line without the time: it is shown once.
     pub(crate) fn plain(&self) -> String {
+        let data = self.data.map(|data| format!(": {}", data.words())).unwrap_or_default();
         match self.detail.as_str() {
-            "" => self.phase.clone(),
-            detail => format!("{} ({detail})", self.phase),
+            "" => format!("{}{data}", self.phase),
+            detail => format!("{} ({detail}){data}", self.phase),
         }
     }
 }
@@ -154,9 +211,13 @@ impl Follower {
                 let waits_for = leaving(grant, status);
                 let has_stopped =
                     condition_if(conditions_of(grant), kinds::STOPPED, true).is_some();
-                let detail = match has_stopped {
-                    false => format!("stopping on {owner}"),
-                    true => format!("handing over from {owner}"),
+                let copying = condition_if(conditions_of(grant), kinds::DATA_SYNCED, false);
+                let detail = match (has_stopped, copying) {
+                    (_, Some(said)) if said.reason == "Copying" => {
+                        format!("taking the last images on {owner}")
+                    }
+                    (false, _) => format!("stopping on {owner}"),
+                    (true, _) => format!("handing over from {owner}"),
                 };
                 Progress::going("Revoking", detail, waits_for)
             }
@@ -183,7 +244,8 @@ impl Follower {
         let phase = format!("Granted to {owner}");
         if filled < all {
             let waits_for = format!("{owner} to fill its claims ({filled}/{all})");
-            return Progress::going(phase, format!("filling {filled}/{all}"), waits_for);
+            let going = Progress::going(phase, format!("filling {filled}/{all}"), waits_for);
+            return Progress { data: Data::of(&status.claims), ..going };
         }
         let running = condition(conditions_of(grant), kinds::RUNNING);
         let is_news = running != self.old_running.as_ref();
@@ -215,5 +277,24 @@ impl Follower {
         let is_news = self.old_placed.as_ref() != Some(placed);
         let stands = is_news && !is_under_way(&placed.reason);
         stands.then(|| format!("{}: {}", placed.reason, split_next(&placed.message).0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_says_how_much_how_fast_and_how_long() {
+        let data = Data { bytes: 1 << 30, of_bytes: Some(4 << 30) };
+        assert_eq!(
+            data.bar(Some(f64::from(100 << 20))),
+            "[######..................] 25 %, 1.0 GiB of 4.0 GiB, 100 MiB/s, 31s left"
+        );
+        assert_eq!(data.bar(None), "[######..................] 25 %, 1.0 GiB of 4.0 GiB");
+        let unknown = Data { bytes: 2048, of_bytes: None };
+        assert_eq!(unknown.bar(Some(1024.0)), "2.0 KiB, 1.0 KiB/s");
+        let empty = Data { bytes: 0, of_bytes: Some(0) };
+        assert_eq!(empty.bar(Some(0.0)), "0 B of 0 B");
     }
 }

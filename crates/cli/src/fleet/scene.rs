@@ -126,6 +126,12 @@ impl Scene {
         self
     }
 
+    /// The grant says since when it is in its phase.
+    pub(crate) fn since(mut self, seconds: i64) -> Self {
+        self.status().phase_since = Some(Time(ago(seconds)));
+        self
+    }
+
     /// The grant is to go to this cluster.
     pub(crate) fn target(mut self, cluster: &str) -> Self {
         self.grant_mut().spec.target = Some(reference(cluster));
@@ -150,7 +156,7 @@ impl Scene {
     /// A claim that the grant lists.
     pub(crate) fn listed(mut self, name: &str, fill: Fill) -> Self {
         let claim =
-            Claim { name: name.to_owned(), uid: format!("uid-{name}"), fill, last_image: None };
+            Claim { name: name.to_owned(), uid: format!("uid-{name}"), fill, ..Claim::default() };
         self.status().claims.push(claim);
         self
     }

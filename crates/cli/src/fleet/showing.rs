@@ -3,7 +3,7 @@
 use super::client::Fleet;
 use super::location::Location;
 use super::standing::Standing;
-use super::{explain, page, report};
+use super::{explain, page, report, volumes};
 use crate::output::{Format, color, complain, say, say_json};
 use anyhow::Context;
 use std::io::IsTerminal;
@@ -15,8 +15,10 @@ const TOGETHER: Duration = Duration::from_secs(1);
 
 /// Options of `status`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = STATUS_EXIT)]
+#[command(after_help = STATUS_EXIT, args_conflicts_with_subcommands = true)]
 pub(crate) struct StatusArgs {
+    #[command(subcommand)]
+    part: Option<Part>,
     /// One namespace, with everything about it
     #[arg(conflicts_with = "clusters")]
     namespace: Option<String>,
@@ -31,6 +33,13 @@ pub(crate) struct StatusArgs {
     output: Format,
     #[command(flatten)]
     location: Location,
+}
+
+/// A part of the fleet.
+#[derive(Debug, clap::Subcommand)]
+enum Part {
+    /// Claims, what takes and brings images of them, and the images, cluster by cluster
+    Volumes(volumes::Args),
 }
 
 const STATUS_EXIT: &str = "\
@@ -59,6 +68,9 @@ fn code(standing: Standing) -> ExitCode {
 
 /// Runs `status`.
 pub(crate) async fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
+    if let Some(Part::Volumes(args)) = &args.part {
+        return volumes::run(args).await;
+    }
     let fleet = Fleet::open(&args.location).await?;
     if !args.watch {
         return show(&fleet, args).await;

@@ -1,7 +1,7 @@
 //! How things are written for people: ages as `kubectl` writes them, tables, colours, nearest
 //! names.
 
-use crate::catalog::distance;
+use interlock_kernel::nearest;
 use jiff::Timestamp;
 
 /// How long ago, as `kubectl` writes it: `45s`, `3m20s`, `5h`, `2d4h`.
@@ -35,6 +35,20 @@ pub(crate) fn span(seconds: u64) -> String {
         691_200..63_072_000 => format!("{days}d"),
         _ => two(days / 365, "y", days % 365, "d"),
     }
+}
+
+/// A number of bytes: `512 B`, `3.4 MiB`, `120 GiB`.
+pub(crate) fn size(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let (mut size, mut unit) = (bytes as f64 / 1024.0, 0);
+    while size >= 1023.95 && unit + 1 < UNITS.len() {
+        (size, unit) = (size / 1024.0, unit + 1);
+    }
+    let digits = usize::from(size < 99.95);
+    format!("{size:.digits$} {}", UNITS[unit])
 }
 
 /// A table: a head and rows, columns aligned, nothing behind the last one.
@@ -73,13 +87,13 @@ pub(crate) fn names<'a>(names: impl Iterator<Item = &'a str>) -> String {
 
 /// What to say of a name that is not there: the nearest one, or all if they are few.
 pub(crate) fn did_you_mean(name: &str, known: &[String]) -> String {
-    let begun = known.iter().find(|known| known.starts_with(name));
-    let near = known.iter().min_by_key(|known| distance(name, known));
-    let near = near.filter(|known| distance(name, known) <= name.len().max(4) / 2);
-    match (begun.or(near), known.len()) {
+    let all = || known.iter().map(String::as_str);
+    let begun = all().find(|known| known.starts_with(name));
+    let near = begun.or_else(|| nearest(name, all()).first().copied());
+    match (near, known.len()) {
         (Some(near), _) => format!("; did you mean `{near}`?"),
         (None, 0) => "; there is none".to_owned(),
-        (None, 1..=8) => format!("; there is: {}", names(known.iter().map(String::as_str))),
+        (None, 1..=8) => format!("; there is: {}", names(all())),
         (None, _) => String::new(),
     }
 }

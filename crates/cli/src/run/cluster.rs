@@ -1,20 +1,28 @@
-//! The agents of one workload cluster: its syncer, its sign of life, and its process runtime.
+//! The agents of one workload cluster: its syncer, its sign of life, and, where its pods are processes
+//! of this machine, their runtime and all that makes, fills and images its volumes.
 
 use super::hands::{NoLocks, OnThisMachine};
+use super::storage::OnThisDisk;
 use interlock_api::placement::{self, FurtherKind, Ref};
 use interlock_kernel::{Kind, Place};
 use interlock_outside::processes::Processes;
+use interlock_outside::volumes::LocalVolumes;
 use interlock_placement::heartbeat::Heartbeat;
 use interlock_placement::runtime;
 use interlock_placement::syncer::Syncer;
 use interlock_shell::{NoHands, Runner, Server, Shell, WiringError};
+use interlock_volumes::destination::Destination;
+use interlock_volumes::keeper::Keeper;
+use interlock_volumes::populator::Populator;
+use interlock_volumes::source::{Serves, Source};
+use interlock_volumes::storage::Storage;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// What runs the pods of a cluster.
 pub(crate) enum Runtime {
-    /// We do, as processes of this machine.
-    Processes(Arc<Processes>),
+    /// We do, as processes of this machine, with volumes that are folders of it.
+    Processes(Arc<Processes>, Arc<LocalVolumes>),
     /// The cluster itself does.
     OfTheCluster {
         /// The boot of the machine that permits are given for.
@@ -26,6 +34,10 @@ pub(crate) enum Runtime {
 pub(crate) struct Agent {
     pub(crate) hub: Server,
     pub(crate) cluster: Server,
+    /// The cluster, for what runs its pods.
+    pub(crate) machine: Server,
+    /// The cluster, for what makes, images and fills its volumes.
+    pub(crate) storage: Server,
     /// The WorkloadCluster that it serves.
     pub(crate) of: Ref,
     /// Further kinds that are carried down to it.
@@ -40,7 +52,7 @@ impl Agent {
     pub(crate) fn run(self, shell: &Shell) -> Result<Vec<Runner>, WiringError> {
         let places = || [(Place::HUB, self.hub.clone()), (Place::CLUSTER, self.cluster.clone())];
         let boot_id = match &self.runtime {
-            Runtime::Processes(processes) => processes.boot_id().to_owned(),
+            Runtime::Processes(processes, _) => processes.boot_id().to_owned(),
             Runtime::OfTheCluster { boot_id } => boot_id.clone(),
         };
         let further = self.further.iter().map(kind).collect();
@@ -51,21 +63,48 @@ impl Agent {
             boot_id: boot_id.clone(),
         };
         let heartbeat = Heartbeat::new(self.of.clone(), introduction).every(self.heartbeat_every);
-        let mut runners = vec![shell.run(heartbeat, places(), NoHands)?];
+        let mut runners = Vec::new();
         match &self.runtime {
-            Runtime::Processes(processes) => {
-                let hands = OnThisMachine::new(Arc::clone(processes), &self.of.uid);
-                runners.push(shell.run(syncer, places(), hands.clone())?);
-                let pods = [(Place::CLUSTER, self.cluster.clone())];
-                runners.push(shell.run(runtime::Runtime::new(&boot_id), pods, hands)?);
+            Runtime::Processes(processes, volumes) => {
+                // What can be imaged here is carried elsewhere, by the controllers below.
+                let heartbeat = heartbeat.with_snapshot_classes();
+                runners.push(shell.run(heartbeat, places(), NoHands)?);
+                let hands = OnThisMachine::new(Arc::clone(processes), Arc::clone(volumes));
+                runners.push(shell.run(syncer.copying(), places(), hands.clone())?);
+                let pods = [(Place::CLUSTER, self.machine.clone())];
+                let runtime =
+                    runtime::Runtime::new(&boot_id).as_root(processes.are_roots()).with_storage();
+                runners.push(shell.run(runtime, pods, hands)?);
+                runners.extend(self.run_volumes(shell, volumes)?);
             }
-            Runtime::OfTheCluster { .. } => runners.push(shell.run(syncer, places(), NoLocks)?),
+            Runtime::OfTheCluster { .. } => {
+                runners.push(shell.run(heartbeat, places(), NoHands)?);
+                runners.push(shell.run(syncer, places(), NoLocks)?);
+            }
         }
         Ok(runners)
     }
+
+    /// Runs what makes volumes, takes images of them, and fills claims from images.
+    fn run_volumes(
+        &self,
+        shell: &Shell,
+        volumes: &Arc<LocalVolumes>,
+    ) -> Result<Vec<Runner>, WiringError> {
+        let here = || [(Place::CLUSTER, self.storage.clone())];
+        let disk = OnThisDisk::new(Arc::clone(volumes));
+        Ok(vec![
+            shell.run(Storage, here(), disk.clone())?,
+            shell.run(Populator, here(), NoHands)?,
+            shell.run(Source::new(Serves::Own), here(), disk.clone())?,
+            shell.run(Destination::new(Serves::Own), here(), disk.clone())?,
+            shell.run(Keeper, here(), disk)?,
+        ])
+    }
 }
 
-fn kind(further: &FurtherKind) -> Kind {
+/// A further kind, as controllers know kinds.
+pub(crate) fn kind(further: &FurtherKind) -> Kind {
     Kind {
         group: further.group.clone().into(),
         version: further.version.clone().into(),

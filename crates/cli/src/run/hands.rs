@@ -1,10 +1,11 @@
 //! What the agents of a cluster ask of this machine, and do to it.
 
 use interlock_outside::processes::{
-    self, Lock, Locking, Observed, Processes, Signal, Started as StartedProcess, Volume,
+    self, Lock, Locking, Observed, Processes, Signal, Started as StartedProcess,
 };
+use interlock_outside::volumes::LocalVolumes;
 use interlock_placement::runtime::outside::{
-    Answer, Deed, Ending, Held, Known, LockName, Machine, Question, Run, Started,
+    Answer, Deed, Ending, Held, Known, LockName, Machine, Mount, Question, Run, Started,
 };
 use interlock_placement::syncer::{Holding, Locks, LocksOf};
 use interlock_shell::Hands;
@@ -20,16 +21,16 @@ const EPOCH_VARIABLE: &str = "INTERLOCK_EPOCH";
 #[derive(Clone)]
 pub(super) struct OnThisMachine {
     processes: Arc<Processes>,
-    /// The name of the cluster, for the folders of its volumes.
-    cluster: Arc<str>,
+    /// Where the volumes of the cluster are.
+    volumes: Arc<LocalVolumes>,
     /// Locks that were taken and not yet handed to a process. They are gone with this program, as
     /// they should be: the kernel frees them.
     locks: Arc<Mutex<HashMap<LockName, Lock>>>,
 }
 
 impl OnThisMachine {
-    pub(super) fn new(processes: Arc<Processes>, cluster: &str) -> Self {
-        OnThisMachine { processes, cluster: Arc::from(cluster), locks: Arc::default() }
+    pub(super) fn new(processes: Arc<Processes>, volumes: Arc<LocalVolumes>) -> Self {
+        OnThisMachine { processes, volumes, locks: Arc::default() }
     }
 
     fn locks(&self) -> MutexGuard<'_, HashMap<LockName, Lock>> {
@@ -41,9 +42,16 @@ impl OnThisMachine {
         &self,
         work: impl FnOnce(&OnThisMachine) -> Result<T, processes::Error> + Send + 'static,
     ) -> Result<T, String> {
+        self.aside_in_words(move |own| work(own).map_err(|error| in_words(&error))).await
+    }
+
+    async fn aside_in_words<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&OnThisMachine) -> Result<T, String> + Send + 'static,
+    ) -> Result<T, String> {
         let own = self.clone();
         match tokio::task::spawn_blocking(move || work(&own)).await {
-            Ok(done) => done.map_err(|error| in_words(&error)),
+            Ok(done) => done,
             Err(error) => Err(error.to_string()),
         }
     }
@@ -100,7 +108,31 @@ impl OnThisMachine {
         Ok(())
     }
 
-    fn start(&self, run: &Run) -> Result<(), processes::Error> {
+    /// The folders of a run. None is made here: a volume that is not there is not begun anew.
+    fn mounts(&self, run: &Run) -> Result<Vec<processes::Mount>, String> {
+        let mount = |mount: &Mount| {
+            let claim = &mount.claim;
+            let none = || format!("claim {claim} has no volume on this machine");
+            let handle = mount.handle.as_ref().ok_or_else(none)?;
+            let directory = self.volumes.volume_path(handle).map_err(|error| in_words(&error))?;
+            if !directory.is_dir() {
+                return Err(format!(
+                    "volume {handle} of claim {claim} is not there: {}",
+                    directory.display()
+                ));
+            }
+            let (name, path) = (mount.name.clone(), mount.path.clone());
+            Ok(processes::Mount { name, path, directory })
+        };
+        run.mounts.iter().map(mount).collect()
+    }
+
+    fn start(&self, run: &Run) -> Result<(), String> {
+        let mounts = self.mounts(run)?;
+        self.start_with(run, mounts).map_err(|error| in_words(&error))
+    }
+
+    fn start_with(&self, run: &Run, mounts: Vec<processes::Mount>) -> Result<(), processes::Error> {
         let Some(lock) = self.locks().remove(&run.lock) else {
             // It was let go since: the next step takes it again, and looks again.
             return Ok(());
@@ -112,18 +144,6 @@ impl OnThisMachine {
         }
         let mut env = run.env.clone();
         env.insert(EPOCH_VARIABLE.to_owned(), run.epoch.to_string());
-        let mounts = run.mounts.iter().map(|mount| {
-            let volume = Volume {
-                cluster: &self.cluster,
-                namespace: &run.lock.namespace,
-                claim: &mount.claim_uid,
-            };
-            Ok(processes::Mount {
-                name: mount.name.clone(),
-                path: mount.path.clone(),
-                directory: self.processes.create_volume(volume)?,
-            })
-        });
         let run = processes::Run {
             id: id.clone(),
             epoch: run.epoch,
@@ -131,7 +151,7 @@ impl OnThisMachine {
             args: run.args.clone(),
             env,
             working_directory: run.working_directory.clone(),
-            mounts: mounts.collect::<Result<_, processes::Error>>()?,
+            mounts,
             log_file: self.processes.log_file(id)?,
             grace_seconds: run.grace_seconds,
         };
@@ -149,13 +169,16 @@ impl Hands<Machine> for OnThisMachine {
     }
 
     async fn perform(&self, deed: Deed) -> Result<(), String> {
+        if let Deed::Start(run) = deed {
+            return self.aside_in_words(move |own| own.start(&run)).await;
+        }
         self.aside(move |own| match deed {
             Deed::TakeLock(lock) => own.take(lock),
             Deed::LetGo(lock) => {
                 own.locks().remove(&lock);
                 Ok(())
             }
-            Deed::Start(run) => own.start(&run),
+            Deed::Start(_) => Ok(()),
             Deed::Terminate(pod) => own.processes.signal(&pod, Signal::Term).map(|_| ()),
             Deed::Kill(pod) => own.processes.signal(&pod, Signal::Kill).map(|_| ()),
         })
@@ -210,7 +233,7 @@ fn timestamp(time: SystemTime) -> Timestamp {
 }
 
 /// What went wrong, with all that lies behind it.
-fn in_words(error: &dyn std::error::Error) -> String {
+pub(super) fn in_words(error: &dyn std::error::Error) -> String {
     let mut words = error.to_string();
     let mut behind = error.source();
     while let Some(source) = behind {

@@ -2,7 +2,7 @@
 
 use super::Pace;
 use interlock_kernel::Place;
-use interlock_placement::{claims, clusters, fencing, scheduler};
+use interlock_placement::{claims, clusters, departed, fencing, scheduler};
 use interlock_shell::{NoHands, Runner, Server, Shell, WiringError};
 
 /// Runs the hub's controllers until the shell stops. To drop the runners stops them.
@@ -14,5 +14,6 @@ pub(crate) fn run(shell: &Shell, hub: &Server, pace: &Pace) -> Result<Vec<Runner
         shell.run(claims::Claims, places(), NoHands)?,
         shell.run(fencing::Fencing, places(), NoHands)?,
         shell.run(clusters::Clusters::patient_for(silence_seconds), places(), NoHands)?,
+        shell.run(departed::Departed, places(), NoHands)?,
     ])
 }

@@ -1,13 +1,20 @@
-//! Brings the hub to know Interlock's own kinds.
+//! Brings the hub to know Interlock's own kinds, and clusters to know those of volumes.
 
 use super::SOON;
 use anyhow::{Context, bail};
+use interlock_api::names::{LOCAL_CLASS, LOCAL_DRIVER};
+use k8s_openapi::api::storage::v1::StorageClass;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::api::{
+    Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams,
+};
 use kube::{Client, ResourceExt};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
+
+/// Marks the class of claims that name none.
+const IS_DEFAULT: &str = "storageclass.kubernetes.io/is-default-class";
 
 /// The namespace for leases and for what is ours alone.
 pub(crate) const NAMESPACE: &str = "interlock-system";
@@ -15,38 +22,106 @@ pub(crate) const NAMESPACE: &str = "interlock-system";
 /// Installs or updates the definitions and the namespace that everything else relies on, and waits
 /// until the kinds are served. Our own server has the kinds from the start.
 pub(crate) async fn install(hub: &Client) -> anyhow::Result<()> {
-    let definitions: Api<CustomResourceDefinition> = Api::all(hub.clone());
-    let params = PatchParams::apply("interlock").force();
     for definition in interlock_api::definitions() {
-        let name = definition.name_any();
-        let found = definitions.get_opt(&name).await;
-        let found = found.with_context(|| format!("cannot read the kind {name}"))?;
-        if found.is_none() && is_served(hub, &definition.spec.names.plural).await? {
-            continue;
-        }
-        definitions
-            .patch(&name, &params, &Patch::Apply(&definition))
-            .await
-            .with_context(|| format!("cannot install the kind {name} at the hub"))?;
-        established(&definitions, &name).await?;
+        install_kind(hub, &definition).await?;
     }
-    let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(hub.clone());
-    let namespace = serde_json::from_value(json!({"metadata": {"name": NAMESPACE}}))
+    make_namespace(hub, NAMESPACE).await
+}
+
+async fn make_namespace(at: &Client, name: &str) -> anyhow::Result<()> {
+    let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(at.clone());
+    let namespace = serde_json::from_value(json!({"metadata": {"name": name}}))
         .context("a namespace is made of a name")?;
-    match namespaces.create(&PostParams::default(), &namespace).await {
+    made(namespaces.create(&PostParams::default(), &namespace).await, &format!("namespace {name}"))
+}
+
+/// Installs what volumes of this machine need on a workload cluster: VolSync's kinds, unless somebody
+/// has brought them already, and a class for volumes and one for their images. Claims that name no
+/// class get ours, unless the cluster has another default.
+pub(crate) async fn install_volumes(cluster: &Client) -> anyhow::Result<()> {
+    for definition in interlock_api::volume_definitions() {
+        if !is_served(cluster, &definition).await? {
+            install_kind(cluster, &definition).await?;
+        }
+    }
+    // Places at repositories are Leases there, as on any Kubernetes cluster.
+    make_namespace(cluster, "kube-system").await?;
+    let classes: Api<StorageClass> = Api::all(cluster.clone());
+    let known =
+        classes.list(&ListParams::default()).await.context("cannot list storage classes")?;
+    let is_default = |class: &StorageClass| {
+        let mark = class.annotations().get(IS_DEFAULT).is_some_and(|mark| mark == "true");
+        mark && class.name_any() != LOCAL_CLASS
+    };
+    let class = storage_class(!known.iter().any(is_default));
+    let class: StorageClass = serde_json::from_value(class).context("a storage class")?;
+    made(
+        classes.create(&PostParams::default(), &class).await,
+        &format!("storage class {LOCAL_CLASS}"),
+    )?;
+    let kind = GroupVersionKind::gvk("snapshot.storage.k8s.io", "v1", "VolumeSnapshotClass");
+    let resource = ApiResource::from_gvk_with_plural(&kind, "volumesnapshotclasses");
+    let images: Api<DynamicObject> = Api::all_with(cluster.clone(), &resource);
+    let class: DynamicObject =
+        serde_json::from_value(snapshot_class()).context("a snapshot class")?;
+    made(
+        images.create(&PostParams::default(), &class).await,
+        &format!("snapshot class {LOCAL_CLASS}"),
+    )
+}
+
+/// The class of volumes of this machine.
+pub(crate) fn storage_class(is_default: bool) -> Value {
+    json!({
+        "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
+        "metadata": {"name": LOCAL_CLASS, "annotations": {IS_DEFAULT: is_default.to_string()}},
+        "provisioner": LOCAL_DRIVER, "reclaimPolicy": "Delete", "volumeBindingMode": "Immediate",
+    })
+}
+
+/// The class of their images.
+pub(crate) fn snapshot_class() -> Value {
+    json!({
+        "apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshotClass",
+        "metadata": {"name": LOCAL_CLASS}, "driver": LOCAL_DRIVER, "deletionPolicy": "Delete",
+    })
+}
+
+/// Whether something was made, or was there already.
+fn made<K>(created: kube::Result<K>, what: &str) -> anyhow::Result<()> {
+    match created {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
-        Err(error) => Err(error).context(format!("cannot make the namespace {NAMESPACE}")),
+        Err(error) => Err(error).context(format!("cannot make the {what}")),
     }
 }
 
-/// Whether the hub serves a kind of ours.
-async fn is_served(hub: &Client, plural: &str) -> anyhow::Result<bool> {
-    let version = format!("{}/{}", interlock_api::GROUP, interlock_api::VERSION);
-    match hub.list_api_group_resources(&version).await {
-        Ok(served) => Ok(served.resources.iter().any(|resource| resource.name == plural)),
+/// Installs or updates a kind, and waits until it is served.
+async fn install_kind(at: &Client, definition: &CustomResourceDefinition) -> anyhow::Result<()> {
+    let definitions: Api<CustomResourceDefinition> = Api::all(at.clone());
+    let params = PatchParams::apply("interlock").force();
+    let name = definition.name_any();
+    let found = definitions.get_opt(&name).await;
+    let found = found.with_context(|| format!("cannot read the kind {name}"))?;
+    if found.is_none() && is_served(at, definition).await? {
+        return Ok(());
+    }
+    definitions
+        .patch(&name, &params, &Patch::Apply(definition))
+        .await
+        .with_context(|| format!("cannot install the kind {name}"))?;
+    established(&definitions, &name).await
+}
+
+/// Whether a kind is served.
+async fn is_served(at: &Client, definition: &CustomResourceDefinition) -> anyhow::Result<bool> {
+    let plural = &definition.spec.names.plural;
+    let first = definition.spec.versions.first().map_or("", |version| version.name.as_str());
+    let version = format!("{}/{first}", definition.spec.group);
+    match at.list_api_group_resources(&version).await {
+        Ok(served) => Ok(served.resources.iter().any(|resource| resource.name == *plural)),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
-        Err(error) => Err(error).context("cannot ask the hub which kinds it serves"),
+        Err(error) => Err(error).context("cannot ask which kinds are served"),
     }
 }
 
@@ -68,7 +143,7 @@ async fn established(
             return Ok(());
         }
         if Instant::now() > deadline {
-            bail!("the hub does not serve the kind {name}: see kubectl get crd {name} -o yaml");
+            bail!("the kind {name} is not served: see kubectl get crd {name} -o yaml");
         }
         sleep(Duration::from_millis(100)).await;
     }

@@ -55,7 +55,7 @@ fn a_cluster_that_does_not_fit_is_warned_about() {
     world.client().must("PATCH", path, Some(&json!({"spec": {"unschedulable": true}})));
     let said = world.run(&["move", "shop", "--to", "east"]);
     said.answers(0, &["shop is to be on east"]);
-    let words = "warning: east does not fit: it takes nothing new (unschedulable)";
+    let words = "warning: east does not fit: Unschedulable, it takes nothing new";
     assert!(said.err.contains(words), "{said:#?}");
 }
 

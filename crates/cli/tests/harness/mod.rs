@@ -59,15 +59,24 @@ impl Place {
 
     /// `interlock serve` on this place, on a port that the machine chooses.
     pub(crate) fn command(&self) -> Command {
+        self.command_on("127.0.0.1:0")
+    }
+
+    fn command_on(&self, address: &str) -> Command {
         let mut command = serve();
         command.arg("--data-dir").arg(self.data()).arg("--token-file").arg(self.tokens());
-        command.args(["--listen", "127.0.0.1:0", "--insecure-http"]);
+        command.args(["--listen", address, "--insecure-http"]);
         command
     }
 
     /// Starts the server and waits until it is ready.
     pub(crate) fn start(&self) -> Process {
         Process::spawn(self.command()).ready()
+    }
+
+    /// Starts the server again where its clients know it, and waits until it is ready.
+    pub(crate) fn start_again_on(&self, address: SocketAddr) -> Process {
+        Process::spawn(self.command_on(&address.to_string())).ready()
     }
 }
 

@@ -1,17 +1,18 @@
 //! A writer that is moved around while everything around it is killed.
 
-use super::fleet::{CONTROLLERS, Fleet, until};
+use super::fleet::{CONTROLLERS, Fleet, HUB, until};
+use super::harness::version;
 use super::processes::{Watcher, writers};
 use std::thread;
 use std::time::Duration;
 
-const MOVES: usize = 10;
+pub(crate) const MOVES: usize = 10;
 
 /// Numbers that look random and are the same for the same seed (xorshift).
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -19,28 +20,44 @@ impl Random {
     }
 }
 
-fn seed() -> u64 {
+pub(crate) fn seed() -> u64 {
     let given = std::env::var("INTERLOCK_SEED").ok().and_then(|seed| seed.parse().ok());
     given.unwrap_or(0x1e57_1e57)
 }
 
 /// How often something was done to the fleet.
 #[derive(Debug, Default)]
-struct Done {
-    killed: u32,
+pub(crate) struct Done {
+    pub(crate) killed: u32,
+    /// The server itself, with all that it had not told anybody yet.
+    pub(crate) hub_killed: u32,
     /// Stopped, replaced by another one, and let go on beside it with all that it believed.
-    frozen: u32,
+    pub(crate) frozen: u32,
     /// Either of these, while the namespace was between two owners.
-    in_the_middle: u32,
+    pub(crate) in_the_middle: u32,
 }
 
 /// Takes lives in the middle of a move, and gives them back.
-fn disturb(fleet: &Fleet, uid: &str, (random, done): (&mut Random, &mut Done)) {
+pub(crate) fn disturb(
+    fleet: &Fleet,
+    (namespace, uid): (&str, &str),
+    (random, done): (&mut Random, &mut Done),
+) {
     for _ in 0..1 + random.below(3) {
-        let names = [CONTROLLERS, "west", "east"];
-        let name = names[usize::try_from(random.below(3)).expect("it is below three")];
+        let names = [CONTROLLERS, "west", "east", HUB];
+        let name = names[usize::try_from(random.below(4)).expect("it is below four")];
         // A move takes a tenth of a second and more: this is some moment in it.
         thread::sleep(Duration::from_millis(random.below(150)));
+        if name == HUB {
+            // What it says now it must still say when it is back, or something later.
+            let before = fleet.grant(namespace, uid);
+            fleet.kill_hub(Duration::from_millis(random.below(3) * 100));
+            let after = fleet.grant(namespace, uid);
+            assert!(version(&before) <= version(&after), "from {before:#} to {after:#}");
+            done.hub_killed += 1;
+            done.in_the_middle += u32::from(before["status"]["phase"] != "Granted");
+            continue;
+        }
         if random.below(4) == 0 {
             fleet.freeze(name);
             done.frozen += 1;
@@ -48,7 +65,7 @@ fn disturb(fleet: &Fleet, uid: &str, (random, done): (&mut Random, &mut Done)) {
             fleet.kill(name);
             done.killed += 1;
         }
-        let phase = &fleet.grant("ledger", uid)["status"]["phase"];
+        let phase = &fleet.grant(namespace, uid)["status"]["phase"];
         done.in_the_middle += u32::from(phase != "Granted");
         // Sometimes it is away for a while.
         thread::sleep(Duration::from_millis(random.below(3) * 100));
@@ -69,7 +86,7 @@ fn a_writer_moves_ten_times_under_random_kills() {
     let (mut random, mut done) = (Random(seed()), Done::default());
     for to in ["east", "west"].iter().cycle().take(MOVES) {
         fleet.wish("ledger", to);
-        disturb(&fleet, &uid, (&mut random, &mut done));
+        disturb(&fleet, ("ledger", &uid), (&mut random, &mut done));
         fleet.writes_on("ledger", &uid, to);
     }
     let (found, grant) = (writers(numbers.directory()), fleet.grant("ledger", &uid));
@@ -82,7 +99,8 @@ fn a_writer_moves_ten_times_under_random_kills() {
     });
     let seen = watcher.saw();
     assert!(seen.together.is_empty(), "two writers at once (seed {}): {seen:?}", seed());
-    assert!(seen.with_one > 100 && done.in_the_middle > 0, "too little: {done:?}, {seen:?}");
+    assert!(seen.with_one > 100, "too little: {seen:?}");
+    assert!(done.in_the_middle > 0 && done.hub_killed > 1, "too little: {done:?}");
     eprintln!("{done:?}, {} looks", seen.looks);
     let epochs: Vec<i64> = (1..=1 + MOVES as i64).collect();
     assert_eq!(numbers.prove_one_writer_after_another(), epochs, "every owner wrote");

@@ -7,14 +7,15 @@ use super::processes::{left_in, signal};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 pub(crate) const GROUP: &str = "/apis/interlock.dev/v1alpha1";
+/// The server.
+pub(crate) const HUB: &str = "hub";
 /// The process that has the hub's controllers; all others are called like their cluster.
 pub(crate) const CONTROLLERS: &str = "controllers";
 const BINARY: &str = env!("CARGO_BIN_EXE_interlock");
@@ -23,7 +24,7 @@ const LONG: Duration = Duration::from_secs(PATIENCE.as_secs());
 
 /// A hub, its controllers, and clusters with their syncers.
 pub(crate) struct Fleet {
-    hub: Process,
+    hub: Mutex<Process>,
     agents: Agents,
     /// The last, so that what is left can be killed before its directory goes.
     place: Place,
@@ -41,13 +42,14 @@ impl Agents {
     fn start(&self, name: &str) {
         let mut command = interlock();
         if name == CONTROLLERS {
-            command.args([CONTROLLERS, "--unreachable-after", "4s"]);
+            command.args([CONTROLLERS, "--no-install", "--unreachable-after", "4s"]);
         } else {
             command.args(["syncer", name, "--runtime", "process", "--allow-root-processes"]);
-            command.args(["--heartbeat-every", "1s", "--state-dir"]);
+            command.args(["--no-install", "--heartbeat-every", "1s", "--state-dir"]);
             command.arg(self.directory.join("state"));
+            command.arg("--cluster-kubeconfig").arg(self.config(name, "cluster"));
         }
-        command.args(["--lease", "1s", "--kubeconfig"]).arg(self.directory.join("config"));
+        command.args(["--lease", "1s", "--kubeconfig"]).arg(self.config(name, "hub"));
         let log = File::options().create(true).append(true).open(self.log(name));
         command.stderr(log.expect("the directory is ours"));
         command.stdin(Stdio::null()).stdout(Stdio::null());
@@ -83,6 +85,11 @@ impl Agents {
         self.running.lock().expect("nobody panics with it")
     }
 
+    /// What somebody is known by at the hub, or on its cluster.
+    fn config(&self, name: &str, at: &str) -> PathBuf {
+        self.directory.join(format!("{name}.{at}.config"))
+    }
+
     fn log(&self, name: &str) -> PathBuf {
         self.directory.join(format!("{name}.log"))
     }
@@ -101,13 +108,13 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) 
     }
 }
 
-/// A kubeconfig with the administrator's token.
-pub(crate) fn write_kubeconfig(path: &Path, address: SocketAddr) {
+/// A kubeconfig with a token.
+pub(crate) fn write_kubeconfig(path: &Path, server: &str, token: &str) {
     let text = format!(
         "apiVersion: v1\nkind: Config\ncurrent-context: hub\n\
-         clusters:\n- name: hub\n  cluster: {{server: \"http://{address}\"}}\n\
+         clusters:\n- name: hub\n  cluster: {{server: \"http://{server}\"}}\n\
          contexts:\n- name: hub\n  context: {{cluster: hub, user: operator}}\n\
-         users:\n- name: operator\n  user: {{token: {TOKEN}}}\n"
+         users:\n- name: operator\n  user: {{token: {token}}}\n"
     );
     std::fs::write(path, text).expect("the directory is ours");
 }
@@ -141,12 +148,19 @@ impl Fleet {
     pub(crate) fn of(clusters: &[&str]) -> Fleet {
         let place = Place::new();
         let hub = place.start();
-        write_kubeconfig(&place.path("config"), hub.address());
+        write_kubeconfig(&place.path("config"), &hub.address().to_string(), TOKEN);
         let agents = Agents { running: Mutex::default(), directory: place.path("") };
-        let fleet = Fleet { hub, agents, place, is_ended: false };
+        let fleet = Fleet { hub: Mutex::new(hub), agents, place, is_ended: false };
+        fleet.apply("", &["hub"]);
+        fleet.admit((CONTROLLERS, "hub"), "", "interlock-controllers");
         fleet.start(CONTROLLERS);
         for name in clusters {
             fleet.register(name);
+            fleet.apply("", &["access", name]);
+            fleet.admit((name, "hub"), "", &format!("interlock-syncer-{name}"));
+            let there = format!("/clusters/{name}");
+            fleet.apply(&there, &["cluster", name, "--with-runtime"]);
+            fleet.admit((name, "cluster"), &there, "interlock-syncer");
             fleet.start(name);
         }
         for name in clusters {
@@ -157,6 +171,45 @@ impl Fleet {
             });
         }
         fleet
+    }
+
+    /// Applies manifests as the administrator of a cluster would.
+    fn apply(&self, cluster: &str, args: &[&str]) {
+        let mut command = interlock();
+        command.arg("manifests").args(args).arg("--json");
+        let said = run(command);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        let list: Value = serde_json::from_str(&said.out).expect("it is JSON");
+        for object in list["items"].as_array().expect("it is a list") {
+            let version = object["apiVersion"].as_str().expect("it has one");
+            let root = if version == "v1" { "/api/v1".into() } else { format!("/apis/{version}") };
+            let within = object["metadata"]["namespace"].as_str();
+            let within = within.map_or(String::new(), |name| format!("/namespaces/{name}"));
+            let kind = object["kind"].as_str().expect("it has one").to_lowercase();
+            let plural = kind.clone() + if kind.ends_with('s') { "es" } else { "s" };
+            let path = format!("{cluster}{root}{within}/{plural}");
+            // A kind that was just defined is served a moment later.
+            until(&format!("{path} can be made"), || {
+                let made = self.client().call("POST", &path, Some(object));
+                let made = made.map_err(|why| why.to_string())?;
+                if [201, 409].contains(&made.status) { Ok(()) } else { Err(made.text) }
+            });
+        }
+    }
+
+    /// A token of an account at the hub (``) or on a cluster (`/clusters/west`).
+    pub(crate) fn token(&self, cluster: &str, account: &str) -> String {
+        let path =
+            format!("{cluster}/api/v1/namespaces/interlock-system/serviceaccounts/{account}/token");
+        let body = json!({"spec": {"expirationSeconds": 3600}});
+        let made = self.client().must("POST", &path, Some(&body));
+        made["status"]["token"].as_str().expect("a token was asked for").to_owned()
+    }
+
+    /// Lets a program in as an account, which has the rights that the manifests give it.
+    fn admit(&self, (name, at): (&str, &str), cluster: &str, account: &str) {
+        let server = format!("{}{cluster}", self.hub().address());
+        write_kubeconfig(&self.agents.config(name, at), &server, &self.token(cluster, account));
     }
 
     fn register(&self, name: &str) {
@@ -200,7 +253,21 @@ impl Fleet {
     }
 
     pub(crate) fn client(&self) -> Client {
-        self.hub.client()
+        self.hub().client()
+    }
+
+    fn hub(&self) -> MutexGuard<'_, Process> {
+        // A test that fails while it has it still shows what it says.
+        self.hub.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the life of the server, as a power cut would, and starts it again on what is on the
+    /// disk, after a while.
+    pub(crate) fn kill_hub(&self, away: Duration) {
+        let mut hub = self.hub();
+        hub.kill();
+        thread::sleep(away);
+        *hub = self.place.start_again_on(hub.address());
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -243,17 +310,9 @@ impl Fleet {
         numbers: &Numbers,
     ) -> String {
         let uid = placed(&mut self.client(), namespace, cluster);
-        let claim = json!({
-            "metadata": {"name": "data"},
-            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}},
-        });
         let path = format!("/api/v1/namespaces/{namespace}");
-        self.client().must("POST", &format!("{path}/persistentvolumeclaims"), Some(&claim));
-        let mut pod = writer(numbers);
-        pod["spec"]["volumes"] =
-            json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
-        pod["spec"]["containers"][0]["volumeMounts"] =
-            json!([{"name": "data", "mountPath": "/data"}]);
+        self.client().must("POST", &format!("{path}/persistentvolumeclaims"), Some(&claim("1Mi")));
+        let pod = with_claim(writer(numbers));
         self.client().must("POST", &format!("{path}/pods"), Some(&pod));
         uid
     }
@@ -262,12 +321,46 @@ impl Fleet {
     pub(crate) fn volumes(&self, cluster: &str) -> Vec<PathBuf> {
         let found = self.get(&format!("{GROUP}/workloadclusters/{cluster}"));
         let uid = found["metadata"]["uid"].as_str().expect("it has one");
-        let root = self.path("state").join("clusters").join(uid).join("volumes").join(uid);
-        let below = |path: &PathBuf| -> Vec<PathBuf> {
-            let entries = std::fs::read_dir(path).into_iter().flatten();
-            entries.map(|entry| entry.expect("readable").path()).collect()
+        self.folders("volumes", uid)
+    }
+
+    /// The folders of all images on a cluster.
+    pub(crate) fn images(&self, cluster: &str) -> Vec<PathBuf> {
+        let found = self.get(&format!("{GROUP}/workloadclusters/{cluster}"));
+        self.folders("images", found["metadata"]["uid"].as_str().expect("it has one"))
+    }
+
+    /// What is whole: all else has a dot before its name.
+    fn folders(&self, sort: &str, uid: &str) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(self.path("state").join(sort).join(uid));
+        let paths = entries.into_iter().flatten().map(|entry| entry.expect("readable").path());
+        let is_whole = |path: &PathBuf| {
+            let name = path.file_name().expect("it has a name").to_string_lossy();
+            !name.starts_with('.')
         };
-        below(&root).iter().flat_map(below).collect()
+        paths.filter(is_whole).collect()
+    }
+
+    /// A placed namespace with a writer that writes into its claim `data`, and acknowledges outside;
+    /// its uid.
+    pub(crate) fn place_in_claim(
+        &self,
+        namespace: &str,
+        cluster: &str,
+        numbers: &Numbers,
+    ) -> String {
+        let command = json!([BINARY, "write-numbers", numbers.directory(), "--into", "data"]);
+        self.place_command(namespace, cluster, &command)
+    }
+
+    /// A placed namespace with a claim `data`, and a pod that runs a command beside it; its uid.
+    pub(crate) fn place_command(&self, namespace: &str, cluster: &str, command: &Value) -> String {
+        let uid = placed(&mut self.client(), namespace, cluster);
+        let path = format!("/api/v1/namespaces/{namespace}");
+        self.client().must("POST", &format!("{path}/persistentvolumeclaims"), Some(&claim("16Mi")));
+        let pod = with_claim(pod(command));
+        self.client().must("POST", &format!("{path}/pods"), Some(&pod));
+        uid
     }
 
     pub(crate) fn wish(&self, namespace: &str, cluster: &str) {
@@ -338,11 +431,18 @@ impl Fleet {
             });
             assert!(status.success(), "{name}: {status}: {}", self.story(&Value::Null));
         }
-        self.hub.signal("TERM");
-        assert!(self.hub.end().0.success(), "{}", self.hub.says());
+        let mut hub = self.hub();
+        hub.signal("TERM");
+        assert!(hub.end().0.success(), "{}", hub.says());
+        drop(hub);
         self.is_ended = true;
         let left = left_in(&self.path(""));
         assert!(left.is_empty(), "processes are left: {left:?}");
+        for name in agents.keys() {
+            let log = std::fs::read_to_string(self.agents.log(name)).unwrap_or_default();
+            let refused = log.lines().find(|line| line.contains("cannot") && line.contains("User"));
+            assert_eq!(refused, None, "{name} asked for what its role does not allow");
+        }
     }
 }
 
@@ -383,16 +483,32 @@ fn placed(client: &mut Client, namespace: &str, cluster: &str) -> String {
 
 /// A pod that writes numbers.
 fn writer(numbers: &Numbers) -> Value {
+    pod(&json!([BINARY, "write-numbers", numbers.directory()]))
+}
+
+fn pod(command: &Value) -> Value {
     json!({
         "metadata": {"name": "writer"},
         "spec": {
             "runtimeClassName": "interlock-process",
             "terminationGracePeriodSeconds": 5,
-            "containers": [{
-                "name": "writer", "image": "none",
-                "command": [BINARY, "write-numbers", numbers.directory()],
-            }],
+            "containers": [{"name": "writer", "image": "none", "command": command}],
         },
+    })
+}
+
+/// The same, with the claim `data` at `/data`.
+fn with_claim(mut pod: Value) -> Value {
+    pod["spec"]["volumes"] =
+        json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
+    pod["spec"]["containers"][0]["volumeMounts"] = json!([{"name": "data", "mountPath": "/data"}]);
+    pod
+}
+
+fn claim(size: &str) -> Value {
+    json!({
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}},
     })
 }
 

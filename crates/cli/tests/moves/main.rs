@@ -4,6 +4,7 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
+mod carrying;
 mod chaos;
 mod deleting;
 mod demo;
@@ -12,3 +13,4 @@ mod forcing;
 mod numbers;
 mod processes;
 mod resuming;
+mod rights;

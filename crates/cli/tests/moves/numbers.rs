@@ -20,6 +20,13 @@ fn parse(line: &str) -> Record {
     Record { number: number.parse().expect(line), epoch: epoch.parse().expect(line) }
 }
 
+/// The records of a file that is being written, without what is not whole yet.
+fn whole_records(path: &Path) -> Vec<Record> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let (whole, _) = text.rsplit_once('\n').unwrap_or_default();
+    whole.lines().map(parse).collect()
+}
+
 impl Numbers {
     pub(crate) fn in_new(directory: PathBuf) -> Self {
         std::fs::create_dir_all(&directory).expect("the directory is ours");
@@ -46,6 +53,24 @@ impl Numbers {
     pub(crate) fn prove_that_none_met(&self) {
         let refusals = std::fs::read_to_string(self.0.join("refusals")).unwrap_or_default();
         assert_eq!(refusals, "", "a writer met another one");
+    }
+
+    /// Everything that was acknowledged by now is in the volume that was written to last: each
+    /// record in its place. How many they are.
+    pub(crate) fn prove_all_are_in(&self, volumes: &[PathBuf]) -> usize {
+        let acknowledged = whole_records(&self.0.join("numbers"));
+        // More may have come since: what is there begins with what was acknowledged.
+        let of = |volume: &PathBuf| whole_records(&volume.join("numbers"));
+        let last = volumes.iter().map(of).max_by_key(|all| all.last().map_or(0, |r| r.epoch));
+        let there = last.expect("there is a volume");
+        assert!(
+            there.len() >= acknowledged.len(),
+            "{} records of {} are lost",
+            acknowledged.len() - there.len(),
+            acknowledged.len()
+        );
+        assert_eq!(acknowledged[..], there[..acknowledged.len()], "another record");
+        acknowledged.len()
     }
 
     /// One writer after another: numbers without a gap, none twice, epochs that never fall, and no

@@ -44,6 +44,9 @@ fn stop(mut up: Process, at: &Place, with: &str) {
     assert!(status.success(), "{status}: {}", up.says());
     let left = left_in(&at.path(""));
     assert!(left.is_empty(), "processes are left: {left:?}\n{}", up.says());
+    let said = up.says();
+    let refused = said.lines().find(|line| line.contains("cannot") && line.contains("User"));
+    assert_eq!(refused, None, "somebody asked for what their role does not allow");
 }
 
 #[test]

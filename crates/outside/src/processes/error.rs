@@ -64,6 +64,18 @@ pub enum Error {
     /// Only damaged records are discarded.
     #[error("the record of run {id} is not discarded: it is not damaged")]
     NotDamaged { id: String },
+    /// Somebody reads a volume of the run, and nobody may write to it meanwhile.
+    #[error("run {id} is not started: an image of {path} is being taken; start it again then")]
+    VolumeFrozen { id: String, path: PathBuf },
+    /// Whoever was frozen goes on, and what was to be read meanwhile was not read in time.
+    #[error("runs cannot be kept frozen for longer than {seconds} s: they go on")]
+    FreezeTooLong { seconds: u64 },
+    /// Somebody let a frozen process go on.
+    #[error("process {pid} went on while it was frozen: somebody else let it")]
+    NotStill { pid: i32 },
+    /// Somebody wrote to a folder that was being read.
+    #[error("run {id} was started into the folder while it was read: read it again")]
+    Disturbed { id: String },
     /// A process could not be signalled: it may have become another user.
     #[error("cannot signal process {pid} of run {id}")]
     Signal { id: String, pid: i32, source: io::Error },

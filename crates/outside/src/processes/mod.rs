@@ -47,6 +47,7 @@
 //! | `runs/<id>/root/` | the folder of the command |
 //! | `logs/<id>.log` | where [`Processes::log_file`] suggests to write its output |
 //! | `volumes/<cluster>/<namespace>/<claim>/` | a volume |
+//! | `frozen/<token>.json` | runs that are stopped for a moment, see [`Processes::freeze`] |
 //! | `records.lock` | locked while a record is made or removed |
 //!
 //! # Not promised
@@ -58,6 +59,8 @@
 mod asked;
 mod durable;
 mod error;
+mod freeze;
+mod frozen_note;
 mod launch;
 mod lock;
 mod members;
@@ -71,6 +74,7 @@ mod volumes;
 
 pub use asked::Asked;
 pub use error::{Error, Result};
+pub use freeze::Frozen;
 pub use lock::{Lock, Locking};
 pub use observe::{Ending, Observed};
 pub use start::{Run, Started};
@@ -123,10 +127,16 @@ impl Processes {
         Processes::open_allowing_root(directory)
     }
 
+    /// Whether its processes are those of root.
+    #[must_use]
+    pub fn are_roots(&self) -> bool {
+        rustix::process::geteuid().is_root()
+    }
+
     /// Opens the directory whoever we are.
     pub fn open_allowing_root(directory: impl AsRef<Path>) -> Result<Processes> {
         let directory = directory.as_ref();
-        for folder in ["locks", "runs", "logs", "volumes"] {
+        for folder in ["locks", "runs", "logs", "volumes", "frozen"] {
             durable::make_folder(&directory.join(folder))?;
         }
         // Links in the path are resolved once: processes are recognised by the path of their lock.
@@ -137,7 +147,9 @@ impl Processes {
             .map_err(|source| Error::Read { path: BOOT_ID.into(), source })?
             .trim()
             .to_owned();
-        Ok(Processes { directory, boot_id, stopping: RwLock::new(false) })
+        let processes = Processes { directory, boot_id, stopping: RwLock::new(false) };
+        processes.thaw_abandoned()?;
+        Ok(processes)
     }
 
     /// The id of this boot of the machine: another one after every restart.

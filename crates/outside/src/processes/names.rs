@@ -1,9 +1,7 @@
-//! Names that may become file names: whatever could lead out of a folder is refused.
+//! Names of runs, locks and volumes, with the errors of this room.
 
 use super::error::{Error, Result};
-
-/// The longest name that leaves room for an ending such as `.lock` in a file name.
-const LONGEST_BYTES: usize = 240;
+use crate::names::fault;
 
 /// Hands the name back if it can be one file name and nothing else. `what` says whose name it is.
 pub(super) fn checked<'a>(what: &'static str, name: &'a str) -> Result<&'a str> {
@@ -11,25 +9,6 @@ pub(super) fn checked<'a>(what: &'static str, name: &'a str) -> Result<&'a str> 
         None => Ok(name),
         Some(because) => Err(Error::Name { what, name: name.to_owned(), because }),
     }
-}
-
-fn fault(name: &str) -> Option<&'static str> {
-    if name.is_empty() {
-        return Some("it is empty");
-    }
-    if name.starts_with('.') {
-        return Some("it begins with a dot");
-    }
-    if name.contains('/') {
-        return Some("it has a slash");
-    }
-    if name.chars().any(char::is_control) {
-        return Some("it has a control character");
-    }
-    if name.len() > LONGEST_BYTES {
-        return Some("it is longer than 240 bytes");
-    }
-    None
 }
 
 #[cfg(test)]

@@ -18,6 +18,9 @@ pub(super) struct Record {
     pub(super) boot_id: String,
     pub(super) grace_seconds: u64,
     pub(super) command: Vec<String>,
+    /// The real paths of its volumes.
+    #[serde(default)]
+    pub(super) volumes: Vec<PathBuf>,
     /// Absent while starting: the command has then never run.
     pub(super) leader: Option<Leader>,
 }

@@ -87,6 +87,8 @@ impl Processes {
             Some(Record { leader: None, lock: earlier, .. }) if earlier == lock.name => {}
             Some(_) => return Err(Error::HasRecord { id: run.id.clone() }),
         }
+        let volumes = real_paths(run)?;
+        self.refuse_while_frozen(&run.id, &volumes)?;
         let token = fs::read_to_string(RANDOM_TOKEN)
             .map_err(|source| Error::Read { path: RANDOM_TOKEN.into(), source })?;
         let record = Record {
@@ -98,6 +100,7 @@ impl Processes {
             boot_id: self.boot_id.clone(),
             grace_seconds: run.grace_seconds,
             command: run.command.clone(),
+            volumes,
             leader: None,
         };
         let folder = self.prepare_root(run)?;
@@ -148,6 +151,17 @@ impl Processes {
         command.current_dir(folder).stdin(Stdio::null()).stdout(log).stderr(errors);
         Ok(command)
     }
+}
+
+/// The folders of its volumes, without links on the way to them.
+fn real_paths(run: &Run) -> Result<Vec<PathBuf>> {
+    let real = |mount: &Mount| match mount.directory.canonicalize() {
+        Ok(path) => Ok(path),
+        // The run will find nothing there, and say so.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(mount.directory.clone()),
+        Err(source) => Err(Error::Read { path: mount.directory.clone(), source }),
+    };
+    run.mounts.iter().map(real).collect()
 }
 
 /// The only variables that a run has from us. A command must be found, and must have a home.

@@ -56,7 +56,7 @@ impl Processes {
         }
         for member in members.iter().filter(|member| member.is_proven && !member.is_in_group) {
             let (pid, start_time) = (member.process.pid, member.process.start_time);
-            ended_is_fine(signal_exactly(pid, start_time, signal))
+            ended_is_fine(signal_exactly(pid, start_time, signal.number()))
                 .map_err(|source| Error::Signal { id: id.to_owned(), pid, source })?;
         }
         let reached = members.iter().filter(|member| member.is_proven);
@@ -174,20 +174,24 @@ impl Signal {
 }
 
 /// Signals this very process, never one that came to have its pid.
-fn signal_exactly(pid: i32, start_time: u64, signal: Signal) -> rustix::io::Result<()> {
+pub(super) fn signal_exactly(
+    pid: i32,
+    start_time: u64,
+    signal: process::Signal,
+) -> rustix::io::Result<()> {
     let number = Pid::from_raw(pid).ok_or(Errno::SRCH)?;
     let handle = process::pidfd_open(number, PidfdFlags::empty())?;
     // The handle stays with its process. So if the pid means the right one after it was opened,
     // the handle does too.
     match super::table::look(pid) {
         Some(process) if process.start_time == start_time => {
-            process::pidfd_send_signal(&handle, signal.number())
+            process::pidfd_send_signal(&handle, signal)
         }
         _ => Err(Errno::SRCH),
     }
 }
 
-fn ended_is_fine(sent: rustix::io::Result<()>) -> io::Result<()> {
+pub(super) fn ended_is_fine(sent: rustix::io::Result<()>) -> io::Result<()> {
     match sent {
         Ok(()) | Err(Errno::SRCH) => Ok(()),
         Err(error) => Err(error.into()),

@@ -104,6 +104,11 @@ fn parse(line: &[u8]) -> Option<Process> {
     })
 }
 
+/// The state in a line of `stat`, of a process or of a thread.
+pub(super) fn state(line: &[u8]) -> Option<char> {
+    parse(line).map(|process| process.state)
+}
+
 /// The environment a process was started with; empty if it may not be read.
 #[derive(Debug)]
 struct Environment(Vec<u8>);

@@ -2,27 +2,28 @@
 
 use super::*;
 use crate::testing::{
-    Run, World, claim, grant, grant_of, granted, listed, merge, namespace, pin, reference, survives,
+    claim, grant, grant_in, grant_of, granted, listed, namespace, pin, reference,
 };
 use interlock_kernel::Name;
+use interlock_kernel::testing::{NoMachine, Run, World, patched, survives};
 use serde_json::{Value, json};
 
 const A: &str = "state.interlock.dev/uid-a";
 const B: &str = "state.interlock.dev/uid-b";
 const LEAVING_A: &str = "deletion.interlock.dev/uid-a";
 
-fn settled(objects: Vec<Value>) -> (World, Run) {
-    let mut world = World::of(&Claims, objects);
-    let run = world.settle(&Claims, &grant_of("shop"));
+fn settled(objects: Vec<Value>) -> (World, Run<Nothing>) {
+    let mut world = World::of(&Claims).with(objects);
+    let run = world.settle(&Claims, &mut NoMachine, &grant_of("shop"));
     (world, run)
 }
 
 fn shop(world: &World) -> Value {
-    world.json(&NAMESPACE, &Name::cluster_wide("shop"))
+    world.json(Place::HUB, &NAMESPACE, &Name::cluster_wide("shop"))
 }
 
 fn data(world: &World) -> Value {
-    world.json(&CLAIM, &Name::within("shop", "data"))
+    world.json(Place::HUB, &CLAIM, &Name::within("shop", "data"))
 }
 
 fn going() -> Value {
@@ -31,10 +32,9 @@ fn going() -> Value {
 
 fn owned(fill: &str, patch: Value) -> Value {
     let pins = [pin("data", &json!({"fresh": {}}))];
-    let mut object =
+    let object =
         granted("shop", "a", json!({"status": {"claims": [listed("data", fill)], "pins": pins}}));
-    merge(&mut object, &patch);
-    object
+    patched(object, &patch)
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn a_filled_one_may_be_used_and_then_all_rests() {
     assert_eq!(shop(&world)["metadata"]["labels"][A], "Sync");
     assert_eq!(data(&world)["metadata"]["labels"][A], "Sync");
     assert_eq!(shop(&world)["metadata"]["labels"]["interlock.dev/placed"], "true");
-    assert!(world.settle(&Claims, &grant_of("shop")).writes.is_empty());
+    assert!(world.settle(&Claims, &mut NoMachine, &grant_of("shop")).writes.is_empty());
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn a_leaving_one_says_since_when_and_keeps_saying_so() {
     assert_eq!(shop(&world)["metadata"]["labels"][A], "");
     assert_eq!(shop(&world)["metadata"]["annotations"][LEAVING_A], "1970-01-12T13:46:40Z");
     world.pass(60);
-    assert!(world.settle(&Claims, &grant_of("shop")).writes.is_empty());
+    assert!(world.settle(&Claims, &mut NoMachine, &grant_of("shop")).writes.is_empty());
 }
 
 #[test]
@@ -129,9 +129,9 @@ fn a_claim_that_goes_stays_while_the_owner_has_it_and_then_goes() {
         assert!(data(&world).is_object(), "{phase}");
         assert!(run.rests.contains("the cluster that has it deletes it first"), "{}", run.rests);
         let gone = json!({"metadata": {"finalizers": ["interlock.dev/claim"]}});
-        world.change(&CLAIM, Name::within("shop", "data"), &gone);
-        world.settle(&Claims, &grant_of("shop"));
-        assert_eq!(world.grant(&grant_of("shop"))["status"]["claims"], json!([]));
+        world.change(Place::HUB, &CLAIM, &Name::within("shop", "data"), &gone);
+        world.settle(&Claims, &mut NoMachine, &grant_of("shop"));
+        assert_eq!(grant_in(&world, &grant_of("shop"))["status"]["claims"], json!([]));
         assert!(data(&world).is_null(), "{phase}");
     }
 }
@@ -149,7 +149,7 @@ fn a_claim_that_is_not_listed_goes_after_a_fresh_look() {
             owned("Filled", json!({"status": {"claims": [], "pins": []}})),
         ]
     };
-    let world = World::of(&Claims, objects());
+    let world = World::of(&Claims).with(objects());
     let step = Claims.step(&Subject::from(grant_of("shop")), &world, &Looks::default());
     assert!(matches!(step, Step::Look { .. }), "{step:?}");
     let (world, _) = settled(objects());
@@ -158,11 +158,12 @@ fn a_claim_that_is_not_listed_goes_after_a_fresh_look() {
 
 #[test]
 fn a_cache_that_is_behind_lets_nothing_go() {
-    let world = World::of(
-        &Claims,
-        [namespace("shop", json!({})), claim("shop", "data", going()), grant("shop", json!({}))],
-    );
-    let truth = World::of(&Claims, [owned("Filled", json!({}))]);
+    let world = World::of(&Claims).with([
+        namespace("shop", json!({})),
+        claim("shop", "data", going()),
+        grant("shop", json!({})),
+    ]);
+    let truth = World::of(&Claims).with([owned("Filled", json!({}))]);
     let name = Name::cluster_wide(&grant_of("shop"));
     let mut looks = Looks::default();
     let address = interlock_kernel::Address::new(Place::HUB, &GRANT, name.clone());
@@ -178,7 +179,7 @@ fn a_claim_that_nobody_has_is_taken_off_the_list_and_goes() {
         claim("shop", "data", going()),
         owned("Filled", json!({"status": {"phase": "Released"}})),
     ]);
-    let status = &world.grant(&grant_of("shop"))["status"];
+    let status = &grant_in(&world, &grant_of("shop"))["status"];
     assert_eq!((&status["claims"], &status["pins"]), (&json!([]), &json!([])));
     assert!(data(&world).is_null());
     assert_eq!(run.writes.len(), 2);
@@ -203,10 +204,10 @@ fn the_claims_of_a_namespace_that_goes_wait_for_its_copies() {
 #[test]
 fn a_claim_that_was_listed_by_mistake_comes_off_the_list() {
     let (world, run) = settled(vec![namespace("shop", json!({})), owned("Waiting", json!({}))]);
-    assert_eq!(world.grant(&grant_of("shop"))["status"]["claims"], json!([]));
+    assert_eq!(grant_in(&world, &grant_of("shop"))["status"]["claims"], json!([]));
     assert_eq!(run.writes.len(), 3, "labels, list, labels");
     let (world, _) = settled(vec![namespace("shop", json!({})), owned("Filled", json!({}))]);
-    let claims = &world.grant(&grant_of("shop"))["status"]["claims"];
+    let claims = &grant_in(&world, &grant_of("shop"))["status"]["claims"];
     assert_eq!(claims.as_array().map(Vec::len), Some(1), "one that was filled is the syncer's");
 }
 
@@ -243,5 +244,5 @@ fn broken_objects_do_not_break_it() {
         claim("shop", "more", json!({})),
         owned("Waiting", json!({"status": {"phase": "Revoking"}})),
     ];
-    survives(&Claims, &objects);
+    survives(&Claims, &NoMachine, &objects);
 }

@@ -1,31 +1,29 @@
 //! Signs of life, and clusters that stay while they have something.
 
 use super::*;
-use crate::testing::{
-    Run, World, cluster, condition, grant, grant_of, granted, merge, reference, survives,
-};
+use crate::testing::{cluster, grant, grant_in, grant_of, granted, reference};
+use interlock_kernel::testing::{NoMachine, Run, World, condition, patched, survives};
 use serde_json::{Value, json};
 
-fn settled(objects: Vec<Value>) -> (World, Run) {
-    let mut world = World::of(&Clusters::default(), objects);
-    let run = world.settle(&Clusters::default(), "a");
+fn settled(objects: Vec<Value>) -> (World, Run<Nothing>) {
+    let mut world = World::of(&Clusters::default()).with(objects);
+    let run = world.settle(&Clusters::default(), &mut NoMachine, "a");
     (world, run)
 }
 
 fn a(world: &World) -> Value {
-    world.json(&WORKLOAD_CLUSTER, &Name::cluster_wide("a"))
+    world.json(Place::HUB, &WORKLOAD_CLUSTER, &Name::cluster_wide("a"))
 }
 
 fn beating(sequence: i64, patch: Value) -> Value {
     let mut object = cluster("a", json!({"status": {"conditions": null}}));
     object["status"]["heartbeat"] = json!({"sequence": sequence});
-    merge(&mut object, &patch);
-    object
+    patched(object, &patch)
 }
 
 fn beat(world: &mut World, sequence: i64) {
     let change = json!({"status": {"heartbeat": {"sequence": sequence}}});
-    world.change(&WORKLOAD_CLUSTER, Name::cluster_wide("a"), &change);
+    world.change(Place::HUB, &WORKLOAD_CLUSTER, &Name::cluster_wide("a"), &change);
 }
 
 fn is(world: &World, kind: &str) -> String {
@@ -60,14 +58,14 @@ fn a_sign_of_life_is_noted_in_one_write_with_all_that_follows() {
     assert_eq!(status["grants"], 1);
     assert_eq!((is(&world, "Reachable"), is(&world, "Ready")), ("True".into(), "True".into()));
     assert_eq!((run.writes.len(), run.waits_seconds), (1, Some(40)));
-    world.put(granted("more", "a", json!({})));
+    world.put(Place::HUB, granted("more", "a", json!({})));
     world.pass(10);
     assert!(
-        world.settle(&Clusters::default(), "a").writes.is_empty(),
+        world.settle(&Clusters::default(), &mut NoMachine, "a").writes.is_empty(),
         "a grant alone is not worth a write"
     );
     beat(&mut world, 5);
-    assert_eq!(world.settle(&Clusters::default(), "a").writes.len(), 1);
+    assert_eq!(world.settle(&Clusters::default(), &mut NoMachine, "a").writes.len(), 1);
     assert_eq!(a(&world)["status"]["grants"], 2);
 }
 
@@ -75,30 +73,30 @@ fn a_sign_of_life_is_noted_in_one_write_with_all_that_follows() {
 fn silence_is_told_once_and_ends_with_the_next_sign_of_life() {
     let (mut world, _) = settled(vec![beating(4, json!({}))]);
     world.pass(39);
-    let run = world.settle(&Clusters::default(), "a");
+    let run = world.settle(&Clusters::default(), &mut NoMachine, "a");
     assert_eq!((run.writes.len(), run.waits_seconds), (0, Some(1)));
     world.pass(1);
-    let run = world.settle(&Clusters::default(), "a");
+    let run = world.settle(&Clusters::default(), &mut NoMachine, "a");
     assert_eq!((run.writes.len(), run.waits_seconds), (1, None));
     assert_eq!((is(&world, "Reachable"), is(&world, "Ready")), ("False".into(), "False".into()));
     world.pass(3600);
-    assert!(world.settle(&Clusters::default(), "a").writes.is_empty());
+    assert!(world.settle(&Clusters::default(), &mut NoMachine, "a").writes.is_empty());
     // A syncer that was started anew counts from the beginning: that it changed is enough.
     beat(&mut world, 1);
-    world.settle(&Clusters::default(), "a");
+    world.settle(&Clusters::default(), &mut NoMachine, "a");
     assert_eq!(is(&world, "Reachable"), "True");
 }
 
 #[test]
 fn how_long_it_may_be_silent_can_be_said() {
     let clusters = Clusters::patient_for(3);
-    let mut world = World::of(&clusters, [beating(4, json!({}))]);
-    assert_eq!(world.settle(&clusters, "a").waits_seconds, Some(3));
+    let mut world = World::of(&clusters).with([beating(4, json!({}))]);
+    assert_eq!(world.settle(&clusters, &mut NoMachine, "a").waits_seconds, Some(3));
     world.pass(2);
-    world.settle(&clusters, "a");
+    world.settle(&clusters, &mut NoMachine, "a");
     assert_eq!(is(&world, "Reachable"), "True");
     world.pass(1);
-    world.settle(&clusters, "a");
+    world.settle(&clusters, &mut NoMachine, "a");
     assert_eq!(is(&world, "Reachable"), "False");
 }
 
@@ -106,9 +104,9 @@ fn how_long_it_may_be_silent_can_be_said() {
 fn a_clock_that_was_set_back_does_not_keep_a_dead_cluster_alive() {
     let (mut world, _) = settled(vec![beating(4, json!({}))]);
     world.pass(-86_400);
-    world.settle(&Clusters::default(), "a");
+    world.settle(&Clusters::default(), &mut NoMachine, "a");
     world.pass(40);
-    world.settle(&Clusters::default(), "a");
+    world.settle(&Clusters::default(), &mut NoMachine, "a");
     assert_eq!(is(&world, "Reachable"), "False");
 }
 
@@ -146,17 +144,17 @@ fn a_cluster_that_goes_stays_while_it_has_something_and_names_it() {
 
 #[test]
 fn a_cluster_that_goes_is_let_go_when_a_fresh_look_shows_nothing_left() {
-    let mut world = World::of(&Clusters::default(), [beating(4, json!({}))]);
-    world.settle(&Clusters::default(), "a");
-    world.change(&WORKLOAD_CLUSTER, Name::cluster_wide("a"), &going());
+    let mut world = World::of(&Clusters::default()).with([beating(4, json!({}))]);
+    world.settle(&Clusters::default(), &mut NoMachine, "a");
+    world.change(Place::HUB, &WORKLOAD_CLUSTER, &Name::cluster_wide("a"), &going());
     let step = Clusters::default().step(&Subject::from("a"), &world, &Looks::default());
     assert!(matches!(step, Step::Look { .. }), "{step:?}");
     let mut looks = Looks::default();
-    let truth = World::of(&Clusters::default(), [superseded("blog")]);
+    let truth = World::of(&Clusters::default()).with([superseded("blog")]);
     looks.lists.insert((Place::HUB, GRANT, None), truth.list(Place::HUB, &GRANT, None));
     let step = Clusters::default().step(&Subject::from("a"), &world, &looks);
     assert!(matches!(step, Step::Rest { .. }), "the cache is behind: {step:?}");
-    world.settle(&Clusters::default(), "a");
+    world.settle(&Clusters::default(), &mut NoMachine, "a");
     assert!(a(&world).is_null());
 }
 
@@ -171,7 +169,7 @@ fn a_person_can_give_up_a_copy_and_the_wish_goes_when_it_is_done() {
     }
     let (world, run) =
         settled(vec![beating(4, json!({"metadata": {"annotations": forget}})), blog]);
-    let copies = &world.grant(&name)["status"]["copies"];
+    let copies = &grant_in(&world, &name)["status"]["copies"];
     assert_eq!(*copies, json!([live]));
     assert_eq!(a(&world)["metadata"]["annotations"], json!({}));
     assert_eq!(run.events[0].reason, "CopyForgotten");
@@ -186,7 +184,7 @@ fn the_copy_of_an_owner_is_never_forgotten() {
         beating(4, json!({"metadata": {"annotations": forget}})),
         granted("shop", "a", json!({})),
     ]);
-    assert_eq!(world.grant(&name)["status"]["copies"][0]["state"], "Live");
+    assert_eq!(grant_in(&world, &name)["status"]["copies"][0]["state"], "Live");
     assert_eq!(run.events[0].reason, "ForgetRefused");
     assert_eq!(a(&world)["metadata"]["annotations"], json!({}));
 }
@@ -194,8 +192,8 @@ fn the_copy_of_an_owner_is_never_forgotten() {
 #[test]
 fn a_grant_wakes_only_clusters_that_go_or_are_to_forget() {
     let wakes = |patch: Value| {
-        let world =
-            World::of(&Clusters::default(), [beating(4, patch), granted("shop", "a", json!({}))]);
+        let world = World::of(&Clusters::default())
+            .with([beating(4, patch), granted("shop", "a", json!({}))]);
         let found = world.get(Place::HUB, &GRANT, &Name::cluster_wide(&grant_of("shop")));
         let watch = Watch::all(Place::HUB, &GRANT);
         Clusters::default().subjects(&watch, &found.expect("a grant"), &world).len()
@@ -223,5 +221,5 @@ fn broken_objects_do_not_break_it() {
         superseded("blog"),
         grant("x", json!({})),
     ];
-    survives(&Clusters::default(), &objects);
+    survives(&Clusters::default(), &NoMachine, &objects);
 }

@@ -100,15 +100,15 @@ fn fence(scene: &Scene, grant: &GrantRecord) -> Step<Nothing> {
         })
         .collect();
     let bound = loss_bound(grant, scene.now);
-    let write = grant.write_status(json!({
-        "phase": Phase::Fenced,
+    let change = json!({
         "because": null,
         "fencedBy": ref_to(&scene.object),
         "claims": claims,
         "pins": pins,
         "copies": copies_left(grant),
         "conditions": grant.conditions_with(&findings(scene, grant, &bound), scene.now),
-    }));
+    });
+    let write = grant.write_phase((Phase::Fenced, scene.now), change);
     let because = format!(
         "{} declares cluster {} gone ({}): {}",
         spec.requester, spec.owner, spec.attestation, spec.reason
@@ -123,7 +123,18 @@ fn pin_left(grant: &GrantRecord, claim: &Claim) -> Option<Pin> {
     if is_untouched(grant, claim) {
         return incoming.cloned();
     }
-    claim.last_image.as_ref().or(incoming).cloned()
+    let is_there = |pin: &&Pin| is_there(grant, pin);
+    claim.last_image.as_ref().filter(is_there).or(incoming.filter(is_there)).cloned()
+}
+
+/// Whether an image can still be used: it went with the copy that it belonged to.
+fn is_there(grant: &GrantRecord, pin: &Pin) -> bool {
+    match &pin.image {
+        Image::VolumeSnapshot { cluster, .. } => {
+            grant.status.copies.iter().any(|copy| copy.cluster.is_same(cluster))
+        }
+        Image::Restic { .. } | Image::InPlace { .. } | Image::Fresh {} => true,
+    }
 }
 
 fn incoming<'a>(grant: &'a GrantRecord, claim: &Claim) -> Option<&'a Pin> {

@@ -1,12 +1,13 @@
 //! A ForceRelease takes exactly what it names, or is refused.
 
 use super::*;
-use crate::testing::{Run, World, condition, grant_of, granted, listed, pin, reference, survives};
+use crate::testing::{grant_in, grant_of, granted, listed, pin, reference};
+use interlock_kernel::testing::{NoMachine, Run, World, condition, patched, survives};
 use interlock_kernel::{Importance, Name};
 use serde_json::{Value, json};
 
 fn force(patch: Value) -> Value {
-    let mut object = json!({
+    let object = json!({
         "apiVersion": "interlock.dev/v1alpha1", "kind": "ForceRelease",
         "metadata": {"name": "force", "uid": "uid-force"},
         "spec": {
@@ -14,18 +15,17 @@ fn force(patch: Value) -> Value {
             "attestation": "PoweredOff", "reason": "the rack burnt down", "requester": "kim",
         },
     });
-    crate::testing::merge(&mut object, &patch);
-    object
+    patched(object, &patch)
 }
 
-fn settled(force: Value, grant: Option<Value>) -> (World, Run) {
-    let mut world = World::of(&Fencing, grant.into_iter().chain([force]));
-    let run = world.settle(&Fencing, "force");
+fn settled(force: Value, grant: Option<Value>) -> (World, Run<Nothing>) {
+    let mut world = World::of(&Fencing).with(grant.into_iter().chain([force]));
+    let run = world.settle(&Fencing, &mut NoMachine, "force");
     (world, run)
 }
 
 fn outcome(world: &World) -> (String, String) {
-    let force = world.json(&FORCE_RELEASE, &Name::cluster_wide("force"));
+    let force = world.json(Place::HUB, &FORCE_RELEASE, &Name::cluster_wide("force"));
     let word = |key: &str| force["status"][key].as_str().unwrap_or_default().to_owned();
     (word("outcome"), word("because"))
 }
@@ -42,7 +42,7 @@ fn what_it_names_is_fenced_in_one_write_and_then_it_is_applied() {
     let last = pin("data", &json!({"restic": {"secret": "s", "snapshotID": "last"}}));
     let (world, run) = settled(force(json!({})), Some(with_data("Filled", last.clone())));
     assert_eq!(run.writes.len(), 2);
-    let grant = world.grant(&grant_of("shop"));
+    let grant = grant_in(&world, &grant_of("shop"));
     let status = &grant["status"];
     assert_eq!(status["phase"], "Fenced");
     assert_eq!(status["epoch"], 7);
@@ -66,7 +66,7 @@ fn what_it_names_is_fenced_in_one_write_and_then_it_is_applied() {
 fn a_target_that_died_while_filling_loses_nothing() {
     let last = pin("data", &json!({"restic": {"secret": "s", "snapshotID": "old"}}));
     let (world, _) = settled(force(json!({})), Some(with_data("Filling", last)));
-    let grant = world.grant(&grant_of("shop"));
+    let grant = grant_in(&world, &grant_of("shop"));
     assert_eq!(grant["status"]["pins"][0]["image"]["restic"]["snapshotID"], "incoming");
     let bound = condition(&grant, "DataLossBound")["message"].as_str().unwrap_or_default();
     assert!(bound.contains("nothing is lost"), "{bound}");
@@ -79,7 +79,7 @@ fn a_volume_left_in_place_on_the_lost_cluster_gives_way_to_an_older_image() {
     grant["status"]["pins"] =
         json!([pin("data", &json!({"inPlace": {"cluster": reference("a"), "volume": "v"}}))]);
     let (world, _) = settled(force(json!({})), Some(grant));
-    let grant = world.grant(&grant_of("shop"));
+    let grant = grant_in(&world, &grant_of("shop"));
     assert_eq!(grant["status"]["pins"][0]["image"]["restic"]["snapshotID"], "old");
     let bound = condition(&grant, "DataLossBound")["message"].as_str().unwrap_or_default();
     assert!(bound.contains("what was written since is given up"), "{bound}");
@@ -90,16 +90,38 @@ fn data_without_any_image_is_said_to_be_given_up() {
     let mut grant = with_data("Filled", Value::Null);
     grant["status"]["pins"] = json!([pin("data", &json!({"fresh": {}}))]);
     let (world, _) = settled(force(json!({})), Some(grant));
-    let grant = world.grant(&grant_of("shop"));
+    let grant = grant_in(&world, &grant_of("shop"));
     let bound = condition(&grant, "DataLossBound")["message"].as_str().unwrap_or_default();
     assert!(bound.contains("all that was written to it is given up"), "{bound}");
+}
+
+#[test]
+fn an_image_that_went_with_its_copy_is_not_fallen_back_to() {
+    let snapshot = |cluster: &str| {
+        json!({"volumeSnapshot": {"cluster": reference(cluster), "namespace": "n", "name": "i",
+            "uid": format!("image-of-{cluster}")}})
+    };
+    let mut grant = with_data("Filled", pin("data", &snapshot("b")));
+    grant["status"]["pins"] = json!([pin("data", &snapshot("c"))]);
+    let copy = |cluster: &str, state: &str| json!({"cluster": reference(cluster), "epoch": 6, "state": state});
+    grant["status"]["copies"] = json!([copy("a", "Live"), copy("c", "Superseded")]);
+    let (world, _) = settled(force(json!({})), Some(grant.clone()));
+    let left = grant_in(&world, &grant_of("shop"));
+    assert_eq!(left["status"]["pins"][0]["image"], snapshot("c"));
+    grant["status"]["copies"] = json!([copy("a", "Live")]);
+    let (world, _) = settled(force(json!({})), Some(grant));
+    let left = grant_in(&world, &grant_of("shop"));
+    assert_eq!(left["status"]["pins"], json!([]));
+    assert_eq!(left["status"]["claims"][0]["fill"], "Filled", "it must not begin empty");
+    let bound = condition(&left, "DataLossBound")["message"].as_str().unwrap_or_default();
+    assert!(bound.contains("its data stays on the cluster that is gone"), "{bound}");
 }
 
 #[test]
 fn whoever_accepts_two_writers_is_named() {
     let accepts = force(json!({"spec": {"attestation": "AcceptDivergence"}}));
     let (world, _) = settled(accepts, Some(granted("shop", "a", json!({}))));
-    let grant = world.grant(&grant_of("shop"));
+    let grant = grant_in(&world, &grant_of("shop"));
     let given_up = condition(&grant, "AtMostOneGivenUp");
     assert_eq!(given_up["status"], "True");
     assert!(given_up["message"].as_str().unwrap_or_default().starts_with("kim accepted"));
@@ -119,7 +141,7 @@ fn what_it_does_not_name_exactly_is_refused_and_untouched() {
         assert_eq!(outcome, "Refused");
         assert!(because.contains(wanted), "{because}");
         assert_eq!(run.writes.len(), 1);
-        assert_eq!(world.grant(&grant_of("shop"))["status"]["phase"], "Granted");
+        assert_eq!(grant_in(&world, &grant_of("shop"))["status"]["phase"], "Granted");
         assert_eq!(run.events[0].reason, "ForceRefused");
         assert_eq!(run.events[0].importance, Importance::Warning);
         assert!(run.events[0].note.starts_with("Refused: "), "{}", run.events[0].note);
@@ -141,7 +163,7 @@ fn nothing_is_taken_from_nobody() {
 
 #[test]
 fn a_refusal_rests_on_a_fresh_look() {
-    let world = World::of(&Fencing, [force(json!({}))]);
+    let world = World::of(&Fencing).with([force(json!({}))]);
     let step = Fencing.step(&Subject::from("force"), &world, &Looks::default());
     assert!(matches!(step, Step::Look { .. }), "{step:?}");
 }
@@ -153,7 +175,7 @@ fn it_was_applied_even_if_the_grant_has_moved_on_since() {
     let (world, run) = settled(force(json!({})), Some(onward));
     assert_eq!(outcome(&world).0, "Applied");
     assert_eq!(run.writes.len(), 1);
-    assert_eq!(world.grant(&grant_of("shop"))["status"]["phase"], "Granted");
+    assert_eq!(grant_in(&world, &grant_of("shop"))["status"]["phase"], "Granted");
 }
 
 #[test]
@@ -167,7 +189,8 @@ fn one_that_was_answered_is_left_alone_whatever_it_names() {
 fn a_grant_wakes_those_that_wait_for_an_answer() {
     let mut answered = force(json!({"status": {"outcome": "Applied"}}));
     answered["metadata"] = json!({"name": "answered", "uid": "uid-answered"});
-    let world = World::of(&Fencing, [granted("shop", "a", json!({})), force(json!({})), answered]);
+    let world =
+        World::of(&Fencing).with([granted("shop", "a", json!({})), force(json!({})), answered]);
     let grant = world.get(Place::HUB, &GRANT, &Name::cluster_wide(&grant_of("shop")));
     let watch = Watch::all(Place::HUB, &GRANT);
     let woken = Fencing.subjects(&watch, &grant.expect("a grant"), &world);
@@ -177,5 +200,5 @@ fn a_grant_wakes_those_that_wait_for_an_answer() {
 #[test]
 fn broken_objects_do_not_break_it() {
     let last = pin("data", &json!({"restic": {"secret": "s", "snapshotID": "last"}}));
-    survives(&Fencing, &[force(json!({})), with_data("Filled", last)]);
+    survives(&Fencing, &NoMachine, &[force(json!({})), with_data("Filled", last)]);
 }

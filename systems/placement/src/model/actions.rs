@@ -44,6 +44,7 @@ pub(super) enum At {
     Permit,
     ApplyOne,
     FillEnd,
+    BeginCopy,
     Replicate,
     LastImageMade,
     TakeLock,
@@ -61,7 +62,7 @@ pub(super) enum At {
 }
 
 /// All of them, in the order of their ids.
-const ALL: [At; 38] = [
+const ALL: [At; 39] = [
     At::Wish,
     At::Target,
     At::Grant,
@@ -86,6 +87,7 @@ const ALL: [At; 38] = [
     At::Permit,
     At::ApplyOne,
     At::FillEnd,
+    At::BeginCopy,
     At::Replicate,
     At::LastImageMade,
     At::TakeLock,
@@ -138,7 +140,7 @@ impl At {
             | At::LookWhetherGranted
             | At::Permit
             | At::ApplyOne => Actor::Syncer,
-            At::FillEnd | At::Replicate | At::LastImageMade => Actor::Mover,
+            At::FillEnd | At::BeginCopy | At::Replicate | At::LastImageMade => Actor::Mover,
             At::TakeLock
             | At::LookAtPermit
             | At::Start

@@ -19,6 +19,7 @@ impl Cluster {
     /// Every write to the notes makes a write fail that was to be guarded by how they were before.
     pub(super) fn write_notes(&mut self, world: &World, change: impl FnOnce(&mut Cluster)) {
         change(self);
+        self.misled = false;
         if !world.has(Flaw::PermitUnguarded) {
             self.permitting = false;
         }
@@ -55,7 +56,8 @@ impl World {
         decision: Decision,
     ) -> Option<(At, State)> {
         // A write to the Grant wins only if nobody wrote to it since it was seen.
-        let is_current = state.clusters[c].view == Some(state.seen_by(c));
+        let is_current =
+            state.clusters[c].view == Some(state.seen_by(c)) || self.has(Flaw::HubUnguarded);
         let mut next = state.clone();
         let at = match decision {
             Decision::KeepInPlace(claim) if is_current => {
@@ -156,6 +158,8 @@ impl World {
         tenure.image = tenure.image & !of_claim | volume & of_claim;
         tenure.made |= 1 << claim;
         tenure.last[claim] = Last::Made;
+        tenure.copying &= !(1 << claim);
+        tenure.copied &= !of_claim;
     }
 
     /// The acknowledgement: stopped, and here are all images.

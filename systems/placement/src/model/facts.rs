@@ -105,7 +105,8 @@ impl World {
         }
         let seen = cluster.view.map(|view| view.seen);
         let blind = self.has(Flaw::ReleasedIgnored) && seen == Some(Seen::Granted);
-        let withdrawn = self.has(Flaw::LooksBeforeWithdrawing) && seen != Some(Seen::Granted);
+        let withdrawn =
+            self.has(Flaw::LooksBeforeWithdrawing) && seen != Some(Seen::Granted) || cluster.misled;
         sync::Here::Noted(sync::Notes {
             epoch: cluster.epoch.into(),
             released: if blind { 0 } else { cluster.released.into() },
@@ -134,6 +135,11 @@ impl World {
             let is_held = view.epoch == state.epoch && state.held >> place & 1 == 1;
             let last = match tenure.last[place] {
                 _ if is_held || self.has(Flaw::NoLastImage) => sync::LastImage::Held,
+                // The tag before is to be confirmed first: it is not known which copy a confirmation is
+                // of.
+                Last::None if tenure.copying >> place & 1 == 1 && !self.has(Flaw::TagSetEarly) => {
+                    sync::LastImage::Asked
+                }
                 Last::None => sync::LastImage::None,
                 Last::Asked => sync::LastImage::Asked,
                 Last::Made => sync::LastImage::Made,
@@ -217,10 +223,18 @@ impl World {
         }
     }
 
-    /// What the scheduler goes by when a cluster is wished.
-    pub(super) fn scheduler_facts(&self, state: &State, wish: usize) -> scheduler::decide::Facts {
+    /// What the scheduler goes by when a cluster is wished, and the owner is heard of or silent.
+    pub(super) fn scheduler_facts(
+        &self,
+        state: &State,
+        wish: usize,
+        is_silent: bool,
+    ) -> scheduler::decide::Facts {
         use scheduler::decide::{Cluster, Facts, Grant, Images, Misfit, Namespace, Owner, Wish};
         let phase = match state.phase() {
+            Phase::Granted | Phase::Revoking if is_silent && self.has(Flaw::SilenceIsRelease) => {
+                Phase::Released
+            }
             Phase::Revoking if self.has(Flaw::GrantWithoutRelease) => Phase::Released,
             phase => phase,
         };
@@ -234,9 +248,11 @@ impl World {
         let is_unfit = |place: usize| {
             self.unfit && place + 1 == self.extent.clusters && !self.has(Flaw::FitIgnored)
         };
+        let is_heard =
+            |place: usize| !state.clusters[place].off && (!is_silent || !state.is_owned_by(place));
         let cluster = |place: usize| Cluster {
             misfit: is_unfit(place).then_some(Misfit::Unschedulable),
-            is_reachable: !state.clusters[place].off,
+            is_reachable: is_heard(place),
             is_draining: false,
             grants: 0,
         };

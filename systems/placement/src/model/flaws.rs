@@ -17,6 +17,14 @@ pub(super) enum Flaw {
     FitIgnored,
     /// The scheduler wishes what there is.
     WishIgnored,
+    /// The scheduler takes an owner that is silent for one that has given it back.
+    SilenceIsRelease,
+    /// A syncer writes to the Grant whatever it has become since it was seen.
+    HubUnguarded,
+    /// The reply to a permit that was lost is taken for a refusal.
+    LostReplyIsRefusal,
+    /// The last image is asked for while another copy is under way.
+    TagSetEarly,
     /// A permit rests on the cache.
     TruthFromCache,
     /// A permit does not look for ForceReleases.
@@ -99,6 +107,8 @@ pub(super) enum Need {
     TwoSyncers,
     /// A cluster that takes nothing.
     Unfit,
+    /// Background copies that take their time.
+    Slow,
     /// No second cluster: the first one is enough.
     OneCluster,
 }
@@ -109,6 +119,28 @@ const WRONG: &[Row] = &[
         "the namespace is granted to the next cluster while another still owns it",
         &["OnlyTheOwnerRuns"],
         &[Flaw::GrantWithoutRelease],
+        &[],
+    ),
+    (
+        "silence-is-release",
+        "an owner that is not heard of is taken for one that has given the namespace back",
+        &["OnlyTheOwnerRuns"],
+        &[Flaw::SilenceIsRelease],
+        &[],
+    ),
+    (
+        "hub-unguarded",
+        "a syncer ends the grant of another, by an acknowledgement that it had written already",
+        NOT_ONE,
+        &[Flaw::HubUnguarded],
+        &[],
+    ),
+    (
+        "lost-reply-is-refusal",
+        "a permit whose reply was lost is taken for none, and an epoch is closed over notes that \
+         changed since: each alone would cover for the other",
+        NOT_ONE,
+        &[Flaw::LostReplyIsRefusal, Flaw::CloseUnguarded],
         &[],
     ),
     (
@@ -224,6 +256,13 @@ const WRONG: &[Row] = &[
         LOSES,
         &[Flaw::NoLastImage],
         &[],
+    ),
+    (
+        "tag-set-early",
+        "the last image is asked for while a background copy is under way, whose end is taken for it",
+        LOSES,
+        &[Flaw::TagSetEarly],
+        &[Need::Slow],
     ),
     (
         "pins-not-written",
@@ -365,6 +404,10 @@ impl World {
             crash: needs(Need::Crash) || needs(Need::Relist),
             two_syncers: needs(Need::TwoSyncers),
             unfit: needs(Need::Unfit),
+            slow: needs(Need::Slow),
+            lag: true,
+            partition: true,
+            lost_replies: true,
             // What is stale in any number is kept out of a world that must come to rest.
             faults: None,
             flaws,

@@ -36,6 +36,7 @@ impl World {
             "Exit" if self.faults.is_some() => {
                 Some("a process that ends and starts again has nothing to wait for")
             }
+            "BeginCopy" if !self.slow => Some("in this size a background copy takes no time"),
             "ListClaims" if self.claims == 1 => Some("in this size no claim is added"),
             _ if self.extent.clusters == 1 => Some("one cluster moves nothing"),
             _ if self.extent.epochs == 1 => Some("one epoch moves nothing"),
@@ -194,7 +195,11 @@ impl World {
             for actor in [Actor::Cache, Actor::Syncer, Actor::Runtime] {
                 fairness.push(Fairness::weak(format!("{actor:?}({name})"), self.ids_of(actor, c)));
             }
-            for at in [At::FillEnd, At::LastImageMade, At::PowerOn] {
+            let mut movers = vec![At::FillEnd, At::LastImageMade, At::PowerOn];
+            if self.slow {
+                movers.push(At::Replicate);
+            }
+            for at in movers {
                 fairness.push(Fairness::weak(format!("{at:?}({name})"), [self.id(at, c)]));
             }
         }

@@ -11,9 +11,10 @@ use crate::spec::{self, Placement};
 use interlock_checker::Refinement;
 
 impl World {
-    /// The protocol has one image for each epoch, so this is for namespaces with one claim.
+    /// The protocol has one image for each epoch, and makes it at once: so this is for namespaces with
+    /// one claim, whose copies take no time.
     pub(super) fn refined(&self) -> Vec<Refinement<State>> {
-        if self.claims != 1 || !self.flaws.is_empty() {
+        if self.claims != 1 || self.slow || !self.flaws.is_empty() {
             return Vec::new();
         }
         let protocol = Placement::on_record(self.extent, self.force);

@@ -53,6 +53,10 @@ pub(super) struct Tenure {
     pub(super) made: Claims,
     /// The images that are asked for after the end.
     pub(super) last: [Last; MOST_CLAIMS],
+    /// The claims of which a background copy is under way.
+    pub(super) copying: Claims,
+    /// What these copies have.
+    pub(super) copied: Writes,
 }
 
 impl Tenure {
@@ -68,6 +72,10 @@ impl Tenure {
         coder.u8(&mut self.made, world.claims.into());
         for last in &mut self.last[..world.claims.into()] {
             coder.of(last, &LASTS);
+        }
+        if world.slow {
+            coder.u8(&mut self.copying, world.claims.into());
+            extent.code_writes(&mut self.copied, coder);
         }
     }
 
@@ -87,6 +95,8 @@ impl Tenure {
             image: extent.any_writes(rng),
             made: world.any_claims(rng),
             last,
+            copying: if world.slow { world.any_claims(rng) } else { 0 },
+            copied: if world.slow { extent.any_writes(rng) } else { 0 },
         }
     }
 }
@@ -191,6 +201,8 @@ pub(super) struct Cluster {
     pub(super) permitting: bool,
     /// A syncer has seen that all is still, and closes this epoch next.
     pub(super) closing: u8,
+    /// The reply to a permit was lost, and the syncer takes that for a refusal.
+    pub(super) misled: bool,
     pub(super) stages: [Stage; MOST_CLAIMS],
     pub(super) volume: Writes,
     pub(super) process: Process,
@@ -226,6 +238,7 @@ impl Cluster {
         coder.bool(&mut self.ran);
         coder.bool(&mut self.permitting);
         extent.code_epoch(&mut self.closing, coder);
+        coder.bool(&mut self.misled);
         for stage in &mut self.stages[..world.claims.into()] {
             coder.of(stage, &STAGES);
         }
@@ -262,6 +275,7 @@ impl Cluster {
             ran: rng.flip(),
             permitting: rng.flip(),
             closing: extent.any_epoch(rng),
+            misled: rng.flip(),
             stages,
             volume: extent.any_writes(rng),
             process,

@@ -4,6 +4,7 @@ use super::World;
 use super::actions::{At, Force, LIST_CLAIMS};
 use super::flaws::Flaw;
 use super::state::{Cluster, Ending, Last, Phase, Pod, Process, Running, Stage, State, View, bit};
+use crate::spec::hub::Writes;
 use crate::{fencing, runtime, scheduler, syncer};
 use interlock_checker::Steps;
 
@@ -37,7 +38,12 @@ struct Moves<'a> {
 }
 
 impl Moves<'_> {
-    fn step(&mut self, at: At, c: usize, next: State) {
+    fn step(&mut self, at: At, c: usize, mut next: State) {
+        if !self.world.lag {
+            for c in 0..self.world.extent.clusters {
+                next.clusters[c].view = Some(next.seen_by(c));
+            }
+        }
         if next != *self.state {
             self.steps.step(self.world.id(at, c), next);
         }
@@ -74,7 +80,7 @@ impl Moves<'_> {
         if self.state.all_listed {
             return;
         }
-        let mut facts = self.world.scheduler_facts(self.state, 0);
+        let mut facts = self.world.scheduler_facts(self.state, 0, false);
         if let Some(grant) = &mut facts.grant {
             grant.has_unlisted_claim = true;
         }
@@ -92,9 +98,21 @@ impl Moves<'_> {
             Some(_) => self.state.wish.into()..usize::from(self.state.wish) + 1,
         };
         for wish in wishes {
-            let facts = self.world.scheduler_facts(self.state, wish);
+            let facts = self.world.scheduler_facts(self.state, wish, false);
             let decision = scheduler::decide::decide(&facts);
             if let Some((at, c, next)) = self.world.scheduled(self.state, wish, decision) {
+                self.step(at, c, next);
+            }
+            // An owner that runs may be silent, at any time and for any time.
+            if !self.world.partition || !self.state.is_held() {
+                continue;
+            }
+            let facts = self.world.scheduler_facts(self.state, wish, true);
+            let silent = scheduler::decide::decide(&facts);
+            if silent == decision {
+                continue;
+            }
+            if let Some((at, c, next)) = self.world.scheduled(self.state, wish, silent) {
                 self.step(at, c, next);
             }
         }
@@ -133,6 +151,9 @@ impl Moves<'_> {
         }
         let now = Some((self.state.epoch, self.state.phase()));
         self.judge(named, now, true);
+        if !self.world.lag {
+            return self.judge(named, now, false);
+        }
         self.judge(named, None, false);
         for (epoch, tenure) in (1..=self.state.epoch).zip(self.state.tenures) {
             self.judge(named, Some((epoch, Phase::Granted)), false);
@@ -178,6 +199,7 @@ impl Moves<'_> {
         let at = if view.is_some() { At::Relist } else { At::Crash };
         self.fault_at(at, c, |cluster| {
             cluster.view = view;
+            cluster.misled = false;
             if !world.two_syncers {
                 cluster.permitting = false;
                 cluster.closing = 0;
@@ -194,6 +216,13 @@ impl Moves<'_> {
         let cluster = &state.clusters[c];
         if cluster.permitting {
             self.step_at(At::Permit, c, |cluster| world.permitted(cluster));
+            // Who looks anew after a lost reply is none the worse for it.
+            if world.lost_replies && world.has(Flaw::LostReplyIsRefusal) {
+                self.step_at(At::Permit, c, |cluster| {
+                    world.permitted(cluster);
+                    cluster.misled = true;
+                });
+            }
         }
         if cluster.closing != 0 {
             self.step_at(At::Close, c, |cluster| world.closed(cluster));
@@ -259,25 +288,59 @@ impl Moves<'_> {
                 });
             }
             let is_asked = tenure.last[claim] == Last::Asked;
+            let is_copying = tenure.copying >> claim & 1 == 1;
             let is_filled = tenure.filled >> claim & 1 == 1;
-            let is_open =
-                cluster.released < epoch && (tenure.image ^ cluster.volume) & of_claim != 0;
-            for (at, may) in
-                [(At::LastImageMade, is_asked), (At::Replicate, is_filled && is_open && !is_asked)]
-            {
-                if !may {
-                    continue;
+            // A copy that takes its time may begin before there is anything to copy.
+            let is_new = (tenure.image ^ cluster.volume) & of_claim != 0
+                || world.slow && tenure.made >> claim & 1 == 0;
+            let is_open = cluster.released < epoch && is_new;
+            if is_copying {
+                self.copied(c, claim);
+            }
+            if is_asked && !is_copying {
+                self.image(At::LastImageMade, (c, claim), cluster.volume);
+            }
+            if !is_asked && !is_copying && is_filled && is_open {
+                if world.slow {
+                    self.begin_copy(c, claim);
+                } else {
+                    self.image(At::Replicate, (c, claim), cluster.volume);
                 }
-                let mut next = self.state.clone();
-                let tenure = next.tenure_mut(epoch);
-                tenure.image = tenure.image & !of_claim | cluster.volume & of_claim;
-                tenure.made |= 1 << claim;
-                if at == At::LastImageMade {
-                    tenure.last[claim] = Last::Made;
-                }
-                self.step(at, c, next);
             }
         }
+    }
+
+    /// An image of a claim is complete, with these writes.
+    fn image(&mut self, at: At, (c, claim): (usize, usize), has: Writes) {
+        let of_claim = self.world.writes_of(claim);
+        let mut next = self.state.clone();
+        let tenure = next.tenure_mut(self.state.clusters[c].epoch);
+        tenure.image = tenure.image & !of_claim | has & of_claim;
+        tenure.made |= 1 << claim;
+        tenure.copying &= !(1 << claim);
+        tenure.copied &= !of_claim;
+        if at == At::LastImageMade {
+            tenure.last[claim] = Last::Made;
+        }
+        self.step(at, c, next);
+    }
+
+    fn begin_copy(&mut self, c: usize, claim: usize) {
+        let of_claim = self.world.writes_of(claim);
+        let mut next = self.state.clone();
+        let volume = next.clusters[c].volume;
+        let tenure = next.tenure_mut(self.state.clusters[c].epoch);
+        tenure.copying |= 1 << claim;
+        tenure.copied = tenure.copied & !of_claim | volume & of_claim;
+        self.step(At::BeginCopy, c, next);
+    }
+
+    /// A background copy ends, and is confirmed with whatever tag is set now.
+    fn copied(&mut self, c: usize, claim: usize) {
+        let tenure = self.state.tenure(self.state.clusters[c].epoch);
+        let is_asked = tenure.last[claim] == Last::Asked;
+        let at = if is_asked { At::LastImageMade } else { At::Replicate };
+        self.image(at, (c, claim), tenure.copied);
     }
 
     /// The runtime of a cluster and the workload that it starts.
@@ -292,7 +355,8 @@ impl Moves<'_> {
                 // Old news of pods and permits costs no more than a lock that is let go again. Only
                 // what was there once can be shown still, and until the epoch is closed it matters.
                 let is_open = cluster.ran && cluster.released < cluster.epoch;
-                if world.faults.is_none() && is_open && cluster.pod != Pod::Wanted {
+                let may_lag = world.lag && world.faults.is_none();
+                if may_lag && is_open && cluster.pod != Pod::Wanted {
                     self.runtime(c, true);
                 }
             }

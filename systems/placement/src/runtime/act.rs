@@ -1,14 +1,16 @@
 //! A decision of the runtime as one step.
 
 use super::decide::{Decision, Why};
-use super::describe::{Problem, describe};
+use super::describe::{Problem, without_effect};
 use super::observe::Scene;
-use super::outside::{Deed as MachineDeed, Known, Machine, Question};
-use super::status::{Ended, expected, waiting};
+use super::outside::{Deed as MachineDeed, Known, Machine, Question, Run};
+use super::status::{Ended, FIELD_WITHOUT_EFFECT, expected, waiting};
 use crate::kinds::POD;
 use crate::syncer::marks::{FINALIZER_PROCESS, has_finalizer, take_finalizer_off, uid};
 use crate::syncer::objects::compare::contains;
-use interlock_kernel::{Address, Deed, Effect, Name, Part, Place, Read, Step, Write};
+use interlock_kernel::{
+    Address, Deed, Effect, Event, Importance, Name, Part, Place, Read, Step, Write,
+};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -31,7 +33,7 @@ pub(super) fn act(scene: &Scene<'_>, decision: Decision) -> Step<Machine> {
     let pod = || uid(&scene.pod).to_owned();
     match decision {
         Decision::Nothing(why) => nothing(scene, why),
-        Decision::TakeLock => match describe(&scene.pod, scene.view, 0) {
+        Decision::TakeLock => match scene.describe(0) {
             Ok(_) => perform(
                 MachineDeed::TakeLock(scene.lock()),
                 "the lock is taken before the permit is looked at",
@@ -44,8 +46,8 @@ pub(super) fn act(scene: &Scene<'_>, decision: Decision) -> Step<Machine> {
             reads.push(Read::Object(scene.permit_address()));
             Step::Look { reads, because: "the lock is ours: may it run?".into() }
         }
-        Decision::Start(epoch) => match describe(&scene.pod, scene.view, epoch) {
-            Ok(run) => perform(MachineDeed::Start(Box::new(run)), "its epoch may run here"),
+        Decision::Start(epoch) => match scene.describe(epoch) {
+            Ok(run) => start(scene, run),
             Err(_) => perform(MachineDeed::LetGo(scene.lock()), "it cannot be started"),
         },
         Decision::LetGo => {
@@ -56,6 +58,21 @@ pub(super) fn act(scene: &Scene<'_>, decision: Decision) -> Step<Machine> {
         Decision::Report => report(scene),
         Decision::ConfirmGone => confirm_gone(scene),
     }
+}
+
+/// What means nothing to a process is told once, with the first start.
+fn start(scene: &Scene<'_>, run: Run) -> Step<Machine> {
+    let step = perform(MachineDeed::Start(Box::new(run)), "its epoch may run here");
+    let is_first = scene.known == Some(Known::Nothing);
+    let note = without_effect(&scene.pod.data["spec"]).filter(|_| is_first);
+    let Some(note) = note else { return step };
+    step.telling(Event {
+        about: Address::new(Place::CLUSTER, &POD, Name::of(&scene.pod)),
+        uid: uid(&scene.pod).to_owned(),
+        importance: Importance::Normal,
+        reason: FIELD_WITHOUT_EFFECT,
+        note,
+    })
 }
 
 fn perform(deed: MachineDeed, because: &str) -> Step<Machine> {
@@ -105,6 +122,7 @@ fn confirm_gone(scene: &Scene<'_>) -> Step<Machine> {
     let write = Write::Delete {
         address: Address::new(Place::CLUSTER, &POD, Name::of(&scene.pod)),
         uid: uid(&scene.pod).to_owned(),
+        resource_version: None,
         grace_seconds: Some(0),
     };
     Step::write(write, because)
@@ -118,7 +136,7 @@ fn nothing(scene: &Scene<'_>, why: Why) -> Step<Machine> {
         Why::Finished => Step::rest("it ran, and does not run again"),
         Why::LockTaken => wait("something else has its lock", LOOK_AGAIN),
         // The namespace is watched: the permit is news.
-        Why::NotPermitted => match describe(&scene.pod, scene.view, 0) {
+        Why::NotPermitted => match scene.describe(0) {
             Err(problem @ Problem::NotSupported(_)) => cannot_start(scene, &problem),
             Ok(_) | Err(Problem::Missing(_)) => Step::rest("its namespace does not permit it"),
         },

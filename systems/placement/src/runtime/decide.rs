@@ -144,8 +144,13 @@ fn stop(facts: &Facts) -> Decision {
         Process::Stopping if facts.is_grace_over => Decision::Kill,
         Process::Stopping => Decision::Nothing(Why::Stopping),
         Process::Killed => Decision::Nothing(Why::WillNotDie),
-        Process::None | Process::Gone if facts.lock == Lock::Mine => Decision::LetGo,
-        Process::None | Process::Gone => Decision::ConfirmGone,
+        Process::None | Process::Gone => match facts.lock {
+            Lock::Mine => Decision::LetGo,
+            // Another runtime is about to start it: a pod that went now would leave a process that
+            // nobody stops.
+            Lock::Taken => Decision::Nothing(Why::LockTaken),
+            Lock::Free => Decision::ConfirmGone,
+        },
     }
 }
 

@@ -1,9 +1,11 @@
 //! What a pod asks to be run, in full, or why it cannot be.
 
+use super::Runtime;
 use super::outside::{LockName, Mount, Run};
-use crate::kinds::{CLAIM, CONFIG_MAP, SECRET};
+use crate::kinds::{CLAIM, CONFIG_MAP, SECRET, VOLUME};
 use crate::syncer::marks::{annotation, is_going, is_ours, label, name, uid};
 use crate::syncer::objects::desired::TOKEN_VOLUME_PREFIX;
+use interlock_api::names::LOCAL_DRIVER;
 use interlock_kernel::{Kind, Name, Object, Place, View};
 use k8s_openapi::ByteString;
 use serde::Deserialize;
@@ -12,6 +14,8 @@ use std::collections::BTreeMap;
 
 /// What a stop may take if the pod does not say.
 const GRACE_SECONDS: u64 = 30;
+/// What a pod says whose author knows that a process needs no image.
+const NO_IMAGE: &str = "none";
 
 /// Why a pod cannot be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,10 +26,15 @@ pub(super) enum Problem {
     Missing(String),
 }
 
-/// The run that a pod asks for, for the epoch that is permitted.
-pub(super) fn describe(pod: &Object, view: &dyn View, epoch: i64) -> Result<Run, Problem> {
+/// The run that a pod asks for, for the epoch that is permitted. Where there is storage, each claim
+/// that it mounts has to have its volume.
+pub(super) fn describe(
+    pod: &Object,
+    (view, runtime): (&dyn View, &Runtime),
+    epoch: i64,
+) -> Result<Run, Problem> {
     let spec = &pod.data["spec"];
-    let refused = refused(spec);
+    let refused = refused(spec, runtime.is_root);
     if !refused.is_empty() {
         return Err(Problem::NotSupported(refused));
     }
@@ -41,7 +50,7 @@ pub(super) fn describe(pod: &Object, view: &dyn View, epoch: i64) -> Result<Run,
         command,
         args: words("args"),
         working_directory: container["workingDir"].as_str().map(str::to_owned),
-        mounts: mounts(pod, view).map_err(Problem::Missing)?,
+        mounts: mounts(pod, (view, runtime.has_storage)).map_err(Problem::Missing)?,
         grace_seconds: grace_seconds(pod),
         env,
     })
@@ -58,9 +67,9 @@ pub(super) fn grace_seconds(pod: &Object) -> u64 {
     pod.data["spec"]["terminationGracePeriodSeconds"].as_u64().unwrap_or(GRACE_SECONDS)
 }
 
-/// Everything that the pod asks for and that a plain process cannot have. It is refused rather than
-/// left out: a pod that runs does what it says.
-pub(super) fn refused(spec: &Value) -> Vec<String> {
+/// Everything that the pod asks for, that a plain process cannot have, and that would change what it
+/// does or how safe it is. It is refused rather than left out: a pod that runs does what it says.
+pub(super) fn refused(spec: &Value, is_root: bool) -> Vec<String> {
     let mut refused = Vec::new();
     let mut refuse = |is: bool, what: &str| {
         if is {
@@ -70,23 +79,23 @@ pub(super) fn refused(spec: &Value) -> Vec<String> {
     for field in ["initContainers", "ephemeralContainers", "hostAliases", "resourceClaims"] {
         refuse(is_filled(&spec[field]), field);
     }
-    for field in ["hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace"] {
-        refuse(spec[field] == true, field);
-    }
-    refuse(is_filled(&spec["securityContext"]), "securityContext");
     refuse(!spec["activeDeadlineSeconds"].is_null(), "activeDeadlineSeconds");
     let containers = spec["containers"].as_array().map_or(0, Vec::len);
     refuse(containers > 1, "more than one container");
     let container = &spec["containers"][0];
-    refuse(texts(&container["command"]).next().is_none(), "a container without a command");
-    // Ports only tell what listens: a process listens wherever it likes.
-    for field in ["livenessProbe", "readinessProbe", "startupProbe", "lifecycle"] {
-        refuse(is_filled(&container[field]), field);
+    let has_command = texts(&container["command"]).next().is_some();
+    refuse(!has_command, "a container without a command (there is no image to take it from)");
+    for of in [&spec["securityContext"], &container["securityContext"]] {
+        refuse(of["privileged"] == true, "privileged");
+        refuse(is_filled(&of["capabilities"]["add"]), "capabilities that are added");
+        let is_another = of["runAsUser"].as_i64().is_some_and(|user| user != 0);
+        let must_not_be_root = of["runAsNonRoot"] == true || is_another;
+        refuse(is_root && must_not_be_root, "not to be root (processes here are root's)");
+        let wants_root = of["runAsUser"] == 0;
+        refuse(!is_root && wants_root, "to be root (processes here are not root's)");
     }
-    refuse(is_filled(&container["securityContext"]), "securityContext of the container");
-    refuse(is_filled(&container["resources"]["limits"]), "resource limits");
+    refuse(is_filled(&container["lifecycle"]), "lifecycle");
     refuse(is_filled(&container["volumeDevices"]), "volumeDevices");
-    refuse(container["stdin"] == true || container["tty"] == true, "stdin and tty");
     for variable in items(&container["env"]) {
         let from = &variable["valueFrom"];
         refuse(is_filled(&from["resourceFieldRef"]), "env from resourceFieldRef");
@@ -102,6 +111,47 @@ pub(super) fn refused(spec: &Value) -> Vec<String> {
     }
     refused.dedup();
     refused
+}
+
+/// Everything that the pod says and that means nothing to a plain process, but does no harm: the
+/// pod runs, and whoever wrote it is told. What servers fill in by themselves is not in it, and
+/// neither are ports, which only tell what listens.
+pub(super) fn without_effect(spec: &Value) -> Option<String> {
+    let fields = fields_without_effect(spec);
+    let said =
+        || format!("it runs as a process of the machine: no effect have {}", fields.join(", "));
+    (!fields.is_empty()).then(said)
+}
+
+fn fields_without_effect(spec: &Value) -> Vec<&'static str> {
+    let container = &spec["containers"][0];
+    let of_container = [
+        "livenessProbe",
+        "readinessProbe",
+        "startupProbe",
+        "resources",
+        "securityContext",
+        "stdin",
+        "tty",
+    ];
+    let of_pod = [
+        "securityContext",
+        "nodeSelector",
+        "affinity",
+        "topologySpreadConstraints",
+        "imagePullSecrets",
+        "priorityClassName",
+        "dnsConfig",
+    ];
+    let mut fields = Vec::new();
+    if container["image"].as_str().is_some_and(|image| !image.is_empty() && image != NO_IMAGE) {
+        fields.push("image");
+    }
+    let is_said = |value: &Value| is_filled(value) && *value != false;
+    fields.extend(of_container.into_iter().filter(|field| is_said(&container[*field])));
+    fields.extend(of_pod.into_iter().filter(|field| is_said(&spec[*field])));
+    fields.dedup();
+    fields
 }
 
 /// Whether anything was said at all: servers fill in empty lists and maps.
@@ -131,7 +181,7 @@ fn volume_of<'a>(spec: &'a Value, volume: &Value) -> Option<&'a Value> {
     items(&spec["volumes"]).find(|known| known["name"] == *volume)
 }
 
-fn mounts(pod: &Object, view: &dyn View) -> Result<Vec<Mount>, String> {
+fn mounts(pod: &Object, (view, has_storage): (&dyn View, bool)) -> Result<Vec<Mount>, String> {
     let spec = &pod.data["spec"];
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
     let mounts = items(&spec["containers"][0]["volumeMounts"]);
@@ -147,10 +197,29 @@ fn mounts(pod: &Object, view: &dyn View) -> Result<Vec<Mount>, String> {
             name: mount["name"].as_str().unwrap_or_default().to_owned(),
             claim: claim.to_owned(),
             claim_uid: uid(&found).to_owned(),
+            handle: has_storage.then(|| handle(&found, view)).transpose()?,
             path: mount["mountPath"].as_str().unwrap_or_default().to_owned(),
         })
     };
     mounts.map(mount).collect()
+}
+
+/// The volume that a claim has, by its name on this machine: claim and volume must both say so.
+fn handle(claim: &Object, view: &dyn View) -> Result<String, String> {
+    let called = name(claim);
+    let unbound = || format!("claim {called} has no volume yet");
+    let volume = claim.data["spec"]["volumeName"].as_str().filter(|volume| !volume.is_empty());
+    let volume = volume.filter(|_| claim.data["status"]["phase"] == "Bound").ok_or_else(unbound)?;
+    let found = view.get(Place::CLUSTER, &VOLUME, &Name::cluster_wide(volume));
+    let found = found.ok_or_else(|| format!("volume {volume} of claim {called} is not here"))?;
+    if found.data["spec"]["claimRef"]["uid"] != uid(claim) {
+        return Err(format!("volume {volume} is not claim {called}'s"));
+    }
+    let csi = &found.data["spec"]["csi"];
+    let handle = csi["volumeHandle"].as_str().filter(|_| csi["driver"] == LOCAL_DRIVER);
+    let handle = handle.filter(|handle| !handle.is_empty());
+    let elsewhere = || format!("volume {volume} of claim {called} is not on this machine");
+    handle.map(str::to_owned).ok_or_else(elsewhere)
 }
 
 /// The environment of a container while it is put together.
@@ -294,24 +363,25 @@ mod tests {
     }
 
     #[test]
-    fn what_a_process_cannot_have_is_refused_by_name() {
+    fn what_would_change_meaning_or_safety_is_refused_by_name() {
         let spec = json!({
             "initContainers": [{}],
             "containers": [
-                {"command": ["a"], "livenessProbe": {"exec": {}}, "ports": [{"containerPort": 1}],
-                 "resources": {"limits": {"cpu": 1}},
+                {"command": ["a"], "lifecycle": {"preStop": {}},
+                 "securityContext": {"privileged": true, "capabilities": {"add": ["NET_ADMIN"]}},
                  "volumeMounts": [{"name": "v", "readOnly": true}, {"name": "kube-api-access-x"}]},
                 {},
             ],
-            "volumes": [{"name": "v", "emptyDir": {}}],
+            "volumes": [{"name": "v", "hostPath": {"path": "/"}}],
         });
         assert_eq!(
-            refused(&spec),
+            refused(&spec, false),
             [
                 "initContainers",
                 "more than one container",
-                "livenessProbe",
-                "resource limits",
+                "privileged",
+                "capabilities that are added",
+                "lifecycle",
                 "a mount of anything but a claim",
                 "readOnly mounts",
             ]
@@ -319,12 +389,61 @@ mod tests {
     }
 
     #[test]
-    fn what_servers_fill_in_is_not_refused() {
+    fn who_must_not_be_root_is_not_made_root() {
+        let spec = |context: Value| json!({"containers": [{"command": ["a"], "securityContext": context}]});
+        let careful = spec(json!({"runAsNonRoot": true, "runAsUser": 1000}));
+        assert!(refused(&careful, false).is_empty());
+        assert_eq!(refused(&careful, true), ["not to be root (processes here are root's)"]);
+        let rooted = spec(json!({"runAsUser": 0}));
+        assert_eq!(refused(&rooted, false).len(), 1);
+        assert!(refused(&rooted, true).is_empty());
+    }
+
+    /// As such pods are published: one container with all the care that one takes.
+    fn ordinary() -> Value {
+        json!({
+            "containers": [{
+                "name": "web", "image": "nginx:1.27", "imagePullPolicy": "IfNotPresent",
+                "command": ["sleep", "60"], "ports": [{"containerPort": 80}],
+                "resources": {"requests": {"cpu": "100m"}, "limits": {"memory": "128Mi"}},
+                "livenessProbe": {"httpGet": {"path": "/", "port": 80}},
+                "readinessProbe": {"httpGet": {"path": "/", "port": 80}},
+                "securityContext": {
+                    "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,
+                    "runAsNonRoot": true, "capabilities": {"drop": ["ALL"]},
+                },
+            }],
+            "securityContext": {"fsGroup": 1000, "seccompProfile": {"type": "RuntimeDefault"}},
+            "nodeSelector": {"kubernetes.io/os": "linux"},
+        })
+    }
+
+    #[test]
+    fn an_ordinary_pod_runs_and_its_author_is_told_what_means_nothing_here() {
+        assert_eq!(refused(&ordinary(), false), [""; 0]);
+        assert_eq!(
+            fields_without_effect(&ordinary()),
+            [
+                "image",
+                "livenessProbe",
+                "readinessProbe",
+                "resources",
+                "securityContext",
+                "nodeSelector",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_servers_fill_in_is_neither_refused_nor_told() {
         let spec = json!({
-            "containers": [{"command": ["a"], "resources": {}, "securityContext": {},
+            "containers": [{"command": ["a"], "image": "none", "imagePullPolicy": "Always",
+                "resources": {}, "securityContext": {}, "stdin": false,
                 "terminationMessagePath": "/dev/termination-log"}],
             "securityContext": {}, "hostNetwork": false, "schedulerName": "default-scheduler",
+            "dnsPolicy": "ClusterFirst",
         });
-        assert_eq!(refused(&spec), [""; 0]);
+        assert_eq!(refused(&spec, false), [""; 0]);
+        assert_eq!(fields_without_effect(&spec), [""; 0]);
     }
 }

@@ -2,8 +2,8 @@
 
 use super::Runtime;
 use super::decide::{Facts, Lock, Permit, Pod, Process, Restart};
-use super::describe::lock_of;
-use super::outside::{Answer, Held, Known, LockName, Machine, Question};
+use super::describe::{Problem, describe, grace_seconds, lock_of};
+use super::outside::{Answer, Held, Known, LockName, Machine, Question, Run};
 use super::status::{Ended, expected};
 use crate::kinds::{NAMESPACE, POD};
 use crate::syncer::decide::Running;
@@ -44,6 +44,11 @@ impl<'a> Scene<'a> {
 
     pub(super) fn lock(&self) -> LockName {
         lock_of(&self.pod)
+    }
+
+    /// The run that the pod asks for, or why it cannot be.
+    pub(super) fn describe(&self, epoch: i64) -> Result<Run, Problem> {
+        describe(&self.pod, (self.view, self.runtime), epoch)
     }
 
     /// Where the permit of the pod is.
@@ -112,9 +117,14 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// The API server stamps a deletion with the end of its grace period.
+    /// The API server stamps a deletion with the end of its grace period. A pod without a node it
+    /// gives no time at all, since nobody there has to stop it; here we have to, so its own time is
+    /// counted from that stamp.
     fn is_grace_over(&self) -> bool {
-        let ends = self.pod.metadata.deletion_timestamp.as_ref();
-        ends.is_some_and(|ends| self.view.now() >= ends.0)
+        let Some(stamp) = &self.pod.metadata.deletion_timestamp else { return false };
+        let node = self.pod.data["spec"]["nodeName"].as_str().unwrap_or_default();
+        let own = if node.is_empty() { grace_seconds(&self.pod) } else { 0 };
+        let ends = stamp.0.as_second().saturating_add(i64::try_from(own).unwrap_or(i64::MAX));
+        self.view.now().as_second() >= ends
     }
 }

@@ -144,6 +144,9 @@ pub struct Mount {
     pub claim: String,
     /// The uid of that claim: another one is another volume, whatever it is called.
     pub claim_uid: String,
+    /// The volume on this machine that the claim has, where somebody else makes volumes. None: one is
+    /// made for the claim, if there is none.
+    pub handle: Option<String>,
     /// Where it appears.
     pub path: String,
 }

@@ -1,6 +1,7 @@
 //! What a pod's status is to say of its process.
 
 use super::decide::Restart;
+use super::describe::without_effect;
 use super::outside::{Ending, Known, Started};
 use crate::syncer::marks::uid;
 use interlock_kernel::Object;
@@ -8,6 +9,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use std::time::Duration;
 
+/// That a pod says what means nothing to a process.
+pub(super) const FIELD_WITHOUT_EFFECT: &str = "FieldWithoutEffect";
 /// The first wait before a restart; each is twice the one before.
 const FIRST_BACK_OFF_SECONDS: u64 = 10;
 /// The longest.
@@ -163,13 +166,20 @@ fn status(
         ("ContainersReady", is_ready),
         ("Ready", is_ready),
     ];
+    let mut conditions: Vec<Value> = conditions.map(condition).to_vec();
+    if let Some(words) = without_effect(&pod.data["spec"]) {
+        let mut told = condition(("interlock.dev/FieldWithoutEffect", true));
+        told["reason"] = json!(FIELD_WITHOUT_EFFECT);
+        told["message"] = json!(words);
+        conditions.push(told);
+    }
     let begun = container["state"]["running"]["startedAt"].as_str().map(str::to_owned);
     let known = pod.data["status"]["startTime"].as_str().map(str::to_owned);
     let mut status = json!({
         "phase": phase,
         "reason": null,
         "message": null,
-        "conditions": conditions.map(condition),
+        "conditions": conditions,
         "containerStatuses": [container],
     });
     if let Some(start) = known.or(begun) {

@@ -2,7 +2,7 @@
 
 use super::Runtime;
 use super::outside::{Deed as MachineDeed, Ending, Known, Started};
-use crate::kinds::{NAMESPACE, POD};
+use crate::kinds::{CLAIM, NAMESPACE, POD, VOLUME};
 use crate::syncer::tests::world::{BOOT, World};
 use interlock_kernel::{Deed, Name, Place, Step, Write};
 use serde_json::{Value, json};
@@ -49,7 +49,7 @@ impl Case {
     }
 
     fn turn(&mut self) -> bool {
-        self.world.turn(&Runtime::new(BOOT), "a")
+        self.world.turn(&self.world.runtime(), "a")
     }
 
     /// Steps until it comes to rest; what it said last.
@@ -59,7 +59,7 @@ impl Case {
                 break;
             }
         }
-        match self.world.step(&Runtime::new(BOOT), "a", "g/p") {
+        match self.world.step(&self.world.runtime(), "a", "g/p") {
             Step::Rest { because } | Step::Wait { because, .. } => because,
             step => panic!("it does not come to rest: {step:?}"),
         }
@@ -129,13 +129,13 @@ fn a_pod_of_somebody_else_is_left_alone() {
 #[test]
 fn what_is_not_supported_is_said_and_not_left_out() {
     let mut case = Case::of(
-        pod(json!({"command": ["x"], "livenessProbe": {"exec": {}}})),
+        pod(json!({"command": ["x"], "lifecycle": {"preStop": {}}})),
         &format!("1@{BOOT}"),
     );
     case.settle();
     assert!(!case.is_started());
     assert_eq!(case.status()["reason"], "NotSupported");
-    let said = "a process cannot have: livenessProbe; nothing was started";
+    let said = "a process cannot have: lifecycle; nothing was started";
     assert_eq!(case.status()["message"], said);
 }
 
@@ -204,6 +204,23 @@ fn a_pod_goes_only_after_its_process() {
 }
 
 #[test]
+fn a_pod_stays_while_another_runtime_is_about_to_start_it() {
+    let mut case = Case::usual();
+    let leaving = json!({"metadata": {"deletionTimestamp": "1999-01-01T00:00:00Z"}});
+    case.world.change("a", (&POD, &Name::within("g", "p")), &leaving);
+    // Somebody has the lock, it is not this runtime, and there is no process of the pod.
+    let run = Started { pid: 8, since: case.world.now };
+    let machine = case.world.machines.get_mut("a").unwrap();
+    machine.known.insert("another".to_owned(), Known::Lives(run));
+    assert_eq!(case.settle(), "something else has its lock");
+    assert!(case.world.get("a", &POD, &Name::within("g", "p")).is_some());
+    // The other one died, and its lock with it.
+    case.world.machines.get_mut("a").unwrap().known.clear();
+    case.settle();
+    assert_eq!(case.world.get("a", &POD, &Name::within("g", "p")), None);
+}
+
+#[test]
 fn a_pod_without_our_finalizer_is_confirmed_with_no_grace() {
     let mut case = Case::usual().gone(Ending::Signal(15), 1);
     let leaving =
@@ -216,4 +233,77 @@ fn a_pod_without_our_finalizer_is_confirmed_with_no_grace() {
         panic!("no deletion")
     };
     assert_eq!((uid.as_str(), grace_seconds), ("p-uid", Some(0)));
+}
+
+#[test]
+fn a_pod_waits_until_its_claim_has_its_volume_and_gets_that_very_one() {
+    let mut asking = pod(json!({"command": ["x"],
+        "volumeMounts": [{"name": "v", "mountPath": "/data"}]}));
+    asking["spec"]["volumes"] =
+        json!([{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]);
+    let mut case = Case::of(asking, &format!("1@{BOOT}"));
+    case.world.disks = Some([(("a".to_owned(), "pvc-1".to_owned()), Vec::new())].into());
+    let name = Name::within("g", "data");
+    let claim = json!({"metadata": {"uid": "c-uid", "labels": {"interlock.dev/grant": "g"}}});
+    case.world.put(Place::CLUSTER, &CLAIM, (name.clone(), "a"), claim);
+    assert_eq!(case.settle(), "claim data has no volume yet");
+    assert_eq!(
+        case.status()["containerStatuses"][0]["state"]["waiting"]["reason"],
+        "CreateContainerConfigError"
+    );
+    let bound = json!({"spec": {"volumeName": "pv-1"}, "status": {"phase": "Bound"}});
+    case.world.change("a", (&CLAIM, &name), &bound);
+    assert_eq!(case.settle(), "volume pv-1 of claim data is not here");
+    let volume = |driver: &str, claim: &str| {
+        json!({"spec": {"csi": {"driver": driver, "volumeHandle": "pvc-1"},
+            "claimRef": {"uid": claim, "namespace": "g"}}})
+    };
+    let at = Name::cluster_wide("pv-1");
+    case.world.put(Place::CLUSTER, &VOLUME, (at.clone(), "a"), volume("other", "c-uid"));
+    assert_eq!(case.settle(), "volume pv-1 of claim data is not on this machine");
+    let other = volume("local.interlock.dev", "another");
+    case.world.put(Place::CLUSTER, &VOLUME, (at.clone(), "a"), other);
+    assert_eq!(case.settle(), "volume pv-1 is not claim data's");
+    let ours = volume("local.interlock.dev", "c-uid");
+    case.world.put(Place::CLUSTER, &VOLUME, (at, "a"), ours);
+    assert_eq!(case.settle(), "it runs");
+    let mount = &case.world.machines["a"].runs[0].mounts[0];
+    assert_eq!(mount.handle.as_deref(), Some("pvc-1"));
+}
+
+#[test]
+fn fields_without_effect_are_told_once_with_the_first_start() {
+    let resources = json!({"limits": {"memory": "64Mi"}});
+    let container = json!({"command": ["x"], "image": "nginx", "resources": resources});
+    let mut case = Case::of(pod(container), &format!("1@{BOOT}"));
+    assert_eq!(case.settle(), "it runs");
+    let told: Vec<&str> = case.world.events.iter().map(|event| event.reason).collect();
+    assert_eq!(told, ["FieldWithoutEffect"]);
+    // What a pod says of itself goes up to the hub, where its author looks.
+    let conditions = case.status()["conditions"].clone();
+    assert_eq!(conditions[4]["type"], "interlock.dev/FieldWithoutEffect");
+    assert_eq!(conditions[4]["message"], case.world.events[0].note);
+    assert!(case.world.events[0].note.ends_with("no effect have image, resources"));
+    let again = Case::of(pod(json!({"command": ["x"], "image": "nginx"})), &format!("1@{BOOT}"));
+    let mut again = again.gone(Ending::Code(1), 3600);
+    again.settle();
+    assert!(again.world.events.is_empty(), "it was told with the first start");
+}
+
+#[test]
+fn a_process_has_the_time_that_its_pod_says_although_the_server_gives_it_none() {
+    let mut case = Case::usual();
+    case.settle();
+    let stamp = case.world.now.to_string();
+    let leaving =
+        json!({"metadata": {"deletionTimestamp": stamp, "deletionGracePeriodSeconds": 0}});
+    case.world.change("a", (&POD, &Name::within("g", "p")), &leaving);
+    let run = Started { pid: 7, since: case.world.now };
+    let mut case = case.knowing(Known::Stopping(run));
+    for _ in 0..29 {
+        assert_eq!(case.settle(), "it may still stop by itself");
+        case.world.now += jiff::SignedDuration::from_secs(1);
+    }
+    case.world.now += jiff::SignedDuration::from_secs(1);
+    assert!(matches!(case.deed(), MachineDeed::Kill(_)));
 }

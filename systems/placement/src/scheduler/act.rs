@@ -2,7 +2,7 @@
 
 use super::decide::{Decision, Misfit, Why};
 use super::findings::{ambiguous, findings, granted, heard_again, stopping};
-use super::observe::{Scene, grant_address};
+use super::observe::{Scene, grant_address, namespace_address};
 use crate::kinds::{GRANT, MOVES_FULL, NAMESPACE};
 use crate::record::{GrantRecord, finalizers_with, finalizers_without, name_of, ref_to, uid_of};
 use interlock_api::names::FINALIZER_GRANT;
@@ -32,6 +32,10 @@ pub(crate) fn act(scene: &Scene, decision: Decision) -> Step<Nothing> {
             reads: vec![Read::Object(grant_address(&scene.grant_name))],
             because: "the namespace goes, and the cache may not know its grant yet".to_owned(),
         },
+        (Decision::LookForNamespace, Some(grant), _) => Step::Look {
+            reads: vec![Read::Object(namespace_address(grant))],
+            because: "its namespace is not in the cache, which proves nothing".to_owned(),
+        },
         (Decision::PutFinalizer, _, Some(namespace)) => {
             let finalizers = finalizers_with(namespace, FINALIZER_GRANT);
             set_finalizers(namespace, finalizers, "it must not vanish while a cluster has it")
@@ -46,7 +50,8 @@ pub(crate) fn act(scene: &Scene, decision: Decision) -> Step<Nothing> {
         (Decision::Grant(place), Some(grant), _) => give(scene, grant, place),
         (Decision::Revoke(because), Some(grant), _) => revoke(scene, grant, because),
         (Decision::BeginDeleting, Some(grant), _) => {
-            let write = grant.write_status(json!({"phase": Phase::Deleting, "because": null}));
+            let change = json!({"because": null});
+            let write = grant.write_phase((Phase::Deleting, scene.now), change);
             Step::write(write, "the namespace goes, and nobody has it")
         }
         (Decision::DeleteGrant, Some(grant), _) => {
@@ -144,7 +149,7 @@ fn list_claims(scene: &Scene, grant: &GrantRecord) -> Step<Nothing> {
         pins.retain(|pin| pin.claim_uid != uid);
         pins.push(fresh(&name, &uid, (grant.status.epoch, scene)));
         names.push(name.clone());
-        claims.push(Claim { name, uid, fill: Fill::Waiting, last_image: None });
+        claims.push(Claim { name, uid, ..Claim::default() });
     }
     let write = grant.write_status(json!({"claims": claims, "pins": pins}));
     Step::write(
@@ -189,6 +194,7 @@ fn give(scene: &Scene, grant: &GrantRecord, place: usize) -> Step<Nothing> {
             // The pin is newer than any image before it, unless the volume itself is the pin: then
             // the last image is all there is elsewhere.
             last_image: claim.last_image.clone().filter(|_| is_in_place(claim)),
+            progress: None,
             ..claim.clone()
         })
         .collect();
@@ -201,8 +207,7 @@ fn give(scene: &Scene, grant: &GrantRecord, place: usize) -> Step<Nothing> {
     // What the owner before said of itself does not hold of the next one.
     let said = [RUNNING, STOPPED, DATA_SYNCED, FILLED];
     conditions.retain(|condition| !said.contains(&condition.type_.as_str()));
-    let write = grant.write_status(json!({
-        "phase": Phase::Granted,
+    let change = json!({
         "owner": cluster,
         "epoch": epoch,
         "because": null,
@@ -210,7 +215,8 @@ fn give(scene: &Scene, grant: &GrantRecord, place: usize) -> Step<Nothing> {
         "pins": pins,
         "copies": copies_with_live(grant, &cluster, epoch),
         "conditions": conditions,
-    }));
+    });
+    let write = grant.write_phase((Phase::Granted, scene.now), change);
     let note =
         format!("cluster {cluster} has it now, at epoch {epoch}; it fills the claims, then starts");
     Step::write(write, format!("nobody has it, and cluster {cluster} is to have it"))
@@ -232,11 +238,11 @@ fn copies_with_live(grant: &GrantRecord, cluster: &Ref, epoch: i64) -> Vec<DataC
 fn revoke(scene: &Scene, grant: &GrantRecord, because: RevokedBecause) -> Step<Nothing> {
     let finding = stopping(grant, Some(because));
     let note = finding.message.clone();
-    let write = grant.write_status(json!({
-        "phase": Phase::Revoking,
+    let change = json!({
         "because": because,
         "conditions": grant.conditions_with(&[finding], scene.now),
-    }));
+    });
+    let write = grant.write_phase((Phase::Revoking, scene.now), change);
     let why = match because {
         RevokedBecause::Move => "another cluster is wished, and it fits",
         RevokedBecause::Drain => "its cluster is to be emptied, and another one fits",

@@ -29,16 +29,18 @@ pub struct Facts {
 /// What is known of the namespace that a grant is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Namespace {
-    /// Not in the cache: that proves nothing.
+    /// Not in the cache, and nobody looked: that proves nothing.
     Unknown,
+    /// Not in the cache, and a fresh look shows that it is there: the cache is behind.
+    Unseen,
     /// It is there, and asks to be placed.
     Placed,
     /// It is there, and does not ask to be placed (any more).
     Unplaced,
     /// It is being deleted.
     Deleting,
-    /// It is gone for sure: another one has its name.
-    Replaced,
+    /// It is gone for sure: a fresh look shows none, or another one has its name.
+    Gone,
 }
 
 /// Whether the hub has a grant for the namespace.
@@ -150,6 +152,8 @@ pub enum Decision {
     PutFinalizer,
     /// Ask the hub whether there is a grant.
     LookForGrant,
+    /// Ask the hub whether the namespace is there.
+    LookForNamespace,
     /// Make the grant.
     CreateGrant,
     /// Note which cluster is wished.
@@ -206,8 +210,10 @@ pub fn decide(facts: &Facts) -> Decision {
         return end(facts, &grant);
     }
     match facts.namespace {
-        Namespace::Unknown => return Decision::Nothing(Why::NamespaceUnknown),
-        Namespace::Deleting | Namespace::Replaced => return begin_end(facts, &grant),
+        // Its end stops what runs and deletes data, so it never rests on what a cache lacks.
+        Namespace::Unknown => return Decision::LookForNamespace,
+        Namespace::Unseen => return Decision::Nothing(Why::NamespaceUnknown),
+        Namespace::Deleting | Namespace::Gone => return begin_end(facts, &grant),
         // It stays where it is: taking a label off must not stop what runs.
         Namespace::Unplaced => return Decision::Nothing(Why::Unplaced),
         Namespace::Placed => {}
@@ -241,7 +247,7 @@ fn without_grant(facts: &Facts) -> Decision {
             Some(Truth::Granted) => Decision::Nothing(Why::CopiesLeft),
         },
         (Namespace::Deleting, false)
-        | (Namespace::Unknown | Namespace::Unplaced | Namespace::Replaced, _) => {
+        | (Namespace::Unknown | Namespace::Unseen | Namespace::Unplaced | Namespace::Gone, _) => {
             Decision::Nothing(Why::Unplaced)
         }
     }
@@ -261,7 +267,7 @@ fn end(facts: &Facts, grant: &Grant) -> Decision {
         return Decision::Nothing(Why::CopiesLeft);
     }
     // A namespace of another uid has a finalizer of its own.
-    if facts.has_finalizer && facts.namespace != Namespace::Replaced {
+    if facts.has_finalizer && facts.namespace != Namespace::Gone {
         return Decision::TakeFinalizerOff;
     }
     Decision::DeleteGrant

@@ -3,7 +3,7 @@
 //! A message never has a time in it that runs on, or a count that changes by itself: it would be
 //! written again with every look.
 
-use super::decide::{Misfit, Why};
+use super::decide::Why;
 use super::observe::Scene;
 use crate::kinds::MOVES_FULL;
 use crate::record::{GrantRecord, condition, name_of};
@@ -139,7 +139,7 @@ fn none_fits(scene: &Scene, namespace: &str) -> String {
     let all = scene.clusters.iter().zip(&scene.facts.clusters);
     let reasons: Vec<String> = all
         .filter_map(|(cluster, facts)| Some((cluster, facts.misfit.as_ref()?)))
-        .map(|(cluster, misfit)| format!("{}: {}", name_of(cluster), words(misfit)))
+        .map(|(cluster, misfit)| format!("{}: {}", name_of(cluster), misfit))
         .collect();
     let more = match reasons.len().saturating_sub(NAMED) {
         0 => String::new(),
@@ -152,40 +152,8 @@ fn none_fits(scene: &Scene, namespace: &str) -> String {
 fn wish_does_not_fit(scene: &Scene, place: usize) -> String {
     let cluster = scene.cluster(place);
     let misfit = scene.facts.clusters.get(place).and_then(|cluster| cluster.misfit.as_ref());
-    let why = misfit.map(words).unwrap_or_default();
+    let why = misfit.map(ToString::to_string).unwrap_or_default();
     format!("cluster {cluster} is asked for and does not fit: {why}. next: interlock status")
-}
-
-fn words(misfit: &Misfit) -> String {
-    match misfit {
-        Misfit::NotReady => "NotReady, its syncer is not heard of or says so".to_owned(),
-        Misfit::Unschedulable => "Unschedulable, it takes nothing new".to_owned(),
-        Misfit::Draining => "Draining, it is being emptied".to_owned(),
-        Misfit::Deleting => "Deleting, it is being deleted".to_owned(),
-        Misfit::NotSelected => "NotSelected, the placement does not select it".to_owned(),
-        Misfit::StorageClassMissing(class) if class.is_empty() => {
-            "StorageClassMissing, it has no default storage class".to_owned()
-        }
-        Misfit::StorageClassMissing(class) => {
-            format!("StorageClassMissing, it has no storage class {class}")
-        }
-        Misfit::CannotSnapshot(class) => {
-            format!("CannotSnapshot, its storage class {class} cannot take images")
-        }
-        Misfit::BlockVolume(claim) => {
-            format!("BlockVolume, claim {claim} is a raw device, which cannot be carried")
-        }
-        Misfit::TooSmall { needed_bytes, free_bytes } => {
-            let (needed, free) = (gibibytes(*needed_bytes), gibibytes(*free_bytes));
-            format!("TooSmall, {needed} are needed and {free} are free")
-        }
-    }
-}
-
-/// Rounded, so that a few bytes more or less do not change what was said.
-fn gibibytes(bytes: i64) -> String {
-    let tenths = bytes.max(0) / (1024 * 1024 * 1024 / 10);
-    format!("{}.{} GiB", tenths / 10, tenths % 10)
 }
 
 fn data_elsewhere(grant: &GrantRecord) -> String {
@@ -212,11 +180,11 @@ fn data_elsewhere(grant: &GrantRecord) -> String {
 fn needs_copy(grant: &GrantRecord) -> String {
     let written = grant.status.claims.iter().map(|claim| claim.name.as_str());
     let written = written.collect::<Vec<_>>().join(", ");
+    let owner = name(grant.status.owner.as_ref());
     format!(
-        "its claims ({written}) have data, and nothing here carries data to another cluster. \
-         next: interlock move {} --to {}",
+        "its claims ({written}) have data, and cluster {owner} has them in a storage class that no \
+         image can be taken of. next: interlock move {} --to {owner}",
         grant.spec.namespace.name,
-        name(grant.status.owner.as_ref())
     )
 }
 

@@ -6,27 +6,57 @@
 use super::decide::Misfit;
 use crate::record::{is_condition_true, is_deleting, uid_of};
 use interlock_api::placement::condition::READY;
-use interlock_api::placement::{Fill, Image, VolumePolicy};
+use interlock_api::placement::{Fill, GrantStatus, Image, Phase, PlacementSpec, VolumePolicy};
+use interlock_kernel::Object;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube_core::DynamicObject;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::fmt;
 
 use super::selector::is_selected;
-use crate::record::GrantRecord;
+
+/// A namespace that a cluster is sought for.
+#[derive(Debug, Clone, Copy)]
+pub struct Seeking<'a> {
+    /// The Placement that counts.
+    pub rules: Option<&'a PlacementSpec>,
+    /// Whether a cluster is asked for by name, which wins over any Placement.
+    pub is_by_name: bool,
+    /// The claims of the namespace at the hub. Those that go need nothing.
+    pub claims: &'a [Object],
+    /// What its grant says, if it has one.
+    pub grant: Option<&'a GrantStatus>,
+}
 
 /// What a namespace needs of a cluster.
 #[derive(Debug, Default)]
-pub(crate) struct Needs {
+pub struct Needs {
     /// Which clusters are selected; None: all.
-    pub(crate) selector: Option<LabelSelector>,
+    selector: Option<LabelSelector>,
     /// Its claims.
-    pub(crate) claims: Vec<ClaimNeeds>,
+    claims: Vec<ClaimNeeds>,
+}
+
+impl Needs {
+    /// What this namespace needs.
+    pub fn of(seeking: &Seeking) -> Needs {
+        let nothing_said = PlacementSpec::default();
+        let policy = &seeking.rules.unwrap_or(&nothing_said).volumes;
+        let stays = seeking.claims.iter().filter(|claim| !is_deleting(claim));
+        Needs {
+            selector: seeking
+                .rules
+                .filter(|_| !seeking.is_by_name)
+                .map(|rules| rules.cluster_selector.clone()),
+            claims: stays.map(|claim| ClaimNeeds::read(claim, policy, seeking.grant)).collect(),
+        }
+    }
 }
 
 /// What a claim needs of a cluster.
 #[derive(Debug)]
-pub(crate) struct ClaimNeeds {
+struct ClaimNeeds {
     /// Its name.
     name: String,
     /// The class that it will name on a cluster; None: whichever is the default.
@@ -50,10 +80,10 @@ enum Data {
 
 impl ClaimNeeds {
     /// Reads what a claim at the hub needs, given the grant that may know of data.
-    pub(crate) fn read(
+    fn read(
         claim: &DynamicObject,
         policy: &VolumePolicy,
-        grant: Option<&GrantRecord>,
+        grant: Option<&GrantStatus>,
     ) -> ClaimNeeds {
         let spec = &claim.data["spec"];
         let class = spec["storageClassName"].as_str();
@@ -67,13 +97,14 @@ impl ClaimNeeds {
     }
 }
 
-fn data_of(claim_uid: &str, grant: &GrantRecord) -> Data {
-    let claim = grant.status.claims.iter().find(|claim| claim.uid == claim_uid);
-    let pin = grant.status.pins.iter().find(|pin| pin.claim_uid == claim_uid);
+fn data_of(claim_uid: &str, grant: &GrantStatus) -> Data {
+    let claim = grant.claims.iter().find(|claim| claim.uid == claim_uid);
+    let pin = grant.pins.iter().find(|pin| pin.claim_uid == claim_uid);
     let last = claim.and_then(|claim| claim.last_image.as_ref());
     let bytes = pin.iter().chain(last.iter()).map(|pin| pin.bytes).max().unwrap_or(0).max(0);
     let is_filled = claim.is_some_and(|claim| claim.fill == Fill::Filled);
-    if let Some(owner) = grant.status.owner.as_ref().filter(|_| grant.is_held() && is_filled) {
+    let is_held = matches!(grant.phase, Phase::Granted | Phase::Revoking);
+    if let Some(owner) = grant.owner.as_ref().filter(|_| is_held && is_filled) {
         return Data::On { cluster_uid: owner.uid.clone(), bytes };
     }
     match pin.map(|pin| &pin.image) {
@@ -86,7 +117,7 @@ fn data_of(claim_uid: &str, grant: &GrantRecord) -> Data {
 }
 
 /// Why a cluster cannot take a namespace; None: it can.
-pub(crate) fn misfit(cluster: &DynamicObject, needs: &Needs) -> Option<Misfit> {
+pub fn misfit(cluster: &DynamicObject, needs: &Needs) -> Option<Misfit> {
     let spec = &cluster.data["spec"];
     if is_deleting(cluster) {
         return Some(Misfit::Deleting);
@@ -158,4 +189,39 @@ fn asks_for_no_class(claim: &ClaimNeeds, classes: &[Value]) -> bool {
         Some(class) => class.is_empty(),
         None => classes.is_empty(),
     }
+}
+
+/// In words, the one word for it first.
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Misfit::NotReady => f.write_str("NotReady, its syncer is not heard of or says so"),
+            Misfit::Unschedulable => f.write_str("Unschedulable, it takes nothing new"),
+            Misfit::Draining => f.write_str("Draining, it is being emptied"),
+            Misfit::Deleting => f.write_str("Deleting, it is being deleted"),
+            Misfit::NotSelected => f.write_str("NotSelected, the placement does not select it"),
+            Misfit::StorageClassMissing(class) if class.is_empty() => {
+                f.write_str("StorageClassMissing, it has no default storage class")
+            }
+            Misfit::StorageClassMissing(class) => {
+                write!(f, "StorageClassMissing, it has no storage class {class}")
+            }
+            Misfit::CannotSnapshot(class) => {
+                write!(f, "CannotSnapshot, its storage class {class} cannot take images")
+            }
+            Misfit::BlockVolume(claim) => {
+                write!(f, "BlockVolume, claim {claim} is a raw device, which cannot be carried")
+            }
+            Misfit::TooSmall { needed_bytes, free_bytes } => {
+                let (needed, free) = (gibibytes(*needed_bytes), gibibytes(*free_bytes));
+                write!(f, "TooSmall, {needed} are needed and {free} are free")
+            }
+        }
+    }
+}
+
+/// Rounded, so that a few bytes more or less do not change what was said.
+fn gibibytes(bytes: i64) -> String {
+    let tenths = bytes.max(0) / (1024 * 1024 * 1024 / 10);
+    format!("{}.{} GiB", tenths / 10, tenths % 10)
 }

@@ -1,8 +1,7 @@
 //! What the scheduler sees: objects of the hub as its caches show them, and the facts in them.
 
 use super::decide::{Cluster, Facts, Grant, Images, Namespace, Owner, Truth, Wish};
-use super::fit::{ClaimNeeds, Needs, misfit};
-use super::nearest::nearest;
+use super::fit::{Needs, Seeking, misfit};
 use super::selector::is_selected;
 use super::{Limits, LooksAtHub};
 use crate::kinds::{
@@ -15,7 +14,7 @@ use interlock_api::names::{
 };
 use interlock_api::placement::condition::REACHABLE;
 use interlock_api::placement::{Fill, Image, PlacementSpec, Ref};
-use interlock_kernel::{Address, Name, Object, Place, View, read_part};
+use interlock_kernel::{Address, Name, Object, Place, View, nearest, read_part};
 use jiff::Timestamp;
 
 /// The objects that one step of the scheduler is about, and the facts in them.
@@ -75,6 +74,11 @@ pub(crate) fn grant_address(name: &str) -> Address {
     Address::new(Place::HUB, &GRANT, Name::cluster_wide(name))
 }
 
+/// Where the namespace of a grant is, whether it is there or not.
+pub(crate) fn namespace_address(grant: &GrantRecord) -> Address {
+    Address::new(Place::HUB, &NAMESPACE, Name::cluster_wide(&grant.spec.namespace.name))
+}
+
 /// Reads what a step is about; the error says in words which object cannot be read.
 pub(crate) fn observe(
     grant_name: &str,
@@ -117,14 +121,14 @@ fn facts(scene: &Scene, view: &dyn View, looks: &LooksAtHub) -> Facts {
     let namespace = scene.namespace.as_ref();
     let moving = view.count(Place::HUB, &GRANTS_MOVING, YES);
     Facts {
-        namespace: standing(scene),
+        namespace: standing(scene, looks),
         has_finalizer: namespace.is_some_and(|found| has_finalizer(found, FINALIZER_GRANT)),
         grant: scene.grant.as_ref().map(|grant| grant_facts(scene, grant)),
         truth: truth(scene, looks),
         clusters: cluster_facts(scene, view),
         wish: wish(scene),
         has_room_for_move: moving < scene.limits.moves,
-        can_copy: scene.limits.can_copy,
+        can_copy: scene.limits.can_copy && can_take_images(scene),
     }
 }
 
@@ -136,11 +140,13 @@ fn namespace_of(grant_name: &str, grant: Option<&GrantRecord>, view: &dyn View) 
     view.get(Place::HUB, &NAMESPACE, &Name::cluster_wide(&grant.spec.namespace.name))
 }
 
-fn standing(scene: &Scene) -> Namespace {
-    let Some(namespace) = &scene.namespace else { return Namespace::Unknown };
+fn standing(scene: &Scene, looks: &LooksAtHub) -> Namespace {
     let grant = scene.grant.as_ref();
+    let Some(namespace) = &scene.namespace else {
+        return grant.map_or(Namespace::Unknown, |grant| looked_for(grant, looks));
+    };
     if grant.is_some_and(|grant| grant.spec.namespace.uid != uid_of(namespace)) {
-        return Namespace::Replaced;
+        return Namespace::Gone;
     }
     if is_deleting(namespace) {
         return Namespace::Deleting;
@@ -150,6 +156,15 @@ fn standing(scene: &Scene) -> Namespace {
         return Namespace::Placed;
     }
     Namespace::Unplaced
+}
+
+/// What a fresh look showed of a namespace that the cache does not have.
+fn looked_for(grant: &GrantRecord, looks: &LooksAtHub) -> Namespace {
+    match looks.objects.get(&namespace_address(grant)) {
+        None => Namespace::Unknown,
+        Some(Some(found)) if uid_of(found) == grant.spec.namespace.uid => Namespace::Unseen,
+        Some(_) => Namespace::Gone,
+    }
 }
 
 /// Only claims that we keep from vanishing are listed, so that no cluster gets one that the hub
@@ -183,17 +198,12 @@ fn wish(scene: &Scene) -> Wish {
 }
 
 fn cluster_facts(scene: &Scene, view: &dyn View) -> Vec<Cluster> {
-    let policy = scene.rules.as_ref().map(|rules| rules.spec.volumes.clone()).unwrap_or_default();
-    let grant = scene.grant.as_ref();
-    let needs = Needs {
-        // A cluster that is asked for by name wins over any Placement.
-        selector: scene
-            .rules
-            .as_ref()
-            .filter(|_| scene.asked_for().is_none())
-            .map(|rules| rules.spec.cluster_selector.clone()),
-        claims: scene.claims.iter().map(|claim| ClaimNeeds::read(claim, &policy, grant)).collect(),
-    };
+    let needs = Needs::of(&Seeking {
+        rules: scene.rules.as_ref().map(|rules| &rules.spec),
+        is_by_name: scene.asked_for().is_some(),
+        claims: &scene.claims,
+        grant: scene.grant.as_ref().map(|grant| &grant.status),
+    });
     let of = |cluster: &Object| Cluster {
         misfit: misfit(cluster, &needs),
         is_reachable: is_condition_true(cluster, REACHABLE),
@@ -218,6 +228,31 @@ fn grant_facts(scene: &Scene, grant: &GrantRecord) -> Grant {
         is_written: is_written(grant),
         has_copies: !status.copies.is_empty(),
     }
+}
+
+/// Whether images can be taken of all that the owner may have written to. Whether another cluster can
+/// be filled from them is asked of each by [`misfit`].
+fn can_take_images(scene: &Scene) -> bool {
+    let Some(grant) = &scene.grant else { return true };
+    let owner = grant.status.owner.as_ref();
+    let owner = owner.and_then(|owner| scene.clusters.iter().find(|c| uid_of(c) == owner.uid));
+    let Some(owner) = owner else { return false };
+    let known = owner.data["status"]["storageClasses"].as_array();
+    let is_written = |claim: &&Object| {
+        let mut listed = grant.status.claims.iter().filter(|listed| listed.fill == Fill::Filled);
+        listed.any(|listed| listed.uid == uid_of(claim))
+    };
+    scene.claims.iter().filter(is_written).all(|claim| {
+        let wanted = claim.data["spec"]["storageClassName"].as_str();
+        let mapped = &grant.spec.volumes.storage_classes;
+        let wanted = wanted.map(|class| mapped.get(class).map_or(class, String::as_str));
+        let mut classes = known.into_iter().flatten();
+        let class = classes.find(|class| match wanted {
+            Some(wanted) => class["name"] == wanted,
+            None => class["isDefault"] == true,
+        });
+        class.is_some_and(|class| class["canSnapshot"] == true)
+    })
 }
 
 /// Whether the owner has data that a move would have to carry. A volume that was left in place is

@@ -1,31 +1,22 @@
 //! Whether labels are selected, as Kubernetes has it.
 
+//!
+//! `kube_core` does the matching: an empty selector selects everything, and `NotIn` selects what
+//! has no such label, as Kubernetes has it. Two rules that Kubernetes refuses it takes: `NotIn`
+//! without values, which would select everything, and `Exists` or `DoesNotExist` with values, which
+//! it ignores. So [`flaw`] comes first.
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+use kube_core::{Selector, SelectorExt};
 use std::collections::BTreeMap;
 
-/// Labels of an object.
-pub(crate) type Labels = BTreeMap<String, String>;
-
 /// Whether a selector selects these labels. An empty one selects everything; one that makes no
-/// sense selects nothing, and [`flaw`] says why.
-pub(crate) fn is_selected(selector: &LabelSelector, labels: Option<&Labels>) -> bool {
-    let value = |key: &str| labels.and_then(|labels| labels.get(key)).map(String::as_str);
-    let mut wanted = selector.match_labels.iter().flatten();
-    let mut rules = selector.match_expressions.iter().flatten();
-    wanted.all(|(key, wanted)| value(key) == Some(wanted))
-        && rules.all(|rule| is_met(rule, value(&rule.key)))
-}
-
-fn is_met(rule: &LabelSelectorRequirement, value: Option<&str>) -> bool {
-    let is_listed =
-        value.is_some_and(|value| rule.values.iter().flatten().any(|listed| listed == value));
-    match rule.operator.as_str() {
-        "In" => is_listed,
-        "NotIn" => !is_listed && flaw_of(rule).is_none(),
-        "Exists" => value.is_some() && flaw_of(rule).is_none(),
-        "DoesNotExist" => value.is_none() && flaw_of(rule).is_none(),
-        _ => false,
-    }
+/// sense selects nothing.
+pub fn is_selected(selector: &LabelSelector, labels: Option<&BTreeMap<String, String>>) -> bool {
+    const NONE: &BTreeMap<String, String> = &BTreeMap::new();
+    flaw(selector).is_none()
+        && Selector::try_from(selector.clone())
+            .is_ok_and(|selector| selector.matches(labels.unwrap_or(NONE)))
 }
 
 /// What is wrong with a selector, in words.

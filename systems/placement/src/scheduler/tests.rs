@@ -5,37 +5,37 @@ use super::*;
 mod waking;
 
 use crate::testing::{
-    World, claim, cluster, condition, grant, grant_of, granted, listed, namespace, pin, reference,
-    survives, unreachable,
+    claim, cluster, grant, grant_in, grant_of, granted, listed, namespace, pin, reference,
+    unreachable,
 };
+use interlock_kernel::testing::{NoMachine, Run, World, condition, patched, survives};
 use interlock_kernel::{Deed, Write};
 use serde_json::json;
 
 const HELD: &str = "interlock.dev/grant";
 
 fn world(objects: Vec<Value>) -> World {
-    World::of(&Scheduler::default(), objects)
+    World::of(&Scheduler::default()).with(objects)
 }
 
 fn shop(patch: Value) -> Value {
-    let mut object = namespace("shop", json!({"metadata": {"finalizers": [HELD]}}));
-    crate::testing::merge(&mut object, &patch);
-    object
+    let object = namespace("shop", json!({"metadata": {"finalizers": [HELD]}}));
+    patched(object, &patch)
 }
 
 fn asking_for(cluster: &str) -> Value {
     shop(json!({"metadata": {"annotations": {"interlock.dev/cluster": cluster}}}))
 }
 
-fn settled(objects: Vec<Value>) -> (World, crate::testing::Run) {
+fn settled(objects: Vec<Value>) -> (World, Run<Nothing>) {
     let mut world = world(objects);
-    let run = world.settle(&Scheduler::default(), &grant_of("shop"));
+    let run = world.settle(&Scheduler::default(), &mut NoMachine, &grant_of("shop"));
     (world, run)
 }
 
 /// The status of the condition Placed, and its reason.
 fn placed(world: &World) -> (String, String, String) {
-    let grant = world.grant(&grant_of("shop"));
+    let grant = grant_in(world, &grant_of("shop"));
     let placed = condition(&grant, "Placed");
     let word = |key: &str| placed[key].as_str().unwrap_or_default().to_owned();
     (word("status"), word("reason"), word("message"))
@@ -49,7 +49,7 @@ fn a_new_namespace_is_held_gets_a_grant_and_goes_to_the_emptiest_cluster() {
         cluster("b", json!({})),
         granted("other", "a", json!({})),
     ]);
-    let grant = world.grant(&grant_of("shop"));
+    let grant = grant_in(&world, &grant_of("shop"));
     assert_eq!(grant["status"]["owner"], reference("b"));
     assert_eq!(grant["status"]["epoch"], 1);
     assert_eq!(grant["status"]["phase"], "Granted");
@@ -65,7 +65,7 @@ fn a_new_namespace_is_held_gets_a_grant_and_goes_to_the_emptiest_cluster() {
 #[test]
 fn a_grant_at_rest_costs_no_write() {
     let (mut world, _) = settled(vec![namespace("shop", json!({})), cluster("a", json!({}))]);
-    let again = world.settle(&Scheduler::default(), &grant_of("shop"));
+    let again = world.settle(&Scheduler::default(), &mut NoMachine, &grant_of("shop"));
     assert!(again.writes.is_empty(), "{:?}", again.writes);
 }
 
@@ -80,7 +80,7 @@ fn a_claim_is_listed_only_once_it_cannot_vanish() {
         claim("shop", "going", going),
         claim("shop", "held", json!({})),
     ]);
-    let status = &world.grant(&grant_of("shop"))["status"];
+    let status = &grant_in(&world, &grant_of("shop"))["status"];
     assert_eq!(status["claims"], json!([listed("held", "Waiting")]));
     assert_eq!(status["pins"][0]["image"], json!({"fresh": {}}));
     assert_eq!(status["pins"][0]["claimUID"], "uid-held");
@@ -94,7 +94,7 @@ fn a_move_is_revoked_and_waits_for_the_owner() {
         cluster("b", json!({})),
         granted("shop", "a", json!({})),
     ]);
-    let grant = world.grant(&grant_of("shop"));
+    let grant = grant_in(&world, &grant_of("shop"));
     assert_eq!(grant["spec"]["target"], reference("b"));
     assert_eq!(grant["status"]["phase"], "Revoking");
     assert_eq!(grant["status"]["because"], "Move");
@@ -133,9 +133,9 @@ fn a_released_grant_goes_to_its_target_and_the_old_copy_is_kept() {
             }),
         ),
     ];
-    let mut world = World::of(&copies, objects);
-    world.settle(&copies, &grant_of("shop"));
-    let grant = world.grant(&grant_of("shop"));
+    let mut world = World::of(&copies).with(objects);
+    world.settle(&copies, &mut NoMachine, &grant_of("shop"));
+    let grant = grant_in(&world, &grant_of("shop"));
     assert_eq!(grant["status"]["owner"], reference("b"));
     assert_eq!(grant["status"]["epoch"], 8);
     assert_eq!(grant["status"]["copies"].as_array().map(Vec::len), Some(2));
@@ -162,7 +162,7 @@ fn data_that_stayed_in_place_goes_back_to_where_it_is() {
             }}),
         ),
     ]);
-    let grant = world.grant(&grant_of("shop"));
+    let grant = grant_in(&world, &grant_of("shop"));
     assert_eq!(grant["status"]["epoch"], 8);
     assert_eq!(grant["status"]["owner"], reference("a"));
     assert_eq!(
@@ -183,7 +183,7 @@ fn a_claim_that_was_used_and_has_no_image_never_begins_empty() {
             json!({"status": {"phase": "Released", "claims": [listed("data", "Filled")]}}),
         ),
     ]);
-    assert_eq!(world.grant(&grant_of("shop"))["status"]["phase"], "Released");
+    assert_eq!(grant_in(&world, &grant_of("shop"))["status"]["phase"], "Released");
     assert_eq!(placed(&world).1, "DataElsewhere", "{}", run.rests);
 }
 
@@ -202,10 +202,37 @@ fn data_is_not_stopped_where_nothing_can_carry_it() {
             json!({"status": {"claims": [listed("data", "Filled")], "pins": [fresh]}}),
         ),
     ]);
-    let grant = world.grant(&grant_of("shop"));
+    let grant = grant_in(&world, &grant_of("shop"));
     assert_eq!(grant["status"]["phase"], "Granted");
     assert_eq!(placed(&world).1, "NeedsCopy");
     assert_eq!(run.events.last().map(|event| event.reason), Some("MoveDelayed"));
+}
+
+#[test]
+fn data_goes_where_both_clusters_have_storage_that_images_can_be_taken_of() {
+    let class = |can: bool| {
+        let class = json!({"name": "x", "canSnapshot": can, "isDefault": true});
+        json!({"status": {"storageClasses": [class]}})
+    };
+    let after = |owner: bool, target: bool| {
+        let fresh = pin("data", &json!({"fresh": {}}));
+        let (world, _) = settled(vec![
+            asking_for("b"),
+            cluster("a", class(owner)),
+            cluster("b", class(target)),
+            claim("shop", "data", json!({})),
+            granted(
+                "shop",
+                "a",
+                json!({"status": {"claims": [listed("data", "Filled")], "pins": [fresh]}}),
+            ),
+        ]);
+        let phase = grant_in(&world, &grant_of("shop"))["status"]["phase"].clone();
+        (phase, placed(&world).1)
+    };
+    assert_eq!(after(true, true), (json!("Revoking"), "Moving".to_owned()));
+    assert_eq!(after(false, true), (json!("Granted"), "NeedsCopy".to_owned()));
+    assert_eq!(after(true, false), (json!("Granted"), "WishDoesNotFit".to_owned()));
 }
 
 #[test]
@@ -220,7 +247,7 @@ fn an_unknown_cluster_is_answered_with_the_nearest_names() {
     assert_eq!((status.as_str(), reason.as_str()), ("False", "UnknownCluster"));
     assert!(message.contains("interlock move shop --to eu-west"), "{message}");
     assert!(message.contains("it stays on cluster moon"), "{message}");
-    assert_eq!(world.grant(&grant_of("shop"))["status"]["phase"], "Granted");
+    assert_eq!(grant_in(&world, &grant_of("shop"))["status"]["phase"], "Granted");
     assert_eq!(run.writes.len(), 1);
 }
 
@@ -255,22 +282,19 @@ fn what_must_be_copied_needs_room_and_images_at_the_target() {
     let restic = json!({"restic": {"secret": "s", "snapshotID": "x"}});
     let fits = |class: Value| {
         let controller = Scheduler::new(Limits { moves: 50, can_copy: true });
-        let mut world = World::of(
-            &controller,
-            vec![
-                shop(json!({})),
-                claim("shop", "data", json!({"spec": {"storageClassName": "gold"}})),
-                cluster("a", json!({"status": {"storageClasses": [class]}})),
-                grant(
-                    "shop",
-                    json!({"status": {
-                        "phase": "Released", "claims": [listed("data", "Filled")],
-                        "pins": [pin("data", &restic)],
-                    }}),
-                ),
-            ],
-        );
-        let run = world.settle(&controller, &grant_of("shop"));
+        let mut world = World::of(&controller).with(vec![
+            shop(json!({})),
+            claim("shop", "data", json!({"spec": {"storageClassName": "gold"}})),
+            cluster("a", json!({"status": {"storageClasses": [class]}})),
+            grant(
+                "shop",
+                json!({"status": {
+                    "phase": "Released", "claims": [listed("data", "Filled")],
+                    "pins": [pin("data", &restic)],
+                }}),
+            ),
+        ]);
+        let run = world.settle(&controller, &mut NoMachine, &grant_of("shop"));
         (placed(&world).2, run.waits_seconds)
     };
     let (message, waits) = fits(json!({"name": "gold", "canSnapshot": true, "freeBytes": 1049}));
@@ -294,7 +318,7 @@ fn a_storage_class_is_looked_for_under_its_other_name() {
         claim("shop", "data", json!({"spec": {"storageClassName": "gold"}})),
         cluster("a", json!({"status": {"storageClasses": [{"name": "fast"}]}})),
     ]);
-    let grant = world.grant(&grant_of("shop"));
+    let grant = grant_in(&world, &grant_of("shop"));
     assert_eq!(grant["status"]["owner"], reference("a"));
     assert_eq!(grant["spec"]["volumes"]["storageClasses"], json!({"gold": "fast"}));
 }
@@ -325,7 +349,7 @@ fn of_two_placements_the_first_by_name_counts_and_both_are_named() {
         cluster("a", in_region("us")),
         cluster("b", in_region("eu")),
     ]);
-    assert_eq!(world.grant(&grant_of("shop"))["status"]["owner"], reference("b"));
+    assert_eq!(grant_in(&world, &grant_of("shop"))["status"]["owner"], reference("b"));
     let event = run.events.iter().find(|event| event.reason == "PlacementAmbiguous");
     let note = event.map(|event| event.note.as_str()).unwrap_or_default();
     assert!(note.contains("first and second"), "{note}");
@@ -342,7 +366,7 @@ fn a_wish_by_name_wins_over_any_placement() {
         cluster("a", json!({})),
         cluster("b", json!({"metadata": {"labels": {"region": "eu"}}})),
     ]);
-    assert_eq!(world.grant(&grant_of("shop"))["status"]["owner"], reference("a"));
+    assert_eq!(grant_in(&world, &grant_of("shop"))["status"]["owner"], reference("a"));
 }
 
 #[test]
@@ -357,7 +381,7 @@ fn what_a_placement_says_anew_reaches_the_grant() {
         cluster("a", json!({})),
         granted("shop", "a", json!({"spec": before})),
     ]);
-    let volumes = &world.grant(&grant_of("shop"))["spec"]["volumes"];
+    let volumes = &grant_in(&world, &grant_of("shop"))["spec"]["volumes"];
     assert_eq!(volumes["keepSuperseded"], "1h");
     assert_eq!(volumes["storageClasses"], json!({}));
     assert!(volumes["syncSchedule"].is_null());
@@ -369,36 +393,33 @@ fn a_drained_cluster_is_left_for_one_that_fits_and_not_before_there_is_one() {
     let draining = cluster("a", json!({"spec": {"drain": true}}));
     let grant = granted("shop", "a", json!({}));
     let (world, _) = settled(vec![shop(json!({})), draining.clone(), grant.clone()]);
-    assert_eq!(world.grant(&grant_of("shop"))["status"]["phase"], "Granted");
+    assert_eq!(grant_in(&world, &grant_of("shop"))["status"]["phase"], "Granted");
     assert_eq!(placed(&world).1, "NoneFits");
     let (world, _) = settled(vec![shop(json!({})), draining, cluster("b", json!({})), grant]);
-    assert_eq!(world.grant(&grant_of("shop"))["status"]["because"], "Drain");
+    assert_eq!(grant_in(&world, &grant_of("shop"))["status"]["because"], "Drain");
 }
 
 #[test]
 fn a_move_waits_for_its_place_and_is_woken_when_one_is_free() {
     let controller = Scheduler::new(Limits { moves: 1, can_copy: false });
-    let mut world = World::of(
-        &controller,
-        vec![
-            asking_for("b"),
-            cluster("a", json!({})),
-            cluster("b", json!({})),
-            granted("shop", "a", json!({})),
-            granted("other", "a", json!({"status": {"phase": "Revoking", "because": "Move"}})),
-        ],
-    );
-    let run = world.settle(&controller, &grant_of("shop"));
+    let mut world = World::of(&controller).with(vec![
+        asking_for("b"),
+        cluster("a", json!({})),
+        cluster("b", json!({})),
+        granted("shop", "a", json!({})),
+        granted("other", "a", json!({"status": {"phase": "Revoking", "because": "Move"}})),
+    ]);
+    let run = world.settle(&controller, &mut NoMachine, &grant_of("shop"));
     assert_eq!(placed(&world).1, "MovesFull");
     assert_eq!(run.waits_seconds, Some(30));
     let ended = granted("other", "b", json!({}));
-    world.put(ended);
+    world.put(Place::HUB, ended);
     let watch = Watch::all(Place::HUB, &GRANT);
     let other = world.get(Place::HUB, &GRANT, &Name::cluster_wide(&grant_of("other")));
     let woken = controller.subjects(&watch, &other.expect("a grant"), &world);
     assert!(woken.iter().any(|subject| **subject == grant_of("shop")));
-    world.settle(&controller, &grant_of("shop"));
-    assert_eq!(world.grant(&grant_of("shop"))["status"]["phase"], "Revoking");
+    world.settle(&controller, &mut NoMachine, &grant_of("shop"));
+    assert_eq!(grant_in(&world, &grant_of("shop"))["status"]["phase"], "Revoking");
 }
 
 #[test]
@@ -416,28 +437,30 @@ fn an_owner_that_is_not_heard_of_is_reported_once_with_the_command_that_ends_it(
             }),
         ),
     ]);
-    let grant = world.grant(&grant_of("shop"));
-    let condition = condition(&grant, "OwnerUnreachable");
-    let message = condition["message"].as_str().unwrap_or_default();
-    assert_eq!(condition["status"], "True");
+    let grant = grant_in(&world, &grant_of("shop"));
+    let told = condition(&grant, "OwnerUnreachable");
+    let message = told["message"].as_str().unwrap_or_default();
+    assert_eq!(told["status"], "True");
     assert!(message.contains("since 2001-02-03T04:05:06Z"), "{message}");
     assert!(message.contains("interlock force-release shop --owner a --epoch 7"), "{message}");
     assert_eq!(grant["status"]["phase"], "Revoking", "no timer ever releases");
     assert_eq!(run.events.len(), 1);
     assert_eq!(run.events[0].reason, "OwnerUnreachable");
     world.pass(3600);
-    assert!(world.settle(&Scheduler::default(), &grant_of("shop")).writes.is_empty());
-    world.put(cluster("a", json!({})));
-    world.settle(&Scheduler::default(), &grant_of("shop"));
-    let grant = world.grant(&grant_of("shop"));
-    assert_eq!(crate::testing::condition(&grant, "OwnerUnreachable")["status"], "False");
+    assert!(
+        world.settle(&Scheduler::default(), &mut NoMachine, &grant_of("shop")).writes.is_empty()
+    );
+    world.put(Place::HUB, cluster("a", json!({})));
+    world.settle(&Scheduler::default(), &mut NoMachine, &grant_of("shop"));
+    let grant = grant_in(&world, &grant_of("shop"));
+    assert_eq!(condition(&grant, "OwnerUnreachable")["status"], "False");
 }
 
 #[test]
 fn a_cluster_made_again_under_its_name_does_not_inherit() {
     let again = cluster("a", json!({"metadata": {"uid": "another"}}));
     let (world, _) = settled(vec![shop(json!({})), again, granted("shop", "a", json!({}))]);
-    let grant = world.grant(&grant_of("shop"));
+    let grant = grant_in(&world, &grant_of("shop"));
     assert_eq!(condition(&grant, "OwnerUnreachable")["reason"], "ClusterReplaced");
     assert_eq!(grant["status"]["owner"], reference("a"));
     assert_eq!(grant["status"]["phase"], "Granted");
@@ -449,15 +472,15 @@ fn a_namespace_that_goes_takes_its_grant_along_at_last() {
     let (mut world, _) =
         settled(vec![going, cluster("a", json!({})), granted("shop", "a", json!({}))]);
     let name = Name::cluster_wide(&grant_of("shop"));
-    assert_eq!(world.grant(&grant_of("shop"))["status"]["because"], "Deletion");
-    world.change(&GRANT, name.clone(), &json!({"status": {"phase": "Released"}}));
-    let run = world.settle(&Scheduler::default(), &grant_of("shop"));
-    assert_eq!(world.grant(&grant_of("shop"))["status"]["phase"], "Deleting");
+    assert_eq!(grant_in(&world, &grant_of("shop"))["status"]["because"], "Deletion");
+    world.change(Place::HUB, &GRANT, &name, &json!({"status": {"phase": "Released"}}));
+    let run = world.settle(&Scheduler::default(), &mut NoMachine, &grant_of("shop"));
+    assert_eq!(grant_in(&world, &grant_of("shop"))["status"]["phase"], "Deleting");
     assert!(run.rests.contains("data of it is on cluster a (Live, epoch 7)"), "{}", run.rests);
-    world.change(&GRANT, name, &json!({"status": {"copies": []}}));
-    world.settle(&Scheduler::default(), &grant_of("shop"));
-    assert!(world.grant(&grant_of("shop")).is_null());
-    assert!(world.json(&NAMESPACE, &Name::cluster_wide("shop")).is_null());
+    world.change(Place::HUB, &GRANT, &name, &json!({"status": {"copies": []}}));
+    world.settle(&Scheduler::default(), &mut NoMachine, &grant_of("shop"));
+    assert!(grant_in(&world, &grant_of("shop")).is_null());
+    assert!(world.json(Place::HUB, &NAMESPACE, &Name::cluster_wide("shop")).is_null());
 }
 
 #[test]
@@ -465,9 +488,9 @@ fn a_namespace_made_again_gets_another_grant_and_the_old_one_ends() {
     let again = namespace("shop", json!({"metadata": {"uid": "again"}}));
     let (mut world, _) =
         settled(vec![again, cluster("a", json!({})), granted("shop", "a", json!({}))]);
-    assert_eq!(world.grant(&grant_of("shop"))["status"]["because"], "Deletion");
-    world.settle(&Scheduler::default(), "shop-again");
-    let grant = world.grant("shop-again");
+    assert_eq!(grant_in(&world, &grant_of("shop"))["status"]["because"], "Deletion");
+    world.settle(&Scheduler::default(), &mut NoMachine, "shop-again");
+    let grant = grant_in(&world, "shop-again");
     assert_eq!(grant["spec"]["namespace"]["uid"], "again");
     assert_eq!(grant["status"]["epoch"], 1);
 }
@@ -482,13 +505,7 @@ fn a_namespace_that_goes_without_a_grant_is_let_go_after_a_fresh_look() {
     assert_eq!(reads.len(), 1);
     let (world, _) =
         settled(vec![shop(json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}}))]);
-    assert!(world.json(&NAMESPACE, &Name::cluster_wide("shop")).is_null());
-}
-
-#[test]
-fn a_namespace_that_is_not_in_the_cache_proves_nothing() {
-    let (_, run) = settled(vec![cluster("a", json!({})), granted("shop", "a", json!({}))]);
-    assert!(run.writes.is_empty());
+    assert!(world.json(Place::HUB, &NAMESPACE, &Name::cluster_wide("shop")).is_null());
 }
 
 #[test]
@@ -497,4 +514,49 @@ fn taking_the_label_off_stops_nothing() {
     let (_, run) =
         settled(vec![unplaced, cluster("a", json!({})), granted("shop", "a", json!({}))]);
     assert!(run.writes.is_empty());
+}
+
+#[test]
+fn a_grant_whose_namespace_is_surely_gone_ends_in_order() {
+    let owned = || vec![cluster("a", json!({})), granted("shop", "a", json!({}))];
+    let subject = Subject::from(grant_of("shop"));
+    let step = Scheduler::default().step(&subject, &world(owned()), &Looks::default());
+    assert!(matches!(step, Step::Look { .. }), "a cache proves nothing: {step:?}");
+    let (mut world, _) = settled(owned());
+    assert_eq!(grant_in(&world, &grant_of("shop"))["status"]["because"], "Deletion");
+    let name = Name::cluster_wide(&grant_of("shop"));
+    world.change(Place::HUB, &GRANT, &name, &json!({"status": {"phase": "Released"}}));
+    world.settle(&Scheduler::default(), &mut NoMachine, &grant_of("shop"));
+    assert_eq!(grant_in(&world, &grant_of("shop"))["status"]["phase"], "Deleting");
+    world.change(Place::HUB, &GRANT, &name, &json!({"status": {"copies": []}}));
+    world.settle(&Scheduler::default(), &mut NoMachine, &grant_of("shop"));
+    assert!(grant_in(&world, &grant_of("shop")).is_null());
+}
+
+#[test]
+fn a_namespace_that_only_the_cache_lacks_is_left_as_it_is() {
+    let world = world(vec![cluster("a", json!({})), granted("shop", "a", json!({}))]);
+    let there = World::of(&Scheduler::default()).with([shop(json!({}))]);
+    let name = Name::cluster_wide("shop");
+    let address = interlock_kernel::Address::new(Place::HUB, &NAMESPACE, name.clone());
+    let mut looks = Looks::default();
+    looks.objects.insert(address, there.get(Place::HUB, &NAMESPACE, &name));
+    let step = Scheduler::default().step(&Subject::from(grant_of("shop")), &world, &looks);
+    assert!(matches!(step, Step::Rest { .. }), "{step:?}");
+}
+
+#[test]
+fn every_phase_says_since_when() {
+    let since = |world: &World| grant_in(world, &grant_of("shop"))["status"]["phaseSince"].clone();
+    let mut world = world(vec![shop(json!({})), cluster("a", json!({})), grant("shop", json!({}))]);
+    world.settle(&Scheduler::default(), &mut NoMachine, &grant_of("shop"));
+    assert_eq!(since(&world), "1970-01-12T13:46:40Z");
+    world.pass(60);
+    let going = json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}});
+    world.change(Place::HUB, &NAMESPACE, &Name::cluster_wide("shop"), &going);
+    world.settle(&Scheduler::default(), &mut NoMachine, &grant_of("shop"));
+    assert_eq!(since(&world), "1970-01-12T13:47:40Z");
+    world.pass(60);
+    world.settle(&Scheduler::default(), &mut NoMachine, &grant_of("shop"));
+    assert_eq!(since(&world), "1970-01-12T13:47:40Z", "it is still the same phase");
 }

@@ -6,7 +6,7 @@ use super::marks::{
     LABEL_GRANT, has_finalizer, is_going, name, put_finalizer, take_finalizer_off, uid,
 };
 use super::observe::Scene;
-use super::{Locks, leftover, objects, report};
+use super::{Locks, filling, images, leftover, objects, report};
 use crate::kinds::{CLAIM, FORCE_RELEASE, NAMESPACE, VOLUME_ATTACHMENT};
 use interlock_api::names::{
     ANNOTATION_EPOCH, ANNOTATION_GRANT, ANNOTATION_RAN, ANNOTATION_RELEASED, ANNOTATION_RUNNING,
@@ -23,6 +23,8 @@ use std::time::Duration;
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// How soon a step is tried again that waits for a cache to come up to the truth.
 const CACHE_LAG: Duration = Duration::from_secs(5);
+/// How soon it is told again how far the data has come.
+const TELL_AGAIN: Duration = Duration::from_secs(2);
 /// How often something is looked at again that time alone may change.
 const ONCE_A_WHILE: Duration = Duration::from_secs(600);
 
@@ -43,7 +45,8 @@ pub(super) fn act(scene: &Scene<'_>, decision: Decision) -> Step<Locks> {
             note(scene, &change, "another epoch arrives")
         }
         Decision::Permit(epoch) => permit(scene, epoch),
-        Decision::AskLastImage(place) | Decision::HoldLastImage(place) => no_copy(scene, place),
+        Decision::AskLastImage(place) => images::ask(scene, place),
+        Decision::HoldLastImage(place) => images::hold(scene, place),
         Decision::KeepInPlace(place) => keep(scene, place),
         Decision::Acknowledge => {
             let because = scene.grant.as_ref().and_then(|grant| grant.status.because);
@@ -96,10 +99,25 @@ fn create(scene: &Scene<'_>, epoch: Epoch, is_closed: bool) -> Step<Locks> {
     Step::write(write, because)
 }
 
+/// First the object is looked at, then the notes: if those are still the ones that have to be left,
+/// what was there before is not of a later epoch. A cache does not say so: whoever missed a move away
+/// and back would stop what runs rightly.
 fn stop_one(scene: &Scene<'_>) -> Step<Locks> {
     let Some((kind, object)) = scene.running().find(|(_, object)| !is_going(object)) else {
         return Step::rest("everything was told to stop");
     };
+    let (notes, _) = scene.truth_addresses();
+    let address = Address::new(Place::CLUSTER, &kind, Name::of(&object));
+    let Some(there) = scene.looks.objects.get(&address) else {
+        let reads = vec![Read::Object(address), Read::Object(notes)];
+        let because = "it is stopped only if it is of the epoch that leaves".to_owned();
+        return Step::Look { reads, because };
+    };
+    let is_same = there.as_ref().is_some_and(|there| uid(there) == uid(&object));
+    if !is_same || scene.are_notes_current() != Some(true) {
+        let because = "the cluster shows something else than the cache".to_owned();
+        return Step::Wait { because, at_most: CACHE_LAG };
+    }
     let write = Write::delete(Place::CLUSTER, &kind, &object);
     Step::write(write, format!("{kind} leaves this cluster"))
 }
@@ -195,6 +213,9 @@ fn create_claim(scene: &Scene<'_>, place: usize) -> Step<Locks> {
         return Step::rest("the claim is not in the cache");
     };
     let at = scene.at();
+    if let Some(origin) = claim.origin() {
+        return filling::fill(scene, claim, origin);
+    }
     if let Some(here) = claim.volume_here(at) {
         let change = take_over(here, at.epoch);
         let write = Write::patch(Place::CLUSTER, &CLAIM, here, (Part::Main, change));
@@ -245,19 +266,6 @@ fn keep(scene: &Scene<'_>, place: usize) -> Step<Locks> {
     }
 }
 
-/// Nothing here copies data yet. The scheduler knows, and takes nothing back that would need it.
-fn no_copy(scene: &Scene<'_>, place: usize) -> Step<Locks> {
-    let claim = scene.claims.get(place).map_or("", |claim| claim.listed.name.as_str());
-    let message = format!(
-        "the data of claim {claim} would have to be copied, which nothing here does; wish for {} \
-         again, and it goes on there",
-        scene.syncer.cluster
-    );
-    let found = Finding::fails(DATA_SYNCED, "CopyNotSupported", message.clone());
-    let said = report::say(scene, &[found], "it cannot be handed over without a copy");
-    said.unwrap_or(Step::Wait { because: message, at_most: ONCE_A_WHILE })
-}
-
 fn nothing(scene: &Scene<'_>, why: Why) -> Step<Locks> {
     let cluster = &scene.syncer.cluster;
     let wait = |because: &str, at_most| Step::Wait { because: because.to_owned(), at_most };
@@ -282,12 +290,8 @@ fn nothing(scene: &Scene<'_>, why: Why) -> Step<Locks> {
             let found = Finding::fails(STOPPED, "MayStillWrite", message.clone());
             saying(scene, found, wait(&message, LOOK_AGAIN))
         }
-        Why::Copying => wait("last images are being made", CACHE_LAG),
-        Why::Filling => {
-            let found = report::filling(scene);
-            let because = found.message.clone();
-            saying(scene, found, Step::rest(because))
-        }
+        Why::Copying => images::wait_for(scene),
+        Why::Filling => tell_filling(scene),
         Why::CacheBehind => wait("the hub says something else than the cache", CACHE_LAG),
         Why::Forced => {
             let message = format!("somebody asked to take epoch {} by force", scene.at().epoch);
@@ -300,6 +304,15 @@ fn nothing(scene: &Scene<'_>, why: Why) -> Step<Locks> {
     }
 }
 
+/// Data is on its way: how far it has come is told now and then, and what is in its way at once.
+fn tell_filling(scene: &Scene<'_>) -> Step<Locks> {
+    let found = report::filling(scene);
+    let because = found.message.clone();
+    let waits = Step::Wait { because, at_most: TELL_AGAIN };
+    let progress = report::progress(scene).unwrap_or(waits);
+    saying(scene, found, progress)
+}
+
 /// Says it at the hub if it does not stand there yet; else the step.
 fn saying(scene: &Scene<'_>, found: Finding, otherwise: Step<Locks>) -> Step<Locks> {
     report::say(scene, &[found], "people should know what it waits for").unwrap_or(otherwise)
@@ -310,8 +323,11 @@ fn running(scene: &Scene<'_>) -> Step<Locks> {
     if let Some(step) = report::say(scene, &report::running(scene), "it runs here") {
         return step;
     }
-    match objects::status::next(scene) {
-        Some(write) => Step::write(write, "its status here has changed"),
+    if let Some(write) = objects::status::next(scene) {
+        return Step::write(write, "its status here has changed");
+    }
+    match leftover::outlived(scene) {
+        Some(step) => step,
         None => Step::rest("it runs here as the hub says"),
     }
 }

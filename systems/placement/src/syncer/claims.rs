@@ -1,11 +1,12 @@
 //! The claims of a namespace on one cluster: which volume is there, and whose data it has.
 //!
 //! A volume is used for an epoch only if the pin of that epoch says that it may: a `fresh` claim
-//! gets an empty one, an `inPlace` claim takes the very volume that was left here. Whatever is not
-//! as it should be stops the arrival and says so; no volume is made in place of one that is
-//! missing.
+//! gets an empty one, an `inPlace` claim takes the very volume that was left here, and one whose data
+//! is in an image of another cluster gets a new volume that is filled from it. Whatever is not as it
+//! should be stops the arrival and says so; no volume is made in place of one that is missing.
 
-use super::decide::{Claim as ClaimFacts, Epoch, LastImage, Volume};
+use super::decide::{Claim as ClaimFacts, Epoch, Volume};
+use super::filling::Binding;
 use super::marks::{
     ANNOTATION_FROM, ANNOTATION_LAST, LABEL_GRANT, annotation, from_uid, has_finalizer, is_going,
     is_ours, uid,
@@ -28,6 +29,14 @@ pub(super) struct ClaimSeen {
     pub(super) at_hub: Option<Object>,
     /// Whatever has its name on the cluster.
     pub(super) here: Option<Object>,
+    /// Whether that has its volume.
+    pub(super) binding: Binding,
+    /// Whatever takes images of it here.
+    pub(super) source: Option<Object>,
+    /// The image that the source says it made last.
+    pub(super) image: Option<Object>,
+    /// Whatever brings the image of this epoch here.
+    pub(super) destination: Option<Object>,
 }
 
 /// Why a claim cannot be filled, for people.
@@ -44,9 +53,12 @@ pub(super) struct Obstacle {
 pub(super) struct At<'a> {
     pub(super) cluster: &'a Ref,
     pub(super) grant: &'a str,
+    pub(super) grant_uid: &'a str,
     pub(super) epoch: Epoch,
     /// Volumes here up to this epoch may have what no image has; 0: there are none.
     pub(super) written_until: Epoch,
+    /// Whether somebody here fills claims from images.
+    pub(super) is_copying: bool,
 }
 
 impl ClaimSeen {
@@ -69,10 +81,7 @@ impl ClaimSeen {
         ClaimFacts {
             volume: self.volume(at).unwrap_or(Volume::Filling),
             is_filled: self.listed.fill == Fill::Filled,
-            last: match self.last(at) {
-                Some(_) => LastImage::Held,
-                None => LastImage::None,
-            },
+            last: self.last_image(at),
         }
     }
 
@@ -87,7 +96,7 @@ impl ClaimSeen {
     pub(super) fn volume(&self, at: At<'_>) -> Result<Volume, Obstacle> {
         let name = &self.listed.name;
         let obstacle = |reason, message| Err(Obstacle { reason, message });
-        let Some(here) = &self.here else { return self.missing_volume() };
+        let Some(here) = &self.here else { return self.missing_volume(at) };
         if !is_ours(here, at.grant) {
             let message = format!("a claim {name} of somebody else is in its place");
             return obstacle("NameTaken", message);
@@ -101,7 +110,7 @@ impl ClaimSeen {
         }
         let noted = noted_epoch(here);
         if noted == at.epoch {
-            return Ok(Volume::Filled);
+            return self.volume_of_this_epoch(at);
         }
         if noted > at.epoch {
             let message = format!("the volume of claim {name} is of a later epoch, {noted}");
@@ -128,13 +137,49 @@ impl ClaimSeen {
                 let message = format!("the data of claim {name} is on cluster {cluster}");
                 obstacle("DataElsewhere", message)
             }
-            Some(Image::VolumeSnapshot { .. } | Image::Restic { .. }) => {
-                Err(copy_not_supported(name))
-            }
+            // What is here is of an earlier epoch, and makes room for a new volume.
+            Some(Image::VolumeSnapshot { .. }) => self.can_be_copied(at),
+            Some(Image::Restic { .. }) => Err(copy_not_supported(name)),
         }
     }
 
-    fn missing_volume(&self) -> Result<Volume, Obstacle> {
+    /// A volume that was made or taken for this epoch is filled once the claim has it: whoever fills
+    /// a claim hands the volume over when all of the data is in it.
+    fn volume_of_this_epoch(&self, at: At<'_>) -> Result<Volume, Obstacle> {
+        let is_copied = self.origin().is_some();
+        match self.binding {
+            Binding::Bound | Binding::NotAsked => Ok(Volume::Filled),
+            Binding::Lost => Err(Obstacle {
+                reason: "VolumeMissing",
+                message: format!("claim {} has lost its volume", self.listed.name),
+            }),
+            // Once the hub was told, something may have written to it.
+            Binding::AwaitsConsumer | Binding::Unbound if self.listed.fill == Fill::Filled => {
+                Ok(Volume::Filled)
+            }
+            Binding::AwaitsConsumer if !is_copied || self.has_arrived(at) => Ok(Volume::Filled),
+            Binding::AwaitsConsumer | Binding::Unbound => match self.own_destination(at) {
+                // Somebody deleted it on the way: it is made anew.
+                None if is_copied => self.can_be_copied(at),
+                Some(_) | None => Ok(Volume::Filling),
+            },
+        }
+    }
+
+    /// Whether a volume can be filled from an image of another cluster: then it is missing so far.
+    fn can_be_copied(&self, at: At<'_>) -> Result<Volume, Obstacle> {
+        let name = &self.listed.name;
+        if !at.is_copying {
+            return Err(copy_not_supported(name));
+        }
+        if self.destination.is_some() && self.own_destination(at).is_none() {
+            let message = format!("a ReplicationDestination for claim {name} is somebody else's");
+            return Err(Obstacle { reason: "NameTaken", message });
+        }
+        Ok(Volume::Missing)
+    }
+
+    fn missing_volume(&self, at: At<'_>) -> Result<Volume, Obstacle> {
         let name = &self.listed.name;
         let lost = || Obstacle {
             reason: "VolumeMissing",
@@ -150,9 +195,8 @@ impl ClaimSeen {
         match self.pin.as_ref().map(|pin| &pin.image) {
             None | Some(Image::Fresh {}) => Ok(Volume::Missing),
             Some(Image::InPlace { .. }) => Err(lost()),
-            Some(Image::VolumeSnapshot { .. } | Image::Restic { .. }) => {
-                Err(copy_not_supported(name))
-            }
+            Some(Image::VolumeSnapshot { .. }) => self.can_be_copied(at),
+            Some(Image::Restic { .. }) => Err(copy_not_supported(name)),
         }
     }
 }
@@ -167,7 +211,7 @@ fn copy_not_supported(name: &str) -> Obstacle {
 }
 
 /// The epoch that a volume was last taken for.
-fn noted_epoch(here: &DynamicObject) -> Epoch {
+pub(super) fn noted_epoch(here: &DynamicObject) -> Epoch {
     annotation(here, ANNOTATION_EPOCH).and_then(|epoch| epoch.parse().ok()).unwrap_or(0)
 }
 
@@ -178,7 +222,8 @@ pub(super) fn identity(here: &DynamicObject) -> &str {
     volume.unwrap_or_else(|| uid(here))
 }
 
-/// The claim on the cluster for a claim at the hub: a new and empty volume.
+/// The claim on the cluster for a claim at the hub: a new volume, and an empty one unless more is
+/// said.
 pub(super) fn new_claim(at_hub: &DynamicObject, policy: &VolumePolicy, at: At<'_>) -> Value {
     let asked = &at_hub.data["spec"];
     let mut spec = Map::new();

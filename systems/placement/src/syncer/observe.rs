@@ -1,12 +1,17 @@
 //! What one decision of the syncer rests on, out of what the caches and fresh looks show.
 
 use super::claims::{At, ClaimSeen};
+use super::copying::{destination_name, source_name};
 use super::decide::{Facts, Grant, Here, Notes, Party, Running, Stillness, Truth, Workload};
+use super::filling::binding;
+use super::images::image_of;
 use super::marks::{annotation, has_finalizer, is_going, name, uid};
 use super::notes;
 use super::objects::next::{Survey, survey};
 use super::{Holding, Locks, LocksOf, Syncer, leftover};
-use crate::kinds::{CLAIM, FORCE_RELEASE, GRANT, NAMESPACE, VOLUME_ATTACHMENT};
+use crate::kinds::{
+    CLAIM, DESTINATION, FORCE_RELEASE, GRANT, NAMESPACE, SOURCE, VOLUME_ATTACHMENT,
+};
 use crate::record::GrantRecord;
 use interlock_api::names::ANNOTATION_GRANT;
 use interlock_api::placement::condition::RUNNING;
@@ -67,14 +72,24 @@ impl<'a> Scene<'a> {
         let hub = view.get(Place::HUB, &NAMESPACE, &Name::cluster_wide(&namespace.name));
         scene.hub_namespace = hub.filter(|hub| uid(hub) == namespace.uid);
         scene.notes = notes::read(scene.here.as_deref(), uid(&grant.object), &syncer.boot_id);
-        let at = place(syncer, name, &grant.status);
+        let at = place(syncer, name, Some(&grant));
         let claims = grant.status.claims.iter().map(|listed| {
             let at_hub = view.get(Place::HUB, &CLAIM, &Name::within(&namespace.name, &listed.name));
+            let here = view.get(Place::CLUSTER, &CLAIM, &Name::within(name, &listed.name));
+            let copying = at.is_copying.then_some(view);
+            let by_name = |kind: &Kind, other: &str| {
+                copying?.get(Place::CLUSTER, kind, &Name::within(name, other))
+            };
+            let source = by_name(&SOURCE, &source_name(&listed.name));
             ClaimSeen {
                 listed: listed.clone(),
                 pin: grant.status.pins.iter().find(|pin| pin.claim_uid == listed.uid).cloned(),
                 at_hub: at_hub.filter(|claim| uid(claim) == listed.uid),
-                here: view.get(Place::CLUSTER, &CLAIM, &Name::within(name, &listed.name)),
+                binding: binding(here.as_deref(), copying),
+                here,
+                image: source.as_ref().and_then(|source| image_of(source, name, view)),
+                source,
+                destination: by_name(&DESTINATION, &destination_name(&listed.name, at.epoch)),
             }
         });
         (scene.gone_claims, scene.claims) = claims.partition(|claim| claim.is_gone(at));
@@ -92,10 +107,7 @@ impl<'a> Scene<'a> {
 
     /// Where claims are looked at.
     pub(super) fn at(&self) -> At<'_> {
-        match &self.grant {
-            Some(grant) => place(self.syncer, self.name, &grant.status),
-            None => place(self.syncer, self.name, &GrantStatus::default()),
-        }
+        place(self.syncer, self.name, self.grant.as_ref())
     }
 
     /// What there is to do about the objects of the namespace.
@@ -173,10 +185,19 @@ impl<'a> Scene<'a> {
 
     /// Whether another owner has all data and has run for as long as old copies are kept.
     fn is_settled(&self, grant: &GrantRecord) -> bool {
-        let is_elsewhere = grant.status.phase == Phase::Granted
-            && self.party(grant.status.owner.as_ref()) == Party::Other;
+        self.party(grant.status.owner.as_ref()) == Party::Other && self.has_settled(grant)
+    }
+
+    /// Whether we have all data and have run for as long as old copies are kept.
+    pub(super) fn is_settled_here(&self) -> bool {
+        let mine = self.grant.as_ref().filter(|_| self.is_mine(&[Phase::Granted]));
+        mine.is_some_and(|grant| self.has_settled(grant))
+    }
+
+    fn has_settled(&self, grant: &GrantRecord) -> bool {
         let running = conditions::find(&grant.status.conditions, RUNNING);
-        let running = running.filter(|running| is_elsewhere && running.status == "True");
+        let is_granted = grant.status.phase == Phase::Granted;
+        let running = running.filter(|running| is_granted && running.status == "True");
         let is_filled = grant.status.claims.iter().all(|claim| claim.fill == Fill::Filled);
         let Some(running) = running.filter(|_| is_filled) else { return false };
         let ran = self.view.now().duration_since(running.last_transition_time.0);
@@ -293,15 +314,21 @@ impl<'a> Scene<'a> {
         (notes, Address::new(Place::HUB, &GRANT, name))
     }
 
+    /// Whether our notes are, as a fresh look showed them, what the cache shows; None: nobody looked.
+    pub(super) fn are_notes_current(&self) -> Option<bool> {
+        let fresh = self.looks.objects.get(&self.truth_addresses().0)?;
+        let version = |object: &Object| object.metadata.resource_version.clone();
+        Some(fresh.as_ref().map(version) == self.here.as_ref().map(version))
+    }
+
     fn truth(&self) -> Option<Truth> {
-        let (notes, grant) = self.truth_addresses();
-        let fresh_notes = self.looks.objects.get(&notes)?;
+        let (_, grant) = self.truth_addresses();
+        let are_notes_current = self.are_notes_current()?;
         let fresh = self.looks.objects.get(&grant)?;
         let forces = self.looks.lists.get(&(Place::HUB, FORCE_RELEASE, None))?;
         // The permit is written over the notes that the cache shows; if those are not the ones that
         // were there before the hub was asked, the answer is about something else.
-        let version = |object: &Object| object.metadata.resource_version.clone();
-        if fresh_notes.as_ref().map(version) != self.here.as_ref().map(version) {
+        if !are_notes_current {
             return Some(Truth { granted: None, is_forced: false });
         }
         let known = self.grant.as_ref().map(|grant| uid(&grant.object).to_owned());
@@ -342,10 +369,17 @@ impl<'a> Scene<'a> {
 }
 
 /// Where claims of a grant are looked at.
-fn place<'a>(syncer: &'a Syncer, grant: &'a str, status: &GrantStatus) -> At<'a> {
-    let copies = status.copies.iter();
+fn place<'a>(syncer: &'a Syncer, name: &'a str, grant: Option<&'a GrantRecord>) -> At<'a> {
+    let copies = grant.into_iter().flat_map(|grant| &grant.status.copies);
     let mine = copies.filter(|copy| copy.cluster.is_same(&syncer.cluster));
     let alone = mine.filter(|copy| matches!(copy.state, CopyState::Diverged | CopyState::Unclosed));
     let written_until = alone.map(|copy| copy.epoch).max().unwrap_or(0);
-    At { cluster: &syncer.cluster, grant, epoch: status.epoch, written_until }
+    At {
+        cluster: &syncer.cluster,
+        grant: name,
+        grant_uid: grant.map_or("", |grant| uid(&grant.object)),
+        epoch: grant.map_or(0, |grant| grant.status.epoch),
+        written_until,
+        is_copying: syncer.is_copying,
+    }
 }

@@ -2,7 +2,7 @@
 //! was seen.
 
 use super::Locks;
-use super::claims::{Obstacle, identity};
+use super::claims::{Obstacle, identity, noted_epoch};
 use super::decide::{Here, Running, Volume};
 use super::marks::{name, uid};
 use super::observe::Scene;
@@ -72,6 +72,7 @@ pub(super) fn filled(scene: &Scene<'_>) -> Step<Locks> {
     let mut claims = grant.status.claims.clone();
     for claim in claims.iter_mut().filter(|claim| is_filled(claim)) {
         claim.fill = Fill::Filled;
+        claim.progress = None;
     }
     let message = format!("every claim is filled on {cluster}");
     let mut findings = vec![Finding::holds(FILLED, "Filled", message.clone())];
@@ -102,14 +103,17 @@ pub(super) fn acknowledge(scene: &Scene<'_>, is_deletion: bool) -> Step<Locks> {
     }
     let cluster = &scene.syncer.cluster;
     let released = with_own_copy(scene, grant, (CopyState::Live, CopyState::Superseded));
-    let mut fields = json!({"phase": Phase::Released, "copies": released});
+    let mut fields = json!({"copies": released});
     if !is_deletion {
         let is_gone = |claim: &&Claim| {
             !scene.gone_claims.iter().any(|gone| gone.listed.uid == claim.uid && was_filled(gone))
         };
         let claims: Vec<&Claim> = grant.status.claims.iter().filter(is_gone).collect();
-        fields["pins"] = json!(pins(scene, &claims));
-        fields["claims"] = json!(claims);
+        let Some(pins) = pins(scene, &claims) else {
+            return Step::rest("the last image of a claim cannot be read; the cache will show it");
+        };
+        fields["claims"] = json!(with_last_images(grant, &claims, &pins));
+        fields["pins"] = json!(pins);
     }
     let stopped = format!("nothing of epoch {} can run on {cluster} any more", grant.status.epoch);
     let findings = [
@@ -118,7 +122,10 @@ pub(super) fn acknowledge(scene: &Scene<'_>, is_deletion: bool) -> Step<Locks> {
         Finding::holds(DATA_SYNCED, "Pinned", "every claim has what its next owner starts from"),
     ];
     let note = format!("stopped on {cluster} and released; it starts again where it goes");
-    let step = step(write(scene, fields, &findings), "closed, and every claim has its pin");
+    let now = scene.view.now();
+    fields["conditions"] = json!(grant.conditions_with(&findings, now));
+    let write = grant.write_phase((Phase::Released, now), fields);
+    let step = step(Some(write), "closed, and every claim has its pin");
     telling(step, event(scene, "Released", note))
 }
 
@@ -149,32 +156,58 @@ fn look_at_gone_claims(scene: &Scene<'_>) -> Option<Step<Locks>> {
     is_there.then(|| Step::rest("a claim is still at the hub; the cache will show it"))
 }
 
-/// A pin for each claim: the volume that stays here, or, if nothing can have written to it, what it
-/// came with.
-fn pins(scene: &Scene<'_>, claims: &[&Claim]) -> Vec<Pin> {
+/// A pin for each claim: its last image, the volume that stays here, or, if nothing can have written
+/// to it, what it came with. None: one that was written has neither, and must not be handed over.
+fn pins(scene: &Scene<'_>, claims: &[&Claim]) -> Option<Vec<Pin>> {
     let at = scene.at();
+    let (cluster, now) = (&scene.syncer.cluster, scene.view.now());
     let pin = |listed: &&Claim, epoch, image| Pin {
         claim: listed.name.clone(),
         claim_uid: listed.uid.clone(),
         epoch,
-        taken: Time(scene.view.now()),
+        taken: Time(now),
         files: 0,
         bytes: 0,
         digest: String::new(),
         image,
     };
+    let target = scene.grant.as_ref().and_then(|grant| grant.spec.target.as_ref());
+    let stays = target.is_some_and(|target| target.is_same(cluster));
     let of = |listed: &&Claim| {
-        let seen = scene.claims.iter().chain(&scene.gone_claims);
-        let seen = seen.into_iter().find(|claim| claim.listed.uid == listed.uid);
-        let last = seen.filter(|claim| was_filled(claim)).and_then(|claim| claim.last(at));
-        if let Some(volume) = last {
-            let (cluster, volume) = (scene.syncer.cluster.clone(), volume.to_owned());
-            return pin(listed, at.epoch, Image::InPlace { cluster, volume });
+        let mut seen = scene.claims.iter().chain(&scene.gone_claims);
+        let seen = seen.find(|claim| claim.listed.uid == listed.uid);
+        if let Some(claim) = seen.filter(|claim| was_filled(claim)) {
+            // What was imaged and then wished for here again is here, and is not copied.
+            let here = claim.volume_here(at).filter(|here| stays && noted_epoch(here) == at.epoch);
+            if let Some(volume) = claim.last(at).or(here.map(|here| identity(here))) {
+                let (cluster, volume) = (cluster.clone(), volume.to_owned());
+                return Some(pin(listed, at.epoch, Image::InPlace { cluster, volume }));
+            }
+            return claim.image_pin(at, now);
         }
         let incoming = seen.and_then(|claim| claim.pin.clone());
-        incoming.unwrap_or_else(|| pin(listed, 0, Image::Fresh {}))
+        Some(incoming.unwrap_or_else(|| pin(listed, 0, Image::Fresh {})))
     };
     claims.iter().map(of).collect()
+}
+
+/// The claims with the image that each falls back to, should its owner be declared gone: a volume that
+/// stays in place is nowhere else, so the image that it once came from is kept in mind.
+fn with_last_images(grant: &GrantRecord, claims: &[&Claim], pins: &[Pin]) -> Vec<Claim> {
+    let with = |claim: &&Claim| {
+        let mut claim = Claim { progress: None, ..(*claim).clone() };
+        let of_claim = |pins: &[Pin]| pins.iter().find(|pin| pin.claim_uid == claim.uid).cloned();
+        let is_in_place = |pin: &Pin| matches!(pin.image, Image::InPlace { .. });
+        if of_claim(pins).is_some_and(|pin| is_in_place(&pin)) {
+            let came_with = of_claim(&grant.status.pins);
+            let is_image = |pin: &Pin| {
+                matches!(pin.image, Image::VolumeSnapshot { .. } | Image::Restic { .. })
+            };
+            claim.last_image = came_with.filter(is_image).or(claim.last_image);
+        }
+        claim
+    };
+    claims.iter().map(with).collect()
 }
 
 /// The copies with the state of ours changed, if it was the first of these. One cluster may have
@@ -259,12 +292,35 @@ pub(super) fn listed(all: &[String]) -> String {
 /// Why claims are not filled.
 pub(super) fn filling(scene: &Scene<'_>) -> Finding {
     let at = scene.at();
-    let obstacle = scene.claims.iter().find_map(|claim| claim.volume(at).err());
+    let obstacle = scene.claims.iter().find_map(|claim| match claim.volume(at) {
+        Ok(Volume::Filling) => claim.delay(at),
+        Ok(Volume::Filled | Volume::Missing) => None,
+        Err(obstacle) => Some(obstacle),
+    });
     let Obstacle { reason, message } = obstacle.unwrap_or_else(|| Obstacle {
         reason: "Filling",
         message: "data is on its way".to_owned(),
     });
     Finding::fails(FILLED, reason, message)
+}
+
+/// How far the data has come, if that is news.
+pub(super) fn progress(scene: &Scene<'_>) -> Option<Step<Locks>> {
+    let grant = scene.grant.as_ref().filter(|_| is_ours_to_say(scene))?;
+    let (at, now) = (scene.at(), scene.view.now());
+    let mut claims = grant.status.claims.clone();
+    let mut is_news = false;
+    for claim in &mut claims {
+        let seen = scene.claims.iter().find(|seen| seen.listed.uid == claim.uid);
+        let filling = seen.filter(|seen| seen.volume(at) == Ok(Volume::Filling));
+        if let Some(progress) = filling.and_then(|seen| seen.progress(at, now)) {
+            claim.fill = Fill::Filling;
+            claim.progress = Some(progress);
+            is_news = true;
+        }
+    }
+    let write = write(scene, json!({"claims": claims}), &[]).filter(|_| is_news)?;
+    Some(Step::write(write, "more of the data has arrived"))
 }
 
 /// A volume here, for people.

@@ -3,4 +3,5 @@
 mod fuzz;
 mod moves;
 mod rows;
+mod volumes;
 pub(crate) mod world;

@@ -22,7 +22,7 @@ pub enum Destination {
 
 /// A VolumeSnapshot (`vs[s]`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Snapshot {
+pub(crate) enum Snapshot {
     #[default]
     None,
     /// Taken, not ready to use.
@@ -34,7 +34,7 @@ pub(super) enum Snapshot {
 
 /// The user's PVC (`claim[p]`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Phase {
+pub(crate) enum Phase {
     #[default]
     None,
     Pending,
@@ -45,7 +45,7 @@ pub(super) enum Phase {
 
 /// The auxiliary PVC' that an image is poured into, with that image (`prime[p]`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Prime {
+pub(crate) enum Prime {
     #[default]
     None,
     Pending(u8),
@@ -54,7 +54,7 @@ pub(super) enum Prime {
 
 /// Where the volume is on its way from PVC' to the claim (`pv[p].st`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Place {
+pub(crate) enum Place {
     #[default]
     None,
     /// Bound to PVC'.
@@ -76,36 +76,36 @@ const PLACES: [Place; 5] = [Place::None, Place::Prime, Place::Claim, Place::Boun
 
 /// The volume made for a claim (`pv[p]`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Volume {
-    pub(super) place: Place,
+pub(crate) struct Volume {
+    pub(crate) place: Place,
     /// The image whose data is in it; none: it is empty.
-    pub(super) data: Option<u8>,
+    pub(crate) data: Option<u8>,
     /// Its reclaim policy is Retain.
-    pub(super) keep: bool,
+    pub(crate) keep: bool,
 }
 
 /// A claim, and all that is made for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Claim {
-    pub(super) phase: Phase,
+pub(crate) struct Claim {
+    pub(crate) phase: Phase,
     /// The images held for it, a bit each (`hold`).
-    pub(super) holds: u8,
-    pub(super) prime: Prime,
-    pub(super) volume: Volume,
+    pub(crate) holds: u8,
+    pub(crate) prime: Prime,
+    pub(crate) volume: Volume,
 }
 
 /// The whole of it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct State {
-    pub(super) destination: Destination,
+    pub(crate) destination: Destination,
     /// The published image (`li`).
-    pub(super) latest: Option<u8>,
-    pub(super) snapshots: [Snapshot; MOST_IMAGES],
+    pub(crate) latest: Option<u8>,
+    pub(crate) snapshots: [Snapshot; MOST_IMAGES],
     /// Images ever taken, a bit each (`made`).
-    pub(super) taken: u8,
-    pub(super) claims: [Claim; MOST_CLAIMS],
+    pub(crate) taken: u8,
+    pub(crate) claims: [Claim; MOST_CLAIMS],
     /// Snapshots deleted by hand (`broke`).
-    pub(super) vandalised: u8,
+    pub(crate) vandalised: u8,
 }
 
 impl State {

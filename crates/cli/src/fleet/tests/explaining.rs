@@ -24,7 +24,7 @@ because
   it is to be on any cluster that Placement europe selects
 
 CLUSTER  FITS
-east     no: it takes nothing new (unschedulable)
+east     no: Unschedulable, it takes nothing new
 west     yes
 
 next: interlock status shop

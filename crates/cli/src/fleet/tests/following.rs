@@ -29,8 +29,9 @@ fn on_west() -> Scene {
 #[test]
 fn a_move_is_told_phase_by_phase() {
     let mut follower = to_east(&on_west());
-    let mut line =
-        |scene: &Scene, seconds| shown(&mut follower, scene).line(Duration::from_secs(seconds));
+    let mut line = |scene: &Scene, seconds| {
+        shown(&mut follower, scene).line(Duration::from_secs(seconds), None)
+    };
     assert_eq!(line(&on_west(), 1), "Granted to west (waiting to be taken back, 1 s)");
     let revoking = Scene::new("shop").grant(Phase::Revoking, "west", 3);
     assert_eq!(line(&revoking, 3), "Revoking (stopping on west, 3 s)");

@@ -52,6 +52,14 @@ fn what_takes_too_long_in_one_phase_stands() {
 }
 
 #[test]
+fn since_when_it_is_in_its_phase_the_grant_itself_knows_best() {
+    let scene = Scene::new("shop").wish("east").grant(Phase::Revoking, "west", 3).since(3_000);
+    let told = verdict(&scene.clone().event("Revoking", "", 30));
+    assert_eq!(told.standing, Standing::Stands);
+    assert_eq!(told.since, Some(super::super::scene::ago(3_000)));
+}
+
+#[test]
 fn an_owner_that_is_not_heard_of_stands_with_the_exact_command() {
     let scene = Scene::new("shop").wish("east").grant(Phase::Revoking, "west", 3).lost("west", 250);
     let verdict = verdict(&scene);

@@ -113,8 +113,8 @@ wish       east: its annotation interlock.dev/cluster says so
 target     east
 waits for  west to stop: pod web-0, pid 4711, is in state D, for 12s
 
-CLAIM  FILL    LAST IMAGE
-data   Filled  none
+CLAIM  FILL    DATA  LAST IMAGE
+data   Filled  -     none
 
 DATA ON  EPOCH  STATE
 west     3      Live
@@ -158,5 +158,6 @@ fn the_form_for_programs_has_these_keys_and_no_others() {
          phase_since placed reason standing target waits_for waits_since wish"
     );
     assert_eq!(page["claims"][0]["fill"], "Filled");
+    assert_eq!(keys(&page["claims"][0]), "bytes fill last_image last_image_on name of_bytes");
     assert_eq!(page["conditions"][0]["type"], "Running");
 }

@@ -10,13 +10,14 @@ fn a_write_on_old_news_is_refused() {
         cluster("b", json!({})),
         granted("shop", "a", json!({"spec": {"target": reference("b")}})),
     ]);
-    let Step::Act(effect) = world.step(&Scheduler::default(), &grant_of("shop")) else {
+    let Step::Act(effect) = world.step(&Scheduler::default(), &NoMachine, &grant_of("shop")) else {
         panic!("there is something to do")
     };
     let Deed::Write(write @ Write::Patch { .. }) = &effect.deed else { panic!("{effect:?}") };
     world.change(
+        Place::HUB,
         &GRANT,
-        Name::cluster_wide(&grant_of("shop")),
+        &Name::cluster_wide(&grant_of("shop")),
         &json!({"metadata": {"labels": {"x": "y"}}}),
     );
     assert!(!world.apply(write));
@@ -29,13 +30,18 @@ fn a_placement_that_cannot_be_followed_says_so() {
         "spec": {"onUnreachable": "TakeOverAfterLease"},
     });
     let mut world = world(vec![takeover]);
-    let run = world.settle(&Scheduler::default(), "placement/p");
+    let run = world.settle(&Scheduler::default(), &mut NoMachine, "placement/p");
     assert_eq!(run.writes.len(), 1);
-    let placement = world.json(&PLACEMENT, &Name::cluster_wide("p"));
+    let placement = world.json(Place::HUB, &PLACEMENT, &Name::cluster_wide("p"));
     assert_eq!(condition(&placement, "Accepted")["reason"], "NotSupported");
-    world.change(&PLACEMENT, Name::cluster_wide("p"), &json!({"spec": {"onUnreachable": "Hold"}}));
-    world.settle(&Scheduler::default(), "placement/p");
-    let placement = world.json(&PLACEMENT, &Name::cluster_wide("p"));
+    world.change(
+        Place::HUB,
+        &PLACEMENT,
+        &Name::cluster_wide("p"),
+        &json!({"spec": {"onUnreachable": "Hold"}}),
+    );
+    world.settle(&Scheduler::default(), &mut NoMachine, "placement/p");
+    let placement = world.json(Place::HUB, &PLACEMENT, &Name::cluster_wide("p"));
     assert_eq!(condition(&placement, "Accepted")["status"], "True");
 }
 
@@ -105,5 +111,5 @@ fn broken_objects_do_not_break_it() {
             json!({"status": {"claims": [listed("data", "Filled")], "pins": [data]}}),
         ),
     ];
-    survives(&Scheduler::default(), &objects);
+    survives(&Scheduler::default(), &NoMachine, &objects);
 }

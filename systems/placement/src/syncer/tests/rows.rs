@@ -3,7 +3,7 @@
 use super::world::{BOOT, World};
 use crate::kinds::{CLAIM, CONFIG_MAP, DEPLOYMENT, FORCE_RELEASE, GRANT, NAMESPACE, POD};
 use crate::syncer::Locks;
-use interlock_kernel::{Deed, Kind, Looks, Name, Place, Step, Write};
+use interlock_kernel::{Deed, Kind, Looks, Name, Place, Read, Step, Write};
 use serde_json::{Value, json};
 
 /// A grant of the namespace `shop` as cluster `a` sees it.
@@ -171,6 +171,48 @@ fn leaving_stops_what_makes_pods_before_the_pods() {
     );
     let Write::Delete { address, .. } = case.write() else { panic!("no deletion") };
     assert_eq!(address.kind, DEPLOYMENT);
+}
+
+/// What the cluster had when a look began, and a cache may still have later.
+fn looked(case: &Case) -> Looks<Locks> {
+    let syncer = case.world.syncer("a");
+    let mut looks = Looks::default();
+    match case.world.step_with(&syncer, ("a", "g"), &looks) {
+        Step::Look { reads, .. } => {
+            reads.into_iter().for_each(|read| case.world.look("a", read, &mut looks));
+        }
+        step => panic!("no look: {step:?}"),
+    }
+    looks
+}
+
+#[test]
+fn what_came_with_a_later_epoch_is_not_stopped() {
+    // The cache of the notes is behind, and those of the grant and of the pods are not: the
+    // namespace went away and came back.
+    let case = Case::of(granted(3), Some((1, 0, ""))).with("a", (&POD, "p"), ours());
+    assert!(matches!(case.write(), Write::Delete { .. }), "if its epoch leaves, it is stopped");
+    let mut truth = Case::of(granted(3), Some((1, 0, ""))).with("a", (&POD, "p"), ours());
+    let notes = json!({"metadata": {"annotations": {
+        "interlock.dev/epoch": "3", "interlock.dev/released": "1", "interlock.dev/running": permit(3),
+    }}});
+    truth.world.change("a", (&NAMESPACE, &Name::cluster_wide("g")), &notes);
+    let mut looks = looked(&case);
+    let seen = looks.objects.keys().cloned().collect::<Vec<_>>();
+    seen.into_iter().for_each(|address| truth.world.look("a", Read::Object(address), &mut looks));
+    let step = case.world.step_with(&case.world.syncer("a"), ("a", "g"), &looks);
+    let Step::Wait { because, .. } = step else { panic!("it does something: {step:?}") };
+    assert_eq!(because, "the cluster shows something else than the cache");
+}
+
+#[test]
+fn a_namesake_of_what_was_looked_at_is_not_stopped() {
+    let mut case = Case::of(revoking(1), Some((1, 0, ""))).with("a", (&POD, "p"), ours());
+    let looks = looked(&case);
+    case.world.delete("a", &POD, &Name::within("g", "p"));
+    let case = case.with("a", (&POD, "p"), ours());
+    let step = case.world.step_with(&case.world.syncer("a"), ("a", "g"), &looks);
+    assert!(matches!(step, Step::Wait { .. }), "{step:?}");
 }
 
 #[test]

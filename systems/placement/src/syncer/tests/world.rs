@@ -11,9 +11,10 @@ use crate::scheduler::Scheduler;
 use crate::syncer::objects::kinds::{INGRESS, JOB, REPLICA_SET};
 use crate::syncer::{Holding, Locks, LocksOf, Syncer};
 use interlock_api::placement::Ref;
+use interlock_kernel::testing::{assert_allowed, merge};
 use interlock_kernel::{
     Address, Controller, Deed, Effect, Event, Index, Kind, Looks, Name, Nothing, Object, Objects,
-    Outside, Part, Place, Read, Seen, Step, Subject, View, Write,
+    Outside, Part, Place, Read, Right, Seen, Step, Subject, View, Write,
 };
 use jiff::Timestamp;
 use kube_core::DynamicObject;
@@ -49,7 +50,12 @@ pub(crate) struct World {
     count: u64,
     pub(crate) log: Vec<String>,
     pub(crate) events: Vec<Event>,
+    /// What is in volumes and images, by cluster and handle; None: nobody makes any.
+    pub(crate) disks: Option<Disks>,
 }
+
+/// What is in volumes and images, by cluster and handle: the epochs that wrote to it.
+pub(crate) type Disks = BTreeMap<(String, String), Vec<i64>>;
 
 /// What one controller may see.
 struct Sight<'a> {
@@ -146,6 +152,12 @@ impl Hands for Machine {
                 assert!(machine.locks.remove(&run.lock.pod), "started without its lock");
                 let started = Started { pid: 7, since: now };
                 machine.known.insert(run.lock.pod.clone(), Known::Lives(started));
+                for mount in &run.mounts {
+                    let Some(disks) = &mut world.disks else { continue };
+                    let handle = mount.handle.clone().expect("a volume");
+                    let volume = disks.get_mut(&(cluster.to_owned(), handle));
+                    volume.expect("the volume is there").push(run.epoch);
+                }
                 machine.runs.push(*run);
                 let living = world.machines.values().filter(|machine| machine.lives()).count();
                 assert!(living <= 1, "two clusters run one namespace");
@@ -176,6 +188,7 @@ impl World {
             count: 0,
             log: Vec::new(),
             events: Vec::new(),
+            disks: None,
         };
         for cluster in clusters {
             let condition = |kind: &str| {
@@ -201,7 +214,13 @@ impl World {
     }
 
     pub(crate) fn syncer(&self, cluster: &str) -> Syncer {
-        Syncer::new(self.cluster(cluster), BOOT)
+        let syncer = Syncer::new(self.cluster(cluster), BOOT);
+        if self.disks.is_some() { syncer.copying() } else { syncer }
+    }
+
+    pub(crate) fn runtime(&self) -> Runtime {
+        let runtime = Runtime::new(BOOT);
+        if self.disks.is_some() { runtime.with_storage() } else { runtime }
     }
 
     fn server<'a>(&self, place: Place, cluster: &'a str) -> &'a str {
@@ -264,6 +283,11 @@ impl World {
         self.sweep(cluster, kind, name);
     }
 
+    /// All objects of a kind on a cluster.
+    pub(crate) fn all(&self, cluster: &str, kind: &Kind) -> Vec<Object> {
+        self.servers[cluster].get(kind).map(|objects| objects.list(None)).unwrap_or_default()
+    }
+
     fn within(&self, cluster: &str, namespace: &str) -> Vec<(Kind, Name)> {
         let server = if cluster.is_empty() { HUB } else { cluster };
         let all = self.servers[server].iter();
@@ -275,7 +299,7 @@ impl World {
     }
 
     /// Removes what was deleted and has no finalizer and no contents any more.
-    fn sweep(&mut self, cluster: &str, kind: &Kind, name: &Name) {
+    pub(crate) fn sweep(&mut self, cluster: &str, kind: &Kind, name: &Name) {
         let Some(object) = self.get(cluster, kind, name) else { return };
         let metadata = &object["metadata"];
         let is_held = metadata["finalizers"].as_array().is_some_and(|all| !all.is_empty());
@@ -335,9 +359,19 @@ impl World {
         for _ in 0..5 {
             match self.step_with(controller, (cluster, subject), &looks) {
                 Step::Look { reads, .. } => {
-                    reads.into_iter().for_each(|read| self.look(cluster, read, &mut looks));
+                    for read in reads {
+                        assert_allowed(controller, Right::to_read(&read));
+                        self.look(cluster, read, &mut looks);
+                    }
                 }
-                step => return step,
+                step => {
+                    if let Step::Act(effect) = &step
+                        && let Deed::Write(write) = &effect.deed
+                    {
+                        assert_allowed(controller, Right::to_write(write));
+                    }
+                    return step;
+                }
             }
         }
         panic!("it looks again and again at {subject}");
@@ -430,7 +464,8 @@ impl World {
             for cluster in &clusters {
                 let name = &cluster.name;
                 has_acted |= self.turn(&self.syncer(name), name);
-                has_acted |= self.turn(&Runtime::new(BOOT), name);
+                has_acted |= self.turn(&self.runtime(), name);
+                has_acted |= super::volumes::turn(self, name);
             }
             if !has_acted {
                 return self.log.len() - before;
@@ -438,25 +473,6 @@ impl World {
         }
         let tail = self.log.len().saturating_sub(6);
         panic!("it does not come to rest: {:#?}", &self.log[tail..]);
-    }
-}
-
-/// A merge patch.
-pub(crate) fn merge(target: &mut Value, patch: &Value) {
-    let Some(patch) = patch.as_object() else {
-        *target = patch.clone();
-        return;
-    };
-    if !target.is_object() {
-        *target = json!({});
-    }
-    let fields = target.as_object_mut().unwrap();
-    for (key, value) in patch {
-        if value.is_null() {
-            fields.remove(key);
-        } else {
-            merge(fields.entry(key).or_insert(Value::Null), value);
-        }
     }
 }
 

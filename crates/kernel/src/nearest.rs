@@ -7,7 +7,7 @@ const LONGEST: usize = 253;
 
 /// The known names nearest to what was asked for, nearest first; then by name. Names that have
 /// hardly anything in common with it are left out.
-pub(crate) fn nearest<'a>(asked: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+pub fn nearest<'a>(asked: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     if asked.len() > LONGEST {
         return Vec::new();
     }

@@ -1,0 +1,250 @@
+//! The ReplicationSource: images of a claim, taken on a trigger.
+
+use super::{Amount, Anything, CopyMethod, CustomAuthority, External, MoverStatus, Trigger};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube_derive::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What is wished.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
+#[kube(
+    group = "volsync.backube",
+    version = "v1alpha1",
+    kind = "ReplicationSource",
+    plural = "replicationsources",
+    namespaced,
+    status = "ReplicationSourceStatus",
+    derive = "PartialEq",
+    derive = "Default",
+    doc = "Says which claim is replicated, when, and how.",
+    printcolumn(name = "Source", type_ = "string", json_path = ".spec.sourcePVC"),
+    printcolumn(
+        name = "Last sync",
+        type_ = "string",
+        format = "date-time",
+        json_path = ".status.lastSyncTime"
+    ),
+    printcolumn(name = "Duration", type_ = "string", json_path = ".status.lastSyncDuration"),
+    printcolumn(
+        name = "Next sync",
+        type_ = "string",
+        format = "date-time",
+        json_path = ".status.nextSyncTime"
+    ),
+    crates(kube = "::kube_derive", kube_core = "::kube_core")
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(crates(kube_core = "::kube_core"))]
+pub struct ReplicationSourceSpec {
+    /// The claim that is replicated.
+    #[serde(rename = "sourcePVC", default, skip_serializing_if = "String::is_empty")]
+    pub source_pvc: String,
+    /// When to sync. Without it: always.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Trigger")]
+    pub trigger: Option<Trigger>,
+    /// Replication by rsync over SSH; not supported by Interlock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Anything")]
+    pub rsync: Option<Anything>,
+    /// Replication by rsync over TLS; not supported by Interlock.
+    #[serde(rename = "rsyncTLS", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Anything")]
+    pub rsync_tls: Option<Anything>,
+    /// Replication by rclone; not supported by Interlock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Anything")]
+    pub rclone: Option<Anything>,
+    /// Replication by Syncthing; not supported by Interlock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Anything")]
+    pub syncthing: Option<Anything>,
+    /// Backup into a restic repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "ReplicationSourceRestic")]
+    pub restic: Option<ReplicationSourceRestic>,
+    /// Replication by somebody else, Interlock among them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "External")]
+    pub external: Option<External>,
+    /// Whether no new sync begins. One that runs ends.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub paused: bool,
+}
+
+/// A backup into a restic repository.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReplicationSourceRestic {
+    /// How an image of the volume comes about: Direct, None, Clone or Snapshot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "CopyMethod")]
+    pub copy_method: Option<CopyMethod>,
+    /// The size of the image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Amount")]
+    pub capacity: Option<Amount>,
+    /// The storage class of the image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub storage_class_name: Option<String>,
+    /// The access modes of the image.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(min = 1))]
+    pub access_modes: Vec<String>,
+    /// The snapshot class of images.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub volume_snapshot_class_name: Option<String>,
+    /// How many days there are between two prunes; 7 if it does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "i32")]
+    pub prune_interval_days: Option<i32>,
+    /// The Secret that says where the repository is and how it is opened.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub repository: String,
+    /// Whom to believe who the repository is.
+    #[serde(rename = "customCA", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "CustomAuthority")]
+    pub custom_ca: Option<CustomAuthority>,
+    /// Which snapshots stay; the last one if it does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Retain")]
+    pub retain: Option<Retain>,
+    /// The size of the cache of VolSync's mover.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Amount")]
+    pub cache_capacity: Option<Amount>,
+    /// The storage class of the cache of VolSync's mover.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub cache_storage_class_name: Option<String>,
+    /// The access modes of the cache of VolSync's mover.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cache_access_modes: Vec<String>,
+    /// A word that asks for the removal of dead locks with the next sync.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub unlock: String,
+    /// Of the pods of VolSync's movers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Anything")]
+    pub mover_security_context: Option<Anything>,
+    /// The service account of VolSync's movers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub mover_service_account: Option<String>,
+    /// Further labels for the pods of VolSync's movers.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub mover_pod_labels: BTreeMap<String, String>,
+    /// What the pods of VolSync's movers may use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Anything")]
+    pub mover_resources: Option<Anything>,
+    /// Where the pods of VolSync's movers run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Anything")]
+    pub mover_affinity: Option<Anything>,
+    /// Further volumes for the pods of VolSync's movers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mover_volumes: Vec<Anything>,
+}
+
+/// Which snapshots stay.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Retain {
+    /// One an hour, for so many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "i32")]
+    pub hourly: Option<i32>,
+    /// One a day, for so many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "i32")]
+    pub daily: Option<i32>,
+    /// One a week, for so many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "i32")]
+    pub weekly: Option<i32>,
+    /// One a month, for so many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "i32")]
+    pub monthly: Option<i32>,
+    /// One a year, for so many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "i32")]
+    pub yearly: Option<i32>,
+    /// All of this last time: 3h, 7d, 1y6m.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub within: Option<String>,
+    /// The last so many; a number, with quotes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub last: Option<String>,
+}
+
+/// What is known.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReplicationSourceStatus {
+    /// When the last sync that went well was over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Time")]
+    pub last_sync_time: Option<Time>,
+    /// When the sync that runs began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Time")]
+    pub last_sync_start_time: Option<Time>,
+    /// How long the last sync took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub last_sync_duration: Option<String>,
+    /// When the next sync begins, for those with a schedule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Time")]
+    pub next_sync_time: Option<Time>,
+    /// The last word of spec.trigger.manual whose sync is done.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub last_manual_sync: String,
+    /// How the latest mover fared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "MoverStatus")]
+    pub latest_mover_status: Option<MoverStatus>,
+    /// What VolSync says of rsync over SSH.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Anything")]
+    pub rsync: Option<Anything>,
+    /// What VolSync says of rsync over TLS.
+    #[serde(rename = "rsyncTLS", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Anything")]
+    pub rsync_tls: Option<Anything>,
+    /// What VolSync says of Syncthing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Anything")]
+    pub syncthing: Option<Anything>,
+    /// What an external provider has to say.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub external: BTreeMap<String, String>,
+    /// Synchronizing; interlock.dev/Accepted and interlock.dev/Healthy.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+    /// What is known of the restic repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "ResticStatus")]
+    pub restic: Option<ResticStatus>,
+}
+
+/// What is known of the restic repository.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ResticStatus {
+    /// When it was pruned last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Time")]
+    pub last_pruned: Option<Time>,
+    /// The last word of spec.restic.unlock whose sync is done.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub last_unlocked: String,
+}

@@ -1,0 +1,382 @@
+//! `interlock status volumes`: claims, what takes and brings images of them, and the images, cluster
+//! by cluster.
+
+use super::client::Fleet;
+use super::location::Location;
+use super::words::{age_or_dash, size, table};
+use crate::output::{Format, say, say_json};
+use interlock_api::names::{ANNOTATION_BYTES, ANNOTATION_FILES, HOLD_PREFIX};
+use jiff::Timestamp;
+use kube::api::{DynamicObject, GroupVersionKind};
+use serde::Serialize;
+use serde_json::Value;
+use std::process::ExitCode;
+
+/// Options of `status volumes`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Only what is on this cluster
+    #[arg(long, value_name = "NAME")]
+    cluster: Option<String>,
+    /// How to answer
+    #[arg(short, long, value_enum, default_value = "text")]
+    output: Format,
+    #[command(flatten)]
+    location: Location,
+}
+
+/// The volumes of one cluster, for programs: a contract.
+#[derive(Debug, Default, Serialize)]
+struct Cluster {
+    /// Its name.
+    name: String,
+    /// Why it could not be asked; null: it answered.
+    error: Option<String>,
+    claims: Vec<Claim>,
+    sources: Vec<Sync>,
+    destinations: Vec<Sync>,
+    images: Vec<Image>,
+}
+
+/// A claim, for programs.
+#[derive(Debug, Serialize)]
+struct Claim {
+    namespace: String,
+    name: String,
+    /// Pending, Bound or Lost.
+    phase: String,
+    /// How much it may hold, as Kubernetes writes it.
+    capacity: Option<String>,
+    /// The volume that it has.
+    volume: Option<String>,
+    /// What it is filled from: a kind and a name.
+    from: Option<String>,
+}
+
+/// What takes or brings images, for programs.
+#[derive(Debug, Serialize)]
+struct Sync {
+    namespace: String,
+    name: String,
+    /// The claim of a source.
+    claim: Option<String>,
+    /// When the last sync ended.
+    last_sync: Option<Timestamp>,
+    /// The tag that was confirmed last.
+    last_tag: Option<String>,
+    /// The image that it made last.
+    image: Option<String>,
+    /// How many bytes the sync that runs has moved.
+    bytes: Option<u64>,
+    /// How many it has to move.
+    of_bytes: Option<u64>,
+    /// What is wrong with it: a word and a sentence; null: nothing.
+    trouble: Option<String>,
+}
+
+/// An image, for programs.
+#[derive(Debug, Serialize)]
+struct Image {
+    namespace: String,
+    name: String,
+    ready: bool,
+    taken: Option<Timestamp>,
+    files: Option<u64>,
+    bytes: Option<u64>,
+    /// By how many grants and claims it is held.
+    holds: usize,
+    /// Whether it is being deleted.
+    deleting: bool,
+}
+
+const CLAIMS: (&str, &str, &str, &str) =
+    ("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims");
+const SOURCES: (&str, &str, &str, &str) =
+    ("volsync.backube", "v1alpha1", "ReplicationSource", "replicationsources");
+const DESTINATIONS: (&str, &str, &str, &str) =
+    ("volsync.backube", "v1alpha1", "ReplicationDestination", "replicationdestinations");
+const IMAGES: (&str, &str, &str, &str) =
+    ("snapshot.storage.k8s.io", "v1", "VolumeSnapshot", "volumesnapshots");
+
+/// Runs `status volumes`.
+pub(crate) async fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let fleet = Fleet::open(&args.location).await?;
+    let mut clusters = Vec::new();
+    for cluster in fleet.clusters().await? {
+        let name = cluster.metadata.name.clone().unwrap_or_default();
+        if args.cluster.as_ref().is_some_and(|only| *only != name) {
+            continue;
+        }
+        clusters.push(match look(&fleet, &cluster).await {
+            Ok(found) => Cluster { name, ..found },
+            Err(error) => Cluster { name, error: Some(format!("{error:#}")), ..Cluster::default() },
+        });
+    }
+    if let Some(name) = args.cluster.as_ref().filter(|_| clusters.is_empty()) {
+        anyhow::bail!("there is no cluster `{name}`: see interlock status --clusters");
+    }
+    match args.output {
+        Format::Json => say_json(&clusters)?,
+        Format::Text => say(&text(&clusters, Timestamp::now()))?,
+    }
+    let is_well = clusters.iter().all(Cluster::is_well);
+    Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+impl Cluster {
+    fn is_well(&self) -> bool {
+        let mut syncs = self.sources.iter().chain(&self.destinations);
+        self.error.is_none()
+            && syncs.all(|sync| sync.trouble.is_none())
+            && self.claims.iter().all(|claim| claim.phase != "Lost")
+    }
+}
+
+async fn look(
+    fleet: &Fleet,
+    cluster: &interlock_api::placement::WorkloadCluster,
+) -> anyhow::Result<Cluster> {
+    let within = fleet.within(cluster).await?;
+    let list = async |(group, version, kind, plural): (&str, &str, &str, &str)| {
+        let kind = GroupVersionKind::gvk(group, version, kind);
+        fleet.list_within(&within, &kind, plural).await
+    };
+    Ok(Cluster {
+        claims: list(CLAIMS).await?.iter().map(claim).collect(),
+        sources: list(SOURCES).await?.iter().map(sync).collect(),
+        destinations: list(DESTINATIONS).await?.iter().map(sync).collect(),
+        images: list(IMAGES).await?.iter().map(image).collect(),
+        ..Cluster::default()
+    })
+}
+
+fn text_of(value: &Value) -> Option<String> {
+    value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+fn address(object: &DynamicObject) -> (String, String) {
+    let metadata = &object.metadata;
+    (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
+}
+
+fn claim(object: &DynamicObject) -> Claim {
+    let (namespace, name) = address(object);
+    let (spec, status) = (&object.data["spec"], &object.data["status"]);
+    let asked = &spec["resources"]["requests"]["storage"];
+    let from = &spec["dataSourceRef"];
+    let from = text_of(&from["kind"]).zip(text_of(&from["name"]));
+    Claim {
+        namespace,
+        name,
+        phase: text_of(&status["phase"]).unwrap_or_else(|| "Pending".to_owned()),
+        capacity: text_of(&status["capacity"]["storage"]).or_else(|| text_of(asked)),
+        volume: text_of(&spec["volumeName"]),
+        from: from.map(|(kind, name)| format!("{kind} {name}")),
+    }
+}
+
+fn sync(object: &DynamicObject) -> Sync {
+    let (namespace, name) = address(object);
+    let status = &object.data["status"];
+    let told = &status["external"];
+    let number = |key: &str| told[key].as_str().and_then(|text| text.parse().ok());
+    let is_trouble = |condition: &&Value| {
+        let kind = condition["type"].as_str().unwrap_or_default();
+        ["interlock.dev/Healthy", "interlock.dev/Accepted"].contains(&kind)
+            && condition["status"] == "False"
+    };
+    let conditions = status["conditions"].as_array().into_iter().flatten();
+    let trouble = conditions.into_iter().find(is_trouble).map(|condition| {
+        let word = |key: &str| condition[key].as_str().unwrap_or_default();
+        format!("{}: {}", word("reason"), word("message"))
+    });
+    Sync {
+        namespace,
+        name,
+        claim: text_of(&object.data["spec"]["sourcePVC"]),
+        last_sync: status["lastSyncTime"].as_str().and_then(|time| time.parse().ok()),
+        last_tag: text_of(&status["lastManualSync"]),
+        image: text_of(&told["image"]).or_else(|| text_of(&status["latestImage"]["name"])),
+        bytes: number("progressBytes"),
+        of_bytes: number("progressOfBytes"),
+        trouble,
+    }
+}
+
+fn image(object: &DynamicObject) -> Image {
+    let (namespace, name) = address(object);
+    let status = &object.data["status"];
+    let marks = object.metadata.annotations.as_ref();
+    let number = |key: &str| marks.and_then(|marks| marks.get(key)?.parse().ok());
+    let finalizers = object.metadata.finalizers.iter().flatten();
+    Image {
+        namespace,
+        name,
+        ready: status["readyToUse"] == true,
+        taken: status["creationTime"].as_str().and_then(|time| time.parse().ok()),
+        files: number(ANNOTATION_FILES),
+        bytes: number(ANNOTATION_BYTES),
+        holds: finalizers.filter(|known| known.starts_with(HOLD_PREFIX)).count(),
+        deleting: object.metadata.deletion_timestamp.is_some(),
+    }
+}
+
+fn text(clusters: &[Cluster], now: Timestamp) -> String {
+    let unwell = clusters.iter().filter(|cluster| !cluster.is_well()).count();
+    let sum = |of: fn(&Cluster) -> usize| clusters.iter().map(of).sum::<usize>();
+    let mut text = match unwell {
+        0 => format!(
+            "all is well: {} claims and {} images on {} clusters\n",
+            sum(|cluster| cluster.claims.len()),
+            sum(|cluster| cluster.images.len()),
+            clusters.len()
+        ),
+        unwell => format!("something is wrong on {unwell} of {} clusters\n", clusters.len()),
+    };
+    for cluster in clusters.iter().filter(|cluster| cluster.error.is_some()) {
+        let error = cluster.error.as_deref().unwrap_or_default();
+        text += &format!("\n{} could not be asked: {error}\n", cluster.name);
+    }
+    let dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+    let mut add = |head: &[&str], rows: Vec<Vec<String>>| {
+        if !rows.is_empty() {
+            text += "\n";
+            text += &table(head, &rows);
+        }
+    };
+    let claims = clusters.iter().flat_map(|cluster| {
+        cluster.claims.iter().map(|row| {
+            let (at, row_from) = (cluster.name.clone(), dash(&row.from));
+            vec![
+                at,
+                row.namespace.clone(),
+                row.name.clone(),
+                row.phase.clone(),
+                dash(&row.capacity),
+                row_from,
+            ]
+        })
+    });
+    add(&["CLUSTER", "NAMESPACE", "CLAIM", "PHASE", "SIZE", "FROM"], claims.collect());
+    let syncs = |of: fn(&Cluster) -> &[Sync]| -> Vec<Vec<String>> {
+        let rows = clusters.iter().flat_map(move |cluster| {
+            of(cluster).iter().map(move |row| (cluster.name.clone(), row))
+        });
+        rows.map(|(at, row)| {
+            let note = match (&row.trouble, row.bytes) {
+                (Some(trouble), _) => trouble.clone(),
+                (None, Some(bytes)) => match row.of_bytes {
+                    Some(all) => format!("{} of {}", size(bytes), size(all)),
+                    None => size(bytes),
+                },
+                (None, None) => String::new(),
+            };
+            let last = age_or_dash(now, row.last_sync);
+            vec![
+                at,
+                row.namespace.clone(),
+                row.name.clone(),
+                last,
+                dash(&row.last_tag),
+                dash(&row.image),
+                note,
+            ]
+        })
+        .collect()
+    };
+    add(
+        &["CLUSTER", "NAMESPACE", "SOURCE", "LAST SYNC", "TAG", "IMAGE", "NOTE"],
+        syncs(|cluster| &cluster.sources),
+    );
+    add(
+        &["CLUSTER", "NAMESPACE", "DESTINATION", "LAST SYNC", "TAG", "IMAGE", "NOTE"],
+        syncs(|cluster| &cluster.destinations),
+    );
+    let images = clusters.iter().flat_map(|cluster| {
+        cluster.images.iter().map(|row| {
+            let state = match (row.deleting, row.ready) {
+                (true, _) => "deleting",
+                (false, true) => "ready",
+                (false, false) => "being taken",
+            };
+            let count = |number: Option<u64>| {
+                number.map_or_else(|| "-".to_owned(), |number| number.to_string())
+            };
+            let bytes = row.bytes.map_or_else(|| "-".to_owned(), size);
+            vec![
+                cluster.name.clone(),
+                row.namespace.clone(),
+                row.name.clone(),
+                state.to_owned(),
+                age_or_dash(now, row.taken),
+                count(row.files),
+                bytes,
+                row.holds.to_string(),
+            ]
+        })
+    });
+    add(
+        &["CLUSTER", "NAMESPACE", "IMAGE", "STATE", "AGE", "FILES", "BYTES", "HOLDS"],
+        images.collect(),
+    );
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn object(value: Value) -> DynamicObject {
+        serde_json::from_value(value).expect("an object")
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_first_and_beside_what_it_is_wrong_with() {
+        let source = object(json!({
+            "metadata": {"namespace": "shop-1", "name": "move-data"},
+            "spec": {"sourcePVC": "data"},
+            "status": {"lastManualSync": "final-3", "external": {"image": "i-1"}, "conditions": [
+                {"type": "interlock.dev/Healthy", "status": "False", "reason": "TargetFull",
+                 "message": "2 GiB are needed"},
+            ]},
+        }));
+        let image_here = object(json!({
+            "metadata": {"namespace": "shop-1", "name": "i-1",
+                "annotations": {"interlock.dev/files": "3", "interlock.dev/bytes": "2048"},
+                "finalizers": ["interlock.dev/hold-u", "other"]},
+            "status": {"readyToUse": true, "creationTime": "2026-01-01T00:00:00Z"},
+        }));
+        let claim_here = object(json!({
+            "metadata": {"namespace": "shop-1", "name": "data"},
+            "spec": {"resources": {"requests": {"storage": "1Gi"}}, "volumeName": "pvc-1",
+                "dataSourceRef": {"kind": "ReplicationDestination", "name": "move-data-3"}},
+            "status": {"phase": "Bound"},
+        }));
+        let west = Cluster {
+            name: "west".to_owned(),
+            claims: vec![claim(&claim_here)],
+            sources: vec![sync(&source)],
+            images: vec![image(&image_here)],
+            ..Cluster::default()
+        };
+        assert!(!west.is_well());
+        let now = "2026-01-01T00:01:00Z".parse().expect("a time");
+        let said = text(&[west], now);
+        assert_eq!(
+            said,
+            "\
+something is wrong on 1 of 1 clusters
+
+CLUSTER  NAMESPACE  CLAIM  PHASE  SIZE  FROM
+west     shop-1     data   Bound  1Gi   ReplicationDestination move-data-3
+
+CLUSTER  NAMESPACE  SOURCE     LAST SYNC  TAG      IMAGE  NOTE
+west     shop-1     move-data  -          final-3  i-1    TargetFull: 2 GiB are needed
+
+CLUSTER  NAMESPACE  IMAGE  STATE  AGE  FILES  BYTES    HOLDS
+west     shop-1     i-1    ready  60s  3      2.0 KiB  1
+"
+        );
+    }
+}

@@ -1,0 +1,260 @@
+//! `interlock manifests`: what to apply so that Interlock runs on clusters of your own.
+
+use crate::output;
+use crate::run::install::{self, NAMESPACE};
+use crate::run::roles::{self, Rules, cluster_role, cluster_role_binding};
+use crate::run::{CONTROLLERS_LEASE, syncer_lease};
+use anyhow::bail;
+use clap::{Args as ClapArgs, ValueEnum};
+use interlock_api::manifest::yaml;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+/// The account of the hub's controllers.
+const CONTROLLERS: &str = "interlock-controllers";
+/// The account of a syncer on its own cluster.
+const SYNCER: &str = "interlock-syncer";
+/// The Secret that tells a syncer where the hub is, and what it is there.
+const HUB_SECRET: &str = "interlock-hub";
+const HUB_FOLDER: &str = "/etc/interlock";
+
+/// Options of `manifests`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Args {
+    /// For whom
+    #[arg(value_enum)]
+    part: Part,
+    /// The WorkloadCluster, for `access` and `cluster`
+    cluster: Option<String>,
+    /// The image with the `interlock` binary
+    #[arg(long, default_value = concat!("interlock:", env!("CARGO_PKG_VERSION")))]
+    image: String,
+    /// With `cluster`: the syncer also runs pods as processes, with volumes of its machine
+    #[arg(long)]
+    with_runtime: bool,
+    /// As JSON, a List
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// At the hub, once: accounts, roles, and the controllers
+    Hub,
+    /// At the hub, for each workload cluster: what its syncer may do there
+    Access,
+    /// On a workload cluster: what the syncer may do there, and the syncer
+    Cluster,
+}
+
+/// Prints manifests.
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let (title, objects) = match (args.part, args.cluster.as_deref()) {
+        (Part::Hub, None) => ("hub".to_owned(), hub(&args.image)),
+        (Part::Hub, Some(name)) => bail!("the hub is for all clusters: leave `{name}` out"),
+        (Part::Access, Some(name)) => (format!("access {name}"), access(name)),
+        (Part::Cluster, Some(name)) => {
+            let runtime = if args.with_runtime { runtime()? } else { Vec::new() };
+            (format!("cluster {name}"), [cluster(name, &args.image), runtime].concat())
+        }
+        (Part::Access | Part::Cluster, None) => {
+            bail!("which WorkloadCluster? for example: interlock manifests cluster west")
+        }
+    };
+    let text = match args.json {
+        true => json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string() + "\n",
+        false => documents(&title, &objects),
+    };
+    output::say(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Objects as one file.
+fn documents(title: &str, objects: &[Value]) -> String {
+    let head = format!("# Made by `interlock manifests {title}`; see docs/deploying.md.\n");
+    let documents: Vec<String> = objects.iter().map(yaml).collect();
+    head + &documents.join("---\n")
+}
+
+/// What the hub needs once.
+fn hub(image: &str) -> Vec<Value> {
+    let account = account(CONTROLLERS);
+    let mut objects = vec![
+        namespace(),
+        service_account(CONTROLLERS),
+        cluster_role(roles::CONTROLLERS, &Rules::of_controllers()),
+        cluster_role_binding(roles::CONTROLLERS, roles::CONTROLLERS, &account),
+        cluster_role(roles::SYNCER, &Rules::of_syncer_at_hub(&[])),
+    ];
+    objects.extend(leading(CONTROLLERS_LEASE, &account));
+    objects.push(deployment(
+        (CONTROLLERS, 2),
+        &container(image, &["controllers", "--no-install"]),
+        &json!([]),
+    ));
+    objects
+}
+
+/// What the hub needs for one workload cluster.
+fn access(cluster: &str) -> Vec<Value> {
+    let name = syncer_lease(cluster);
+    let account = account(&name);
+    let own = format!("{}:{cluster}", roles::SYNCER);
+    let mut objects = vec![
+        service_account(&name),
+        cluster_role(&own, &Rules::of_syncer_of(cluster)),
+        cluster_role_binding(&own, &own, &account),
+        cluster_role_binding(&format!("{own}:all"), roles::SYNCER, &account),
+    ];
+    objects.extend(leading(&name, &account));
+    objects
+}
+
+/// What a workload cluster needs.
+fn cluster(name: &str, image: &str) -> Vec<Value> {
+    let kubeconfig = format!("{HUB_FOLDER}/kubeconfig");
+    let mut container =
+        container(image, &["syncer", name, "--in-cluster", "--kubeconfig", &kubeconfig]);
+    container["volumeMounts"] = json!([{"name": "hub", "mountPath": HUB_FOLDER, "readOnly": true}]);
+    vec![
+        namespace(),
+        service_account(SYNCER),
+        cluster_role(roles::SYNCER, &Rules::of_syncer_on_cluster(&[])),
+        cluster_role_binding(roles::SYNCER, roles::SYNCER, &account(SYNCER)),
+        deployment(
+            (SYNCER, 1),
+            &container,
+            &json!([{"name": "hub", "secret": {"secretName": HUB_SECRET}}]),
+        ),
+    ]
+}
+
+/// What the syncer needs besides, where it runs pods as processes of its machine.
+fn runtime() -> anyhow::Result<Vec<Value>> {
+    let copying = Rules::of_copying_syncer_on_cluster(&[]);
+    let rules = Rules::of_runtime().and(copying).and(Rules::of_volumes());
+    let definitions = interlock_api::volume_definitions().into_iter();
+    let mut objects = definitions.map(serde_json::to_value).collect::<Result<Vec<_>, _>>()?;
+    objects.extend([
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}}),
+        install::storage_class(true),
+        install::snapshot_class(),
+        cluster_role(roles::RUNTIME, &rules),
+        cluster_role_binding(roles::RUNTIME, roles::RUNTIME, &account(SYNCER)),
+    ]);
+    Ok(objects)
+}
+
+fn namespace() -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+}
+
+fn service_account(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ServiceAccount",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+    })
+}
+
+fn account(name: &str) -> Value {
+    json!({"kind": "ServiceAccount", "name": name, "namespace": NAMESPACE})
+}
+
+/// The lease that one of several leads by. It is made beforehand, so that nobody needs to be
+/// allowed to make leases, and each may change its own only.
+fn leading(lease: &str, account: &Value) -> Vec<Value> {
+    let at = json!({"name": lease, "namespace": NAMESPACE});
+    vec![
+        json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": at}),
+        json!({
+            "apiVersion": roles::RBAC, "kind": "Role",
+            "metadata": at, "rules": Rules::to_lead(lease).written(),
+        }),
+        json!({
+            "apiVersion": roles::RBAC, "kind": "RoleBinding", "metadata": at,
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": lease},
+            "subjects": [account],
+        }),
+    ]
+}
+
+fn container(image: &str, args: &[&str]) -> Value {
+    json!({
+        "name": "interlock", "image": image, "args": args,
+        "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": false,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": true,
+        },
+    })
+}
+
+fn deployment((name, replicas): (&str, i32), container: &Value, volumes: &Value) -> Value {
+    let labels = json!({"app.kubernetes.io/name": name});
+    let spread = json!([{
+        "maxSkew": 1, "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {"matchLabels": labels},
+    }]);
+    let mut pod = json!({
+        "serviceAccountName": name,
+        "securityContext": {
+            "runAsNonRoot": true, "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [container],
+    });
+    if replicas > 1 {
+        pod["topologySpreadConstraints"] = spread;
+    }
+    if volumes.as_array().is_some_and(|volumes| !volumes.is_empty()) {
+        pod["volumes"] = volumes.clone();
+    }
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels},
+        "spec": {
+            "replicas": replicas, "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod},
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    const IMAGE: &str = concat!("interlock:", env!("CARGO_PKG_VERSION"));
+
+    #[test]
+    fn the_committed_manifests_are_those_that_the_roles_of_the_code_give() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
+        let files = [
+            ("hub.yaml", documents("hub", &hub(IMAGE)), "hub"),
+            ("access.yaml", documents("access west", &access("west")), "access west"),
+            ("cluster.yaml", documents("cluster west", &cluster("west", IMAGE)), "cluster west"),
+        ];
+        for (file, wanted, command) in files {
+            let committed = std::fs::read_to_string(folder.join(file)).unwrap_or_default();
+            let is_same = committed == wanted;
+            assert!(is_same, "out of date; run: interlock manifests {command} > deploy/{file}");
+        }
+    }
+
+    #[test]
+    fn every_account_that_something_is_bound_to_is_made() {
+        for objects in [hub(IMAGE), access("west"), cluster("west", IMAGE)] {
+            let made = |name: &Value| {
+                let accounts = objects.iter().filter(|object| object["kind"] == "ServiceAccount");
+                accounts.into_iter().any(|account| account["metadata"]["name"] == *name)
+            };
+            let subjects = objects.iter().flat_map(|object| object["subjects"].as_array());
+            assert!(subjects.flatten().all(|subject| made(&subject["name"])));
+            let pods = objects.iter().filter(|object| object["kind"] == "Deployment");
+            for pod in pods {
+                assert!(made(&pod["spec"]["template"]["spec"]["serviceAccountName"]));
+            }
+        }
+    }
+}

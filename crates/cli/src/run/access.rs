@@ -1,0 +1,112 @@
+//! Who is who in `interlock up`: each part has a name of its own, and a role that allows what it
+//! does.
+
+use super::roles::{self, Rules, cluster_role, cluster_role_binding};
+use anyhow::Context;
+use interlock_apiserver::access::identity::{MASTERS, Scope};
+use interlock_apiserver::{Identity, Server};
+use interlock_kernel::{Kind, Place};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use kube::api::{Api, Patch, PatchParams};
+use kube::{Client, Resource};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::fmt;
+
+/// The logical cluster that is the hub.
+pub(crate) const HUB: &str = "root";
+
+/// Somebody who acts in a fleet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Who<'a> {
+    /// Whoever started it all: makes clusters, kinds and roles.
+    Owner,
+    /// What fills the caches that all controllers share.
+    Caches,
+    /// The controllers of the hub.
+    Controllers,
+    /// The syncer of a cluster, and its sign of life.
+    Syncer(&'a str),
+    /// What runs the pods of a cluster.
+    Runtime(&'a str),
+    /// What makes, images and fills the volumes of a cluster.
+    Volumes(&'a str),
+}
+
+impl fmt::Display for Who<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Who::Owner => f.write_str("system:interlock:up"),
+            Who::Caches => f.write_str("system:interlock:caches"),
+            Who::Controllers => f.write_str("system:interlock:controllers"),
+            Who::Syncer(cluster) => write!(f, "system:interlock:syncer:{cluster}"),
+            Who::Runtime(cluster) => write!(f, "system:interlock:runtime:{cluster}"),
+            Who::Volumes(cluster) => write!(f, "system:interlock:volumes:{cluster}"),
+        }
+    }
+}
+
+impl Who<'_> {
+    /// A client of a logical cluster, with no socket in between.
+    pub(crate) fn client(self, server: &Server, cluster: &str) -> Client {
+        let groups = match self {
+            Who::Owner => vec![MASTERS.to_owned()],
+            _ => Vec::new(),
+        };
+        let identity = Identity::authenticated(self.to_string(), groups, Scope::Hub);
+        Client::new(server.service(identity).in_cluster(cluster), "default")
+    }
+
+    fn subject(self) -> Value {
+        json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": self.to_string()})
+    }
+}
+
+/// Lets the hub's controllers do what they do, and their caches be filled.
+pub(crate) async fn allow_at_hub(hub: &Client) -> anyhow::Result<()> {
+    grant(hub, roles::CACHES, &Rules::of_caches(Place::HUB, &[]), &[Who::Caches]).await?;
+    grant(hub, roles::CONTROLLERS, &Rules::of_controllers(), &[Who::Controllers]).await
+}
+
+/// Lets the agents of a cluster do what they do, at the hub and on the cluster.
+pub(crate) async fn allow_for_cluster(
+    (hub, cluster): (&Client, &Client),
+    name: &str,
+    further: &[Kind],
+) -> anyhow::Result<()> {
+    let (syncer, runtime, volumes) = (Who::Syncer(name), Who::Runtime(name), Who::Volumes(name));
+    let enter = format!("interlock:enter:{name}");
+    grant(hub, &enter, &Rules::to_enter(name), &[syncer, runtime, volumes, Who::Caches]).await?;
+    let own = format!("{}:{name}", roles::SYNCER);
+    let at_hub = Rules::of_syncer_at_hub(further).and(Rules::of_syncer_of(name));
+    grant(hub, &own, &at_hub, &[syncer]).await?;
+    let cached = format!("{}:{name}", roles::CACHES);
+    grant(hub, &cached, &Rules::of_caches(Place::HUB, further), &[Who::Caches]).await?;
+    let on_cluster = Rules::of_copying_syncer_on_cluster(further);
+    grant(cluster, roles::SYNCER, &on_cluster, &[syncer]).await?;
+    grant(cluster, roles::RUNTIME, &Rules::of_runtime(), &[runtime]).await?;
+    grant(cluster, roles::VOLUMES, &Rules::of_volumes(), &[volumes]).await?;
+    let cached = Rules::of_caches(Place::CLUSTER, further);
+    grant(cluster, roles::CACHES, &cached, &[Who::Caches]).await
+}
+
+/// Makes a role, and binds these to it.
+async fn grant(client: &Client, name: &str, rules: &Rules, to: &[Who<'_>]) -> anyhow::Result<()> {
+    apply::<ClusterRole>(client, name, &cluster_role(name, rules)).await?;
+    let mut binding = cluster_role_binding(name, name, &Value::Null);
+    binding["subjects"] = to.iter().map(|who| who.subject()).collect();
+    apply::<ClusterRoleBinding>(client, name, &binding).await
+}
+
+async fn apply<K>(client: &Client, name: &str, object: &Value) -> anyhow::Result<()>
+where
+    K: Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope>
+        + Clone
+        + DeserializeOwned
+        + fmt::Debug,
+{
+    let api: Api<K> = Api::all(client.clone());
+    let params = PatchParams::apply("interlock").force();
+    let applied = api.patch(name, &params, &Patch::Apply(object)).await;
+    applied.map(|_| ()).with_context(|| format!("cannot make the role or binding {name}"))
+}

@@ -1,0 +1,75 @@
+//! What a controller may do on API servers: the ground that its role is written from.
+
+use crate::controller::Watch;
+use crate::kind::{Kind, Place};
+use crate::step::{Outside, Part, Read, Write};
+
+/// What may be done to an object, as an API server checks it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Verb {
+    /// See one.
+    Get,
+    /// See all.
+    List,
+    /// Be told of changes.
+    Watch,
+    /// Make one.
+    Create,
+    /// Change one, its status excepted.
+    Patch,
+    /// Change the status of one.
+    PatchStatus,
+    /// Delete one.
+    Delete,
+}
+
+/// Something that a controller does to the objects of a kind.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Right {
+    /// On which server.
+    pub place: Place,
+    /// To objects of which kind.
+    pub kind: Kind,
+    /// What.
+    pub verb: Verb,
+}
+
+impl Right {
+    /// These things, to objects of one kind.
+    pub fn to(place: Place, kind: &Kind, verbs: &[Verb]) -> Vec<Right> {
+        verbs.iter().map(|verb| Right { place, kind: kind.clone(), verb: *verb }).collect()
+    }
+
+    /// What it takes to watch something, and to look at it afresh.
+    pub fn to_watch(watch: &Watch) -> Vec<Right> {
+        Right::to(watch.place, &watch.kind, &[Verb::Get, Verb::List, Verb::Watch])
+    }
+
+    /// What a write takes. To apply an object makes it where there is none.
+    pub fn to_write(write: &Write) -> Vec<Right> {
+        let address = write.address();
+        let verbs: &[Verb] = match write {
+            Write::Create { .. } => &[Verb::Create],
+            Write::Patch { part: Part::Main, .. } => &[Verb::Patch],
+            Write::Patch { part: Part::Status, .. } | Write::Apply { part: Part::Status, .. } => {
+                &[Verb::PatchStatus]
+            }
+            Write::Apply { part: Part::Main, .. } => &[Verb::Create, Verb::Patch],
+            Write::Delete { .. } => &[Verb::Delete],
+        };
+        Right::to(address.place, &address.kind, verbs)
+    }
+
+    /// What a fresh look takes; None: it is not a look at an API server.
+    pub fn to_read<O: Outside>(read: &Read<O>) -> Option<Right> {
+        match read {
+            Read::Object(address) => {
+                Some(Right { place: address.place, kind: address.kind.clone(), verb: Verb::Get })
+            }
+            Read::List { place, kind, .. } => {
+                Some(Right { place: *place, kind: kind.clone(), verb: Verb::List })
+            }
+            Read::Ask(_) => None,
+        }
+    }
+}

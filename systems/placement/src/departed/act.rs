@@ -1,0 +1,60 @@
+//! What is done about the finalizer of a cluster that is gone: it comes off one object a step.
+
+use super::decide::{Decision, Why};
+use super::observe::{Scene, within};
+use crate::kinds::{GRANT, NAMESPACE, WORKLOAD_CLUSTER};
+use crate::record::{finalizers_without, name_of, uid_of};
+use interlock_api::names::syncer_finalizer;
+use interlock_kernel::{
+    Address, Event, Importance, Kind, Name, Nothing, Object, Part, Place, Read, Step, Write,
+};
+use serde_json::json;
+
+/// The one effect of a decision.
+pub(crate) fn act(scene: &Scene, decision: Decision) -> Step<Nothing> {
+    match (decision, &scene.object) {
+        (Decision::Nothing(why), _) => Step::rest(resting(why)),
+        (Decision::Look, _) => look(scene),
+        (Decision::TakeOffObject, Some((kind, object))) => take_off(scene, kind, object),
+        (Decision::TakeOffObject, None) => Step::rest("it was about an object that is not there"),
+        (Decision::TakeOffNamespace, _) => {
+            let namespace = &scene.namespace;
+            take_off(scene, &NAMESPACE, namespace).telling(Event {
+                about: Address::new(Place::HUB, &NAMESPACE, Name::of(namespace)),
+                uid: uid_of(namespace).to_owned(),
+                importance: Importance::Normal,
+                reason: "ClusterGone",
+                note: format!(
+                    "the cluster with uid {} is gone for good and has nothing of it; it does not \
+                     hold it any more",
+                    scene.cluster_uid
+                ),
+            })
+        }
+    }
+}
+
+fn resting(why: Why) -> &'static str {
+    match why {
+        Why::ClusterThere => "the cluster is there; the cache will show it",
+        Why::GrantsLeft => "a grant names a cluster that is gone; a person has to force it",
+    }
+}
+
+/// The cluster first: once it is gone, no grant can come to name it that the next look would miss.
+fn look(scene: &Scene) -> Step<Nothing> {
+    let all = |kind: Kind| Read::List { place: Place::HUB, kind, namespace: None };
+    let mut reads = vec![all(WORKLOAD_CLUSTER), all(GRANT)];
+    reads.extend(scene.kinds.iter().map(|kind| {
+        let (place, kind, namespace) = within(kind, name_of(&scene.namespace));
+        Read::List { place, kind, namespace }
+    }));
+    Step::Look { reads, because: "only the hub itself can say that a cluster is gone".to_owned() }
+}
+
+fn take_off(scene: &Scene, kind: &Kind, object: &Object) -> Step<Nothing> {
+    let finalizers = finalizers_without(object, &syncer_finalizer(&scene.cluster_uid));
+    let change = json!({"metadata": {"finalizers": finalizers}});
+    let write = Write::patch(Place::HUB, kind, object, (Part::Main, change));
+    Step::write(write, format!("the cluster that held {kind} {} is gone for good", name_of(object)))
+}

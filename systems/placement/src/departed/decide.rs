@@ -1,0 +1,62 @@
+//! When the finalizer of a cluster comes off without it. First matching rule wins.
+
+/// All that one decision rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Facts {
+    /// Whether a grant is held by the cluster or has data on it, as the cache shows it.
+    pub has_grants: bool,
+    /// What the hub itself says; None: nobody looked.
+    pub truth: Option<Truth>,
+}
+
+/// What the hub itself says of a cluster that the cache does not know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Truth {
+    /// Whether there is a WorkloadCluster of that uid.
+    pub is_there: bool,
+    /// Whether a grant is held by it or has data on it.
+    pub has_grants: bool,
+    /// Whether its finalizer is on an object in the namespace.
+    pub has_objects: bool,
+}
+
+/// The one next thing to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// Nothing, and why.
+    Nothing(Why),
+    /// Ask the hub itself.
+    Look,
+    /// Take it off one object.
+    TakeOffObject,
+    /// Take it off the namespace.
+    TakeOffNamespace,
+}
+
+/// Why there is nothing to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// The cluster is there: its syncer takes it off.
+    ClusterThere,
+    /// A grant still names the cluster: a person has to say what became of it.
+    GrantsLeft,
+}
+
+/// The one next thing to do. The namespace comes last: as long as it has the finalizer, objects that
+/// have it are found.
+pub fn decide(facts: &Facts) -> Decision {
+    if facts.has_grants {
+        return Decision::Nothing(Why::GrantsLeft);
+    }
+    let Some(truth) = facts.truth else { return Decision::Look };
+    if truth.is_there {
+        return Decision::Nothing(Why::ClusterThere);
+    }
+    if truth.has_grants {
+        return Decision::Nothing(Why::GrantsLeft);
+    }
+    if truth.has_objects {
+        return Decision::TakeOffObject;
+    }
+    Decision::TakeOffNamespace
+}

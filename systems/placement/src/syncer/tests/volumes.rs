@@ -1,0 +1,549 @@
+//! Whole moves with data: what the volume controllers of a cluster do, in a few lines, and what
+//! becomes of the data meanwhile.
+
+use super::world::World;
+use crate::kinds::{
+    CLAIM, DESTINATION, GRANT, NAMESPACE, POD, SNAPSHOT, SOURCE, STORAGE_CLASS, VOLUME,
+    WORKLOAD_CLUSTER,
+};
+use crate::syncer::marks::{annotation, has_finalizer, is_going, name, uid};
+use interlock_kernel::testing::{Dice, spoil};
+use interlock_kernel::{Deed, Kind, Name, Object, Place, Step, Write};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+const UID: &str = "0f3a9c1e-5b77-4c52-9d0e-2f4e6a8b1c3d";
+const GRANT_NAME: &str = "shop-0f3a9c1e";
+
+/// One effect of the volume controllers of a cluster, as far as there is any.
+pub(super) fn turn(world: &mut World, cluster: &str) -> bool {
+    if world.disks.is_none() {
+        return false;
+    }
+    bind(world, cluster)
+        || reclaim(world, cluster)
+        || take_image(world, cluster)
+        || bring_image(world, cluster)
+}
+
+fn content(world: &World, cluster: &str, handle: &str) -> Option<Vec<i64>> {
+    let key = (cluster.to_owned(), handle.to_owned());
+    world.disks.as_ref().unwrap().get(&key).cloned()
+}
+
+fn store(world: &mut World, cluster: &str, handle: &str, content: Vec<i64>) {
+    let key = (cluster.to_owned(), handle.to_owned());
+    world.disks.as_mut().unwrap().insert(key, content);
+}
+
+fn bind(world: &mut World, cluster: &str) -> bool {
+    for claim in world.all(cluster, &CLAIM) {
+        if claim.data["status"]["phase"] == "Bound" || is_going(&claim) {
+            continue;
+        }
+        let namespace = claim.metadata.namespace.clone().unwrap();
+        let from = &claim.data["spec"]["dataSourceRef"]["name"];
+        let filled = match from.as_str() {
+            None => Some(Vec::new()),
+            Some(from) => {
+                let from = world.get(cluster, &DESTINATION, &Name::within(&namespace, from));
+                let from = from.filter(|from| from["status"]["lastManualSync"].is_string());
+                from.and_then(|from| content(world, cluster, from["metadata"]["uid"].as_str()?))
+            }
+        };
+        let Some(filled) = filled else { continue };
+        let handle = format!("pvc-{}", uid(&claim));
+        store(world, cluster, &handle, filled);
+        let volume = json!({"spec": {
+            "csi": {"driver": "local.interlock.dev", "volumeHandle": handle},
+            "persistentVolumeReclaimPolicy": "Delete",
+            "claimRef": {"namespace": namespace, "name": name(&claim), "uid": uid(&claim)},
+        }});
+        let address = Name::cluster_wide(&handle);
+        world.put(Place::CLUSTER, &VOLUME, (address, cluster), volume);
+        let bound = json!({"spec": {"volumeName": handle}, "status": {"phase": "Bound"}});
+        world.change(cluster, (&CLAIM, &Name::of(&claim)), &bound);
+        return true;
+    }
+    false
+}
+
+fn reclaim(world: &mut World, cluster: &str) -> bool {
+    let claims = world.all(cluster, &CLAIM);
+    let gone = world.all(cluster, &VOLUME).into_iter().find(|volume| {
+        let of = &volume.data["spec"]["claimRef"]["uid"];
+        volume.data["spec"]["persistentVolumeReclaimPolicy"] == "Delete"
+            && !claims.iter().any(|claim| *of == uid(claim))
+    });
+    let Some(gone) = gone else { return false };
+    world.disks.as_mut().unwrap().remove(&(cluster.to_owned(), name(&gone).to_owned()));
+    world.delete(cluster, &VOLUME, &Name::of(&gone));
+    true
+}
+
+fn due(world: &World, cluster: &str, kind: &Kind) -> Option<Object> {
+    world.all(cluster, kind).into_iter().find(|found| {
+        found.data["spec"]["trigger"]["manual"] != found.data["status"]["lastManualSync"]
+            && annotation(found, "test/stuck").is_none()
+    })
+}
+
+fn take_image(world: &mut World, cluster: &str) -> bool {
+    let Some(source) = due(world, cluster, &SOURCE) else { return false };
+    let namespace = source.metadata.namespace.clone().unwrap();
+    let claim = source.data["spec"]["sourcePVC"].as_str().unwrap();
+    let claim = world.get(cluster, &CLAIM, &Name::within(&namespace, claim)).unwrap();
+    let volume = claim["spec"]["volumeName"].as_str().unwrap();
+    let image = Name::within(&namespace, &format!("image-{}", world.log.len()));
+    let made = json!({"status": {
+        "readyToUse": true, "creationTime": "1970-01-12T13:46:40Z",
+    }});
+    let made = world.put(Place::CLUSTER, &SNAPSHOT, (image.clone(), cluster), made);
+    let taken = content(world, cluster, volume).unwrap();
+    let files = taken.len().to_string();
+    store(world, cluster, &format!("snapshot-{}", uid(&made)), taken);
+    let done = json!({"status": {
+        "lastManualSync": source.data["spec"]["trigger"]["manual"],
+        "external": {"image": &*image.name, "imageUID": uid(&made), "digest": "d",
+            "files": files, "bytes": "100"},
+    }});
+    world.change(cluster, (&SOURCE, &Name::of(&source)), &done);
+    true
+}
+
+fn bring_image(world: &mut World, cluster: &str) -> bool {
+    let Some(destination) = due(world, cluster, &DESTINATION) else { return false };
+    let parameters = &destination.data["spec"]["external"]["parameters"];
+    let from = ["a", "b"].into_iter().find(|at| parameters["cluster"] == world.cluster(at).uid);
+    let image = content(world, from.unwrap(), parameters["image"].as_str().unwrap());
+    let address = Name::of(&destination);
+    let Some(image) = image else {
+        let gone = json!([{"type": "interlock.dev/Healthy", "status": "False",
+            "reason": "ImageGone", "message": "there is no such image"}]);
+        let is_told = destination.data["status"]["conditions"] == gone;
+        let told = json!({"status": {"conditions": gone}});
+        world.change(cluster, (&DESTINATION, &address), &told);
+        return !is_told;
+    };
+    store(world, cluster, uid(&destination), image);
+    let done = json!({"status": {
+        "lastManualSync": destination.data["spec"]["trigger"]["manual"],
+    }});
+    world.change(cluster, (&DESTINATION, &address), &done);
+    true
+}
+
+/// A world with storage, and a placed namespace with a claim and a pod that writes to it.
+fn world() -> World {
+    let mut world = World::new(&["a", "b"]);
+    world.disks = Some(super::world::Disks::new());
+    for cluster in ["a", "b"] {
+        let can = json!({"status": {"storageClasses": [{"name": "local", "canSnapshot": true}]}});
+        world.change("", (&WORKLOAD_CLUSTER, &Name::cluster_wide(cluster)), &can);
+        let class = json!({"provisioner": "local.interlock.dev"});
+        let name = Name::cluster_wide("local");
+        world.put(Place::CLUSTER, &STORAGE_CLASS, (name, cluster), class);
+    }
+    let namespace = json!({"metadata": {
+        "uid": UID,
+        "labels": {"interlock.dev/placed": "true"}, "annotations": {"interlock.dev/cluster": "a"},
+    }});
+    world.put(Place::HUB, &NAMESPACE, (Name::cluster_wide("shop"), ""), namespace);
+    let claim = json!({"spec": {
+        "accessModes": ["ReadWriteOnce"], "storageClassName": "local",
+        "resources": {"requests": {"storage": "1Gi"}},
+    }});
+    world.put(Place::HUB, &CLAIM, (Name::within("shop", "data"), ""), claim);
+    let pod = json!({"spec": {
+        "runtimeClassName": "interlock-process",
+        "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}],
+        "containers": [{"name": "main", "command": ["writer"],
+            "volumeMounts": [{"name": "v", "mountPath": "/data"}]}],
+    }});
+    world.put(Place::HUB, &POD, (Name::within("shop", "pod"), ""), pod);
+    world
+}
+
+fn wish(world: &mut World, cluster: &str) {
+    let patch = json!({"metadata": {"annotations": {"interlock.dev/cluster": cluster}}});
+    world.change("", (&NAMESPACE, &Name::cluster_wide("shop")), &patch);
+}
+
+fn grant(world: &World) -> Value {
+    world.get("", &GRANT, &Name::cluster_wide(GRANT_NAME)).expect("a grant")
+}
+
+fn here(name: &str) -> Name {
+    Name::within(GRANT_NAME, name)
+}
+
+/// What the namespace has written, as its claim on a cluster has it.
+fn written(world: &World, cluster: &str) -> Vec<i64> {
+    let claim = world.get(cluster, &CLAIM, &here("data")).expect("a claim");
+    content(world, cluster, claim["spec"]["volumeName"].as_str().unwrap()).expect("a volume")
+}
+
+fn condition(world: &World, kind: &str) -> Value {
+    let grant = grant(world);
+    let mut conditions = grant["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.find(|condition| condition["type"] == kind).cloned().unwrap_or_default()
+}
+
+fn pass(world: &mut World, seconds: i64) {
+    world.now = Timestamp::from_second(world.now.as_second() + seconds).unwrap();
+}
+
+#[test]
+fn data_goes_along_with_every_move_and_then_nothing_is_written() {
+    let mut world = world();
+    world.settle();
+    assert_eq!(written(&world, "a"), [1]);
+    for (epoch, cluster) in [(2, "b"), (3, "a"), (4, "b"), (5, "a")] {
+        wish(&mut world, cluster);
+        world.settle();
+        let grant = grant(&world);
+        assert_eq!(grant["status"]["owner"]["name"], cluster, "{grant}");
+        assert_eq!(written(&world, cluster), (1..=epoch).collect::<Vec<_>>());
+        let pin = &grant["status"]["pins"][0];
+        assert_eq!((&pin["digest"], &pin["bytes"]), (&json!("d"), &json!(100)));
+        assert_eq!(pin["files"], epoch - 1);
+        assert_eq!(pin["epoch"], epoch - 1);
+        assert_eq!(world.settle(), 0);
+    }
+}
+
+#[test]
+fn the_last_image_is_held_before_the_next_owner_hears_of_it() {
+    let mut world = world();
+    world.settle();
+    wish(&mut world, "b");
+    world.settle();
+    let pinned = grant(&world)["status"]["pins"][0]["image"]["volumeSnapshot"].clone();
+    let image = world.get("a", &SNAPSHOT, &here(pinned["name"].as_str().unwrap())).unwrap();
+    assert_eq!(image["metadata"]["uid"], pinned["uid"]);
+    let grant_uid = grant(&world)["metadata"]["uid"].as_str().unwrap().to_owned();
+    let hold = format!("interlock.dev/hold-{grant_uid}");
+    assert_eq!(image["metadata"]["finalizers"], json!([hold]));
+    let at = |what: &str| world.log.iter().position(|line| line.contains(what)).expect("a write");
+    assert!(at("Released") > at("hold-"));
+    let story: Vec<&str> = world.events.iter().map(|event| event.reason).collect();
+    assert!(story.contains(&"FinalSyncDone"), "{story:?}");
+}
+
+#[test]
+fn a_destination_goes_when_its_claim_has_its_volume() {
+    let mut world = world();
+    world.settle();
+    wish(&mut world, "b");
+    world.settle();
+    assert!(world.all("b", &DESTINATION).is_empty());
+    let claim = world.get("b", &CLAIM, &here("data")).unwrap();
+    assert_eq!(claim["spec"]["dataSourceRef"]["name"], "move-data-2");
+    let made =
+        world.log.iter().find(|line| line.contains("Create") && line.contains("move-data-2"));
+    let made = made.expect("it was made");
+    assert!(made.contains("interlock-local"), "its images have the class of its volumes: {made}");
+}
+
+#[test]
+fn the_volume_of_an_earlier_epoch_stays_beside_the_new_one_for_as_long_as_copies_are_kept() {
+    let mut world = world();
+    world.settle();
+    let first = world.get("a", &CLAIM, &here("data")).unwrap()["spec"]["volumeName"].clone();
+    let first = first.as_str().unwrap().to_owned();
+    wish(&mut world, "b");
+    world.settle();
+    wish(&mut world, "a");
+    world.settle();
+    let kept = world.get("a", &VOLUME, &Name::cluster_wide(&first)).expect("it is kept");
+    assert_eq!(kept["spec"]["persistentVolumeReclaimPolicy"], "Retain");
+    assert_eq!(content(&world, "a", &first), Some(vec![1]));
+    assert_eq!(world.all("a", &SNAPSHOT).len(), 1);
+    pass(&mut world, 168 * 3600);
+    world.settle();
+    assert_eq!(world.get("a", &VOLUME, &Name::cluster_wide(&first)), None);
+    assert_eq!(content(&world, "a", &first), None);
+    assert!(!world.all("a", &SNAPSHOT).iter().any(|image| {
+        image.metadata.finalizers.iter().flatten().any(|known| known.contains("hold-"))
+    }));
+    assert_eq!(written(&world, "a"), [1, 2, 3]);
+    // What the other cluster had is gone altogether.
+    for kind in [CLAIM, SNAPSHOT, SOURCE, DESTINATION, VOLUME] {
+        assert!(world.all("b", &kind).is_empty(), "{kind}");
+    }
+    assert_eq!(world.settle(), 0);
+}
+
+#[test]
+fn a_move_that_comes_back_in_time_copies_nothing() {
+    let mut world = world();
+    world.settle();
+    let volume = world.get("a", &CLAIM, &here("data")).unwrap()["spec"]["volumeName"].clone();
+    let revoked = json!({"status": {"phase": "Revoking", "because": "Move"}});
+    world.change("", (&GRANT, &Name::cluster_wide(GRANT_NAME)), &revoked);
+    world.settle();
+    let status = grant(&world)["status"].clone();
+    assert_eq!((&status["owner"]["name"], &status["epoch"]), (&json!("a"), &json!(2)));
+    assert_eq!(status["pins"][0]["image"]["inPlace"]["volume"], volume);
+    assert!(world.all("a", &SOURCE).is_empty());
+    assert_eq!(written(&world, "a"), [1, 2]);
+}
+
+#[test]
+fn an_image_that_is_held_is_not_copied_back_to_where_it_was_taken() {
+    let mut world = world();
+    world.settle();
+    wish(&mut world, "b");
+    let (scheduler, syncer) = (crate::scheduler::Scheduler::default(), world.syncer("a"));
+    let is_held = |world: &World| {
+        world.all("a", &SNAPSHOT).iter().any(|image| image.metadata.finalizers.is_some())
+    };
+    while !is_held(&world) {
+        world.turn(&scheduler, "");
+        world.turn(&syncer, "a");
+        world.turn(&world.runtime(), "a");
+        turn(&mut world, "a");
+    }
+    wish(&mut world, "a");
+    world.turn(&scheduler, "");
+    world.settle();
+    let status = grant(&world)["status"].clone();
+    assert_eq!(status["owner"]["name"], "a");
+    assert!(status["pins"][0]["image"]["inPlace"].is_object(), "{status}");
+    assert_eq!(written(&world, "a"), [1, 2]);
+}
+
+#[test]
+fn an_image_that_is_deleted_before_it_is_held_is_taken_again() {
+    let mut world = world();
+    world.settle();
+    wish(&mut world, "b");
+    let (scheduler, syncer) = (crate::scheduler::Scheduler::default(), world.syncer("a"));
+    while world.all("a", &SNAPSHOT).is_empty() {
+        world.turn(&scheduler, "");
+        world.turn(&syncer, "a");
+        world.turn(&world.runtime(), "a");
+        turn(&mut world, "a");
+    }
+    let image = world.all("a", &SNAPSHOT).remove(0);
+    assert!(!has_finalizer(&image, "x"));
+    world.delete("a", &SNAPSHOT, &Name::of(&image));
+    world.settle();
+    assert_eq!(written(&world, "b"), [1, 2]);
+    let pinned = grant(&world)["status"]["pins"][0]["image"]["volumeSnapshot"]["uid"].clone();
+    assert_ne!(pinned, uid(&image));
+}
+
+#[test]
+fn a_source_that_somebody_deletes_is_made_again_once_nothing_old_holds_it() {
+    let mut world = world();
+    world.settle();
+    wish(&mut world, "b");
+    world.settle();
+    wish(&mut world, "a");
+    world.settle();
+    // As the real source does: it stays while an image of it is held.
+    let held = json!({"metadata": {"finalizers": ["interlock.dev/images"]}});
+    world.change("a", (&SOURCE, &here("move-data")), &held);
+    world.delete("a", &SOURCE, &here("move-data"));
+    wish(&mut world, "b");
+    world.settle();
+    let holds = |world: &World| {
+        let images = world.all("a", &SNAPSHOT);
+        images
+            .iter()
+            .filter(|image| image.metadata.finalizers.iter().flatten().next().is_some())
+            .count()
+    };
+    assert_eq!(holds(&world), 0, "no pin refers to the image of epoch 1");
+    assert_eq!(grant(&world)["status"]["phase"], "Revoking");
+    let free = json!({"metadata": {"finalizers": null}});
+    world.change("a", (&SOURCE, &here("move-data")), &free);
+    world.sweep("a", &SOURCE, &here("move-data"));
+    world.settle();
+    assert_eq!(holds(&world), 1, "the last image is held");
+    assert_eq!(written(&world, "b"), [1, 2, 3, 4]);
+}
+
+#[test]
+fn a_copy_that_fails_says_so_and_the_data_stays() {
+    let mut world = world();
+    world.settle();
+    wish(&mut world, "b");
+    let (scheduler, syncer) = (crate::scheduler::Scheduler::default(), world.syncer("a"));
+    while world.all("a", &SOURCE).is_empty() {
+        world.turn(&scheduler, "");
+        world.turn(&syncer, "a");
+        world.turn(&world.runtime(), "a");
+    }
+    let stuck = json!({
+        "metadata": {"annotations": {"test/stuck": "yes"}},
+        "status": {"conditions": [{"type": "interlock.dev/Healthy", "status": "False",
+            "reason": "TargetFull", "message": "2 GiB are needed and 1 GiB are free"}]},
+    });
+    world.change("a", (&SOURCE, &here("move-data")), &stuck);
+    world.settle();
+    assert_eq!(grant(&world)["status"]["phase"], "Revoking");
+    let said = condition(&world, "DataSynced");
+    assert_eq!((&said["status"], &said["reason"]), (&json!("False"), &json!("TargetFull")));
+    assert!(said["message"].as_str().unwrap().contains("2 GiB are needed"), "{said}");
+    // The wish goes back, and it runs again where it was, with all it has.
+    wish(&mut world, "a");
+    world.settle();
+    assert_eq!(written(&world, "a"), [1, 2]);
+    // A later move waits for no tag of a sync that never ran, and asks anew.
+    let well = json!({"metadata": {"annotations": {"test/stuck": null}}, "status": null});
+    world.change("a", (&SOURCE, &here("move-data")), &well);
+    wish(&mut world, "b");
+    world.settle();
+    assert_eq!(written(&world, "b"), [1, 2, 3]);
+}
+
+#[test]
+fn a_tag_is_not_set_over_one_whose_sync_is_under_way() {
+    let mut world = world();
+    world.settle();
+    let source = json!({
+        "metadata": {"labels": {"interlock.dev/grant": GRANT_NAME},
+            "annotations": {"interlock.dev/from": format!("{}/source", claim_uid(&world)),
+                "interlock.dev/sync": "{}", "test/stuck": "yes"}},
+        "spec": {"sourcePVC": "data", "trigger": {"manual": "final-0"}},
+    });
+    world.put(Place::CLUSTER, &SOURCE, (here("move-data"), "a"), source);
+    wish(&mut world, "b");
+    world.settle();
+    let tag = |world: &World| {
+        world.get("a", &SOURCE, &here("move-data")).unwrap()["spec"]["trigger"]["manual"].clone()
+    };
+    assert_eq!(tag(&world), "final-0");
+    assert_eq!(condition(&world, "DataSynced")["reason"], "Copying");
+    let confirmed = json!({"metadata": {"annotations": {"test/stuck": null}},
+        "status": {"lastManualSync": "final-0"}});
+    world.change("a", (&SOURCE, &here("move-data")), &confirmed);
+    world.settle();
+    assert_eq!(tag(&world), "final-1");
+    assert_eq!(written(&world, "b"), [1, 2]);
+}
+
+fn claim_uid(world: &World) -> String {
+    let claim = world.get("", &CLAIM, &Name::within("shop", "data")).unwrap();
+    claim["metadata"]["uid"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn an_image_that_is_gone_is_waited_for_by_name_and_nothing_starts_empty() {
+    let mut world = world();
+    world.settle();
+    wish(&mut world, "b");
+    let (scheduler, syncer) = (crate::scheduler::Scheduler::default(), world.syncer("a"));
+    while grant(&world)["status"]["owner"]["name"] != "b" {
+        world.turn(&scheduler, "");
+        world.turn(&syncer, "a");
+        world.turn(&world.runtime(), "a");
+        turn(&mut world, "a");
+    }
+    world.disks.as_mut().unwrap().retain(|(_, handle), _| !handle.starts_with("snapshot-"));
+    world.settle();
+    let said = condition(&world, "Filled");
+    assert_eq!((&said["status"], &said["reason"]), (&json!("False"), &json!("ImageGone")));
+    assert!(said["message"].as_str().unwrap().contains("cluster a"), "{said}");
+    assert!(!world.machines["b"].lives());
+    assert_eq!(written(&world, "a"), [1]);
+}
+
+#[test]
+fn how_far_the_data_has_come_is_told_now_and_then() {
+    let mut world = world();
+    world.settle();
+    wish(&mut world, "b");
+    let (scheduler, syncer) = (crate::scheduler::Scheduler::default(), world.syncer("b"));
+    while world.all("b", &DESTINATION).is_empty() {
+        world.turn(&scheduler, "");
+        world.turn(&world.syncer("a"), "a");
+        world.turn(&world.runtime(), "a");
+        turn(&mut world, "a");
+        world.turn(&syncer, "b");
+    }
+    let far = |world: &mut World, bytes: &str| {
+        let told = json!({
+            "metadata": {"annotations": {"test/stuck": "yes"}},
+            "status": {"external": {"progressBytes": bytes, "progressOfBytes": "100"}},
+        });
+        world.change("b", (&DESTINATION, &here("move-data-2")), &told);
+        (0..5).for_each(|_| {
+            world.turn(&syncer, "b");
+        });
+        grant(world)["status"]["claims"][0].clone()
+    };
+    let claim = far(&mut world, "10");
+    assert_eq!(claim["fill"], "Filling");
+    assert_eq!(
+        (&claim["progress"]["bytes"], &claim["progress"]["ofBytes"]),
+        (&json!(10), &json!(100))
+    );
+    pass(&mut world, 1);
+    assert_eq!(far(&mut world, "20")["progress"]["bytes"], 10, "too soon");
+    pass(&mut world, 1);
+    assert_eq!(far(&mut world, "30")["progress"]["bytes"], 30);
+    let go_on = json!({"metadata": {"annotations": {"test/stuck": null}}});
+    world.change("b", (&DESTINATION, &here("move-data-2")), &go_on);
+    world.settle();
+    let claim = grant(&world)["status"]["claims"][0].clone();
+    assert_eq!((&claim["fill"], &claim["progress"]), (&json!("Filled"), &Value::Null));
+}
+
+#[test]
+fn a_deleted_namespace_leaves_no_image_and_no_volume() {
+    let mut world = world();
+    world.settle();
+    for cluster in ["b", "a"] {
+        wish(&mut world, cluster);
+        world.settle();
+    }
+    world.delete("", &NAMESPACE, &Name::cluster_wide("shop"));
+    world.settle();
+    assert_eq!(world.get("", &GRANT, &Name::cluster_wide(GRANT_NAME)), None);
+    for cluster in ["a", "b"] {
+        for kind in [CLAIM, SNAPSHOT, SOURCE, DESTINATION, VOLUME, POD] {
+            assert!(world.all(cluster, &kind).is_empty(), "{kind} on {cluster}");
+        }
+        assert_eq!(world.get(cluster, &NAMESPACE, &Name::cluster_wide(GRANT_NAME)), None);
+    }
+}
+
+#[test]
+fn spoiled_objects_of_a_move_do_no_harm() {
+    for seed in 1..80_u64 {
+        let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let mut world = world();
+        world.settle();
+        wish(&mut world, "b");
+        // Somewhere in a move.
+        for _ in 0..dice.below(30) {
+            world.turn(&crate::scheduler::Scheduler::default(), "");
+            for cluster in ["a", "b"] {
+                world.turn(&world.syncer(cluster), cluster);
+                world.turn(&world.runtime(), cluster);
+                turn(&mut world, cluster);
+            }
+        }
+        for cluster in ["a", "b"] {
+            for kind in [CLAIM, SNAPSHOT, SOURCE, DESTINATION, VOLUME] {
+                for found in world.all(cluster, &kind) {
+                    let mut object = serde_json::to_value(&*found).unwrap();
+                    let part = ["spec", "status"][dice.below(2)];
+                    spoil(&mut object[part], &mut dice);
+                    let (name, at) = (Name::of(&found), Place::CLUSTER);
+                    world.put(at, &kind, (name, cluster), object);
+                }
+            }
+            let step = world.step(&world.syncer(cluster), cluster, GRANT_NAME);
+            if let Step::Act(effect) = step
+                && let Deed::Write(Write::Delete { address, .. }) = effect.deed
+            {
+                assert_ne!(address.kind, NAMESPACE, "seed {seed}");
+            }
+            drop(world.step(&world.runtime(), cluster, &format!("{GRANT_NAME}/pod")));
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Brings an image back into a volume, and publishes an image of that volume once it is ready.
+//!
+//! The subject of a step is a ReplicationDestination: `<namespace>/<name>`. First matching row wins:
+//!
+//! | seen | effect |
+//! |---|---|
+//! | it goes, an image of it is held | wait; the condition says by whom |
+//! | it goes, none is held | its images go one by one, then the finalizer |
+//! | an unsupported field | condition; nothing runs |
+//! | no intent, more than two images | the oldest goes that is not the latest and not held |
+//! | no intent; something is in the way, it is paused or not due | condition, wait |
+//! | no intent, due | write the intent, with the tag that is set now |
+//! | the sync is over by the status | mover forgets; leftovers, place and intent go, one a step |
+//! | an attempt failed, and waits; the image is not ready | wait |
+//! | the image is ready, with content or allowed to be empty | publish its uid, then one status write |
+//! | the mover is done, image absent | have it taken, under the name in the intent |
+//! | the mover failed | the next attempt, later; or one status write: given up |
+//! | no volume to write | make the claim, and wait until it is bound |
+//! | no place at the repository | take the first free one, else wait |
+//! | place, no mover for this attempt, no image | begin |
+//!
+//! Once there is an image of a sync, its mover is never begun again: an image that is being taken is
+//! not written to.
+
+mod act;
+pub mod decide;
+mod observe;
+#[cfg(test)]
+mod tests;
+mod work;
+
+use crate::kinds::{CLAIM, CONFIG_MAP, DESTINATION, LEASE, SECRET, SNAPSHOT_KIND};
+use crate::outside::Mover;
+use crate::sync::filed::{
+    DESTINATIONS_BY_CLAIM, DESTINATIONS_BY_PLACES, DESTINATIONS_BY_SECRET, owner_subject,
+    subject_of, waiting,
+};
+use crate::sync::images::IMAGES_BY_OWNER;
+use interlock_kernel::{
+    Controller, Looks, Name, Object, Place, Right, Step, Subject, Verb, View, Watch,
+};
+
+pub use crate::sync::Serves;
+
+/// The controller of ReplicationDestinations of one cluster.
+#[derive(Debug, Clone, Copy)]
+pub struct Destination {
+    serves: Serves,
+}
+
+impl Destination {
+    /// The controller, for the kinds of replication that it serves here.
+    pub fn new(serves: Serves) -> Destination {
+        Destination { serves }
+    }
+}
+
+impl Controller for Destination {
+    type Outside = Mover;
+
+    fn name(&self) -> &'static str {
+        "volumes/destination"
+    }
+
+    fn watches(&self) -> Vec<Watch> {
+        vec![
+            Watch::all(Place::CLUSTER, &DESTINATION)
+                .by(&DESTINATIONS_BY_CLAIM)
+                .by(&DESTINATIONS_BY_PLACES)
+                .by(&DESTINATIONS_BY_SECRET),
+            Watch::all(Place::CLUSTER, &SNAPSHOT_KIND).by(&IMAGES_BY_OWNER),
+            Watch::all(Place::CLUSTER, &CLAIM),
+            Watch::all(Place::CLUSTER, &SECRET),
+            Watch::all(Place::CLUSTER, &CONFIG_MAP),
+            Watch::all(Place::CLUSTER, &LEASE),
+        ]
+    }
+
+    fn rights(&self) -> Vec<Right> {
+        let writes = [
+            (&DESTINATION, &[Verb::Patch, Verb::PatchStatus][..]),
+            (&SNAPSHOT_KIND, &[Verb::Create, Verb::Patch, Verb::Delete][..]),
+            (&CLAIM, &[Verb::Create, Verb::Delete][..]),
+            (&LEASE, &[Verb::Create, Verb::Delete][..]),
+        ];
+        writes.iter().flat_map(|(kind, verbs)| Right::to(Place::CLUSTER, kind, verbs)).collect()
+    }
+
+    fn subjects(&self, watch: &Watch, object: &Object, view: &dyn View) -> Vec<Subject> {
+        let subjects = |index, value: &str| -> Vec<Subject> {
+            view.find(Place::CLUSTER, index, value).iter().map(subject_of).collect()
+        };
+        if watch.kind == DESTINATION {
+            return vec![subject_of(object)];
+        }
+        if watch.kind == SNAPSHOT_KIND {
+            return owner_subject(object, &DESTINATION);
+        }
+        if watch.kind == CLAIM {
+            return subjects(&DESTINATIONS_BY_CLAIM, &Name::of(object).to_string());
+        }
+        if watch.kind == SECRET || watch.kind == CONFIG_MAP {
+            return subjects(&DESTINATIONS_BY_SECRET, &Name::of(object).to_string());
+        }
+        waiting(object, &DESTINATIONS_BY_PLACES, view)
+    }
+
+    fn step(&self, subject: &Subject, view: &dyn View, looks: &Looks<Mover>) -> Step<Mover> {
+        let Some((namespace, name)) = subject.split_once('/') else {
+            return Step::rest("no object has such a name");
+        };
+        match observe::Scene::of(self.serves, &Name::within(namespace, name), (view, looks)) {
+            Ok(Some(scene)) => act::act(&scene, decide::decide(&scene.facts)),
+            Ok(None) => Step::rest("it is not in the cache, or not ours to serve"),
+            Err(flaw) => Step::rest(format!("destination {subject} cannot be read: {flaw}")),
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Fills claims from the latest image of a destination, and keeps that image until they are filled.
+//!
+//! A claim whose `dataSourceRef` names a ReplicationDestination is filled like this, one write each:
+//!
+//! 1. Our finalizer is put on it: what is made for it is undone before it goes.
+//! 2. The image is chosen and noted on the claim: **the pin**. From here on it is this one image.
+//! 3. The image is held. Whoever deletes it from now on waits for us.
+//! 4. An auxiliary claim, PVC', is made of the image; the storage makes its volume.
+//! 5. The volume is set to `Retain`, with a note for whom, and then handed to the claim, by uid.
+//! 6. The storage binds the claim, and calls PVC' lost. Only then is PVC' deleted.
+//! 7. The policy of the volume is restored, the hold dropped, the finalizer taken off.
+//!
+//! An image that dies all the same, by somebody's hand, is given up in the opposite order: PVC', the
+//! hold, the pin; then the next one is chosen. A claim that is deleted half-way is undone likewise.
+//!
+//! # What is believed
+//!
+//! A write to the claim itself is refused if the claim has changed. Everything else is written only
+//! after the claim, PVC' and the volume were seen afresh, since a cache may still show a claim that
+//! was bound, or deleted, long ago. What another populator does between that look and our write is
+//! met by the guard of the write, or repaired by the next step.
+
+mod act;
+pub mod decide;
+mod observe;
+#[cfg(test)]
+mod tests;
+
+use crate::filed::{
+    CLAIMS_BY_CLASS, CLAIMS_BY_DESTINATION, SNAPSHOTS_BY_HOLDER, SNAPSHOTS_BY_UID, VOLUMES_BY_HEIR,
+    source_of,
+};
+use crate::kinds::{CLAIM, DESTINATION, SNAPSHOT_KIND, STORAGE_CLASS, VOLUME};
+use crate::objects::{annotation, name_of, namespace_of, text};
+use interlock_api::names::{ANNOTATION_IMAGE, ANNOTATION_POPULATES, LABEL_PRIME_FOR};
+use interlock_kernel::{
+    Controller, Index, Looks, Name, Nothing, Object, Place, Right, Step, Subject, Verb, View, Watch,
+};
+use kube_core::DynamicObject;
+
+/// Claims by the uid of the image that they are filled from, and PVC' with them.
+const CLAIMS_BY_IMAGE: Index = Index {
+    name: "by-image",
+    kind: CLAIM,
+    values: |claim| annotation(claim, ANNOTATION_IMAGE).map(str::to_owned).into_iter().collect(),
+};
+
+/// Claims by their uid.
+const CLAIMS_BY_UID: Index = Index {
+    name: "by-uid",
+    kind: CLAIM,
+    values: |claim| claim.metadata.uid.clone().into_iter().collect(),
+};
+
+/// The populator of one cluster. A step is about one claim: `<namespace>/<name>`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Populator;
+
+/// Whether a claim is filled from a destination.
+fn is_populated(claim: &DynamicObject) -> bool {
+    source_of(claim)
+        .is_some_and(|(group, kind, _)| group == DESTINATION.group && kind == DESTINATION.kind)
+}
+
+/// The uid of the claim that a PVC' is poured for.
+fn prime_for(claim: &DynamicObject) -> Option<&str> {
+    claim.metadata.labels.as_ref()?.get(LABEL_PRIME_FOR).map(String::as_str)
+}
+
+fn about(claim: &Object) -> Subject {
+    Subject::from(Name::of(claim).to_string())
+}
+
+impl Controller for Populator {
+    type Outside = Nothing;
+
+    fn name(&self) -> &'static str {
+        "volumes/populator"
+    }
+
+    fn watches(&self) -> Vec<Watch> {
+        let all = |kind| Watch::all(Place::CLUSTER, kind);
+        vec![
+            all(&CLAIM)
+                .by(&CLAIMS_BY_DESTINATION)
+                .by(&CLAIMS_BY_CLASS)
+                .by(&CLAIMS_BY_IMAGE)
+                .by(&CLAIMS_BY_UID),
+            all(&VOLUME).by(&VOLUMES_BY_HEIR),
+            all(&SNAPSHOT_KIND).by(&SNAPSHOTS_BY_UID).by(&SNAPSHOTS_BY_HOLDER),
+            all(&DESTINATION),
+            all(&STORAGE_CLASS),
+        ]
+    }
+
+    fn rights(&self) -> Vec<Right> {
+        let writes = [
+            (&CLAIM, &[Verb::Create, Verb::Patch, Verb::PatchStatus, Verb::Delete][..]),
+            (&VOLUME, &[Verb::Patch, Verb::Delete][..]),
+            (&SNAPSHOT_KIND, &[Verb::Patch][..]),
+        ];
+        writes.iter().flat_map(|(kind, verbs)| Right::to(Place::CLUSTER, kind, verbs)).collect()
+    }
+
+    fn subjects(&self, watch: &Watch, object: &Object, view: &dyn View) -> Vec<Subject> {
+        let populated = |claims: Vec<Object>| -> Vec<Subject> {
+            claims.iter().filter(|claim| is_populated(claim)).map(about).collect()
+        };
+        let by_uid = |uid: &str| populated(view.find(Place::CLUSTER, &CLAIMS_BY_UID, uid));
+        if watch.kind == CLAIM {
+            if is_populated(object) {
+                return vec![about(object)];
+            }
+            return prime_for(object).map(by_uid).unwrap_or_default();
+        }
+        if watch.kind == VOLUME {
+            let note = annotation(object, ANNOTATION_POPULATES).unwrap_or_default();
+            if let Some((claim, _)) = note.rsplit_once('/') {
+                return vec![Subject::from(claim)];
+            }
+            // A volume that PVC' just got is news of the claim that it is poured for.
+            let of = &object.data["spec"]["claimRef"];
+            let claim = Name::within(text(of, &["namespace"]), text(of, &["name"]));
+            let claim = view.get(Place::CLUSTER, &CLAIM, &claim);
+            let heir = claim.as_deref().and_then(prime_for).map(by_uid);
+            return heir.unwrap_or_default();
+        }
+        if watch.kind == SNAPSHOT_KIND {
+            let uid = object.metadata.uid.as_deref().unwrap_or_default();
+            return populated(view.find(Place::CLUSTER, &CLAIMS_BY_IMAGE, uid));
+        }
+        if watch.kind == STORAGE_CLASS {
+            return populated(view.find(Place::CLUSTER, &CLAIMS_BY_CLASS, name_of(object)));
+        }
+        let name = format!("{}/{}", namespace_of(object), name_of(object));
+        populated(view.find(Place::CLUSTER, &CLAIMS_BY_DESTINATION, &name))
+    }
+
+    fn step(&self, subject: &Subject, view: &dyn View, looks: &Looks<Nothing>) -> Step<Nothing> {
+        let Some((namespace, name)) = subject.split_once('/') else {
+            return Step::rest("no such subject");
+        };
+        let name = Name::within(namespace, name);
+        if let Some(orphan) = observe::Orphan::of(&name, view, looks) {
+            return act::orphan(&orphan);
+        }
+        match observe::Scene::of(&name, view, looks) {
+            Some(scene) => act::act(&scene, decide::decide(&scene.facts())),
+            None => Step::rest("no such claim is filled from a destination, as the cache shows"),
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! What is done next to fill one claim. First matching rule wins.
+
+/// All that one decision rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Facts {
+    /// Whether the claim, PVC' and the volume were seen afresh.
+    pub is_fresh: bool,
+    /// Whether the claim is being deleted.
+    pub is_deleting: bool,
+    /// Whether our finalizer is on it.
+    pub is_marked: bool,
+    /// The volume that the claim names.
+    pub bound: Bound,
+    /// Whether the class of the claim lets it be filled.
+    pub class: Class,
+    /// The destination that it is filled from.
+    pub destination: Destination,
+    /// The image that is noted on the claim.
+    pub pin: Option<Image>,
+    /// Whether that image was written to since the claim goes.
+    pub is_touched: bool,
+    /// The images that it holds.
+    pub holds: Holds,
+    /// PVC'.
+    pub prime: Prime,
+    /// Whether PVC' says why it has no volume.
+    pub is_prime_failing: bool,
+    /// The volume that PVC' got.
+    pub volume: Volume,
+}
+
+/// The volume that a claim names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bound {
+    /// None.
+    No,
+    /// The one that was poured for it, and each names the other.
+    Here,
+    /// Another.
+    Elsewhere,
+}
+
+/// The class of a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// Its volumes are made at once, or the claim has its node.
+    Ready,
+    /// It is not there.
+    Missing,
+    /// Its volumes are made where the first pod goes, and none has gone anywhere.
+    WaitsForPod,
+}
+
+/// What a destination has to offer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Destination {
+    /// It is not there.
+    Missing,
+    /// It is being deleted.
+    Leaving,
+    /// It makes no images.
+    MakesNone,
+    /// It has published none that is alive and whole.
+    NoImage,
+    /// It has a latest image.
+    Image,
+}
+
+/// The image that is noted on a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Image {
+    /// Not in the cache, which proves nothing.
+    NotSeen,
+    /// Not there.
+    Gone,
+    /// Being deleted.
+    Dying,
+    /// Not whole yet.
+    NotReady,
+    /// There is nothing in it, and nobody said that this is meant.
+    Empty,
+    /// Larger than the claim.
+    TooLarge,
+    /// Whole.
+    Ready,
+}
+
+/// The images that a claim holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holds {
+    /// None.
+    None,
+    /// The one that is noted on it.
+    Pinned,
+    /// Another, alone or too.
+    Other,
+}
+
+/// PVC', the claim that the image is poured into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Prime {
+    /// There is none; the cache alone proves nothing.
+    None,
+    /// Somebody else's claim has its name.
+    Foreign,
+    /// It is being deleted.
+    Going,
+    /// It is made of another image than the one that is noted.
+    OfOther,
+    /// It has no volume.
+    Pending,
+    /// It has its volume.
+    Bound,
+    /// Its volume was handed on.
+    Lost,
+    /// It has another volume than the claim: somebody made it although the claim was filled.
+    Apart,
+}
+
+/// The volume that PVC' got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Volume {
+    /// There is none.
+    None,
+    /// It is PVC's, and would go with it.
+    OfPrime,
+    /// It was PVC's, and goes or is to go.
+    Going,
+    /// It is PVC's, stays, and says for whom.
+    Kept,
+    /// It is the claim's, and says so.
+    Handed,
+    /// It is the claim's, and as it was made.
+    Settled,
+}
+
+/// The one next thing to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// Nothing, and why.
+    Nothing(Why),
+    /// Say on the claim what keeps it waiting.
+    Say(Obstacle),
+    /// See the claim, PVC' and the volume afresh.
+    Look,
+    /// See whether the image is there.
+    LookForImage,
+    /// Put our finalizer on the claim.
+    Mark,
+    /// Note the latest image on the claim.
+    Pin,
+    /// Hold the image.
+    Hold,
+    /// Make PVC'.
+    Pour,
+    /// Have the volume stay, and say for whom.
+    Keep,
+    /// Hand the volume to the claim.
+    HandOver,
+    /// Delete PVC'.
+    DeletePrime,
+    /// Give the volume back its policy.
+    Settle,
+    /// Let go of an image.
+    DropHold,
+    /// Write to the image, so that a hold that is on its way to it is refused.
+    Touch,
+    /// Take the image off the claim.
+    Unpin,
+    /// Take our finalizer off the claim.
+    Unmark,
+}
+
+/// What keeps a claim waiting until a person or another object changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Obstacle {
+    /// Its destination is not there.
+    DestinationMissing,
+    /// Its destination makes no images.
+    DestinationMakesNone,
+    /// Its destination has no image.
+    NoLatestImage,
+    /// Its class is not there.
+    ClassMissing,
+    /// Its image has nothing in it.
+    ImageEmpty,
+    /// Its image is larger than the claim.
+    SizeMismatch,
+    /// The storage cannot make a volume of its image, and says why on PVC'.
+    PouringFails,
+    /// Somebody else's claim has the name of PVC'.
+    NameTaken,
+}
+
+/// Why there is nothing to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// It is filled and bound.
+    Finished,
+    /// It goes, and nothing of ours is on it.
+    Leaving,
+    /// Its volumes are made where the first pod goes.
+    WaitsForPod,
+    /// Its destination is being deleted.
+    DestinationLeaving,
+    /// Its image is not whole yet.
+    ImageNotReady,
+    /// The storage pours the image into PVC'.
+    Pouring,
+    /// PVC' goes.
+    PrimeGoing,
+    /// The volume of PVC' goes.
+    VolumeGoing,
+    /// The storage binds the claim.
+    Binding,
+    /// PVC' is not called lost yet.
+    PrimeNotLost,
+}
+
+/// The one next thing to do.
+pub fn decide(facts: &Facts) -> Decision {
+    if facts.is_deleting {
+        return undo(facts);
+    }
+    match facts.bound {
+        Bound::No if !facts.is_marked => Decision::Mark,
+        Bound::No => fill(facts),
+        Bound::Here => finish(facts),
+        Bound::Elsewhere => undo(facts),
+    }
+}
+
+/// What is not guarded by the version of the claim rests on a fresh look.
+fn surely(facts: &Facts, decision: Decision) -> Decision {
+    if facts.is_fresh { decision } else { Decision::Look }
+}
+
+fn fill(facts: &Facts) -> Decision {
+    match facts.volume {
+        Volume::Handed | Volume::Settled => return Decision::Nothing(Why::Binding),
+        Volume::Kept => return surely(facts, Decision::HandOver),
+        Volume::OfPrime if facts.prime == Prime::Bound => return surely(facts, Decision::Keep),
+        Volume::None | Volume::OfPrime | Volume::Going => {}
+    }
+    match (facts.prime, facts.pin) {
+        (Prime::Foreign, _) => Decision::Say(Obstacle::NameTaken),
+        (Prime::Going, _) => Decision::Nothing(Why::PrimeGoing),
+        (Prime::OfOther | Prime::Lost | Prime::Apart, _) => surely(facts, Decision::DeletePrime),
+        // Its volume was not seen yet, or is being deleted under it.
+        (Prime::Bound, _) => surely(facts, Decision::Nothing(Why::VolumeGoing)),
+        (Prime::Pending, Some(Image::Gone | Image::Dying) | None) => {
+            surely(facts, Decision::DeletePrime)
+        }
+        (Prime::Pending, Some(Image::NotSeen)) => Decision::LookForImage,
+        (Prime::Pending, Some(Image::NotReady | Image::Empty | Image::TooLarge | Image::Ready)) => {
+            if facts.is_prime_failing {
+                return Decision::Say(Obstacle::PouringFails);
+            }
+            Decision::Nothing(Why::Pouring)
+        }
+        (Prime::None, Some(image)) => pour(facts, image),
+        (Prime::None, None) => choose(facts),
+    }
+}
+
+fn choose(facts: &Facts) -> Decision {
+    if facts.holds != Holds::None {
+        return surely(facts, Decision::DropHold);
+    }
+    match (facts.class, facts.destination) {
+        (Class::Missing, _) => Decision::Say(Obstacle::ClassMissing),
+        (Class::WaitsForPod, _) => Decision::Nothing(Why::WaitsForPod),
+        (Class::Ready, Destination::Missing) => Decision::Say(Obstacle::DestinationMissing),
+        (Class::Ready, Destination::MakesNone) => Decision::Say(Obstacle::DestinationMakesNone),
+        (Class::Ready, Destination::NoImage) => Decision::Say(Obstacle::NoLatestImage),
+        (Class::Ready, Destination::Leaving) => Decision::Nothing(Why::DestinationLeaving),
+        (Class::Ready, Destination::Image) => Decision::Pin,
+    }
+}
+
+/// From the pin to PVC'; or back, when the image dies.
+fn pour(facts: &Facts, image: Image) -> Decision {
+    match (image, facts.holds) {
+        (Image::NotSeen, _) => Decision::LookForImage,
+        (_, Holds::Other) => surely(facts, Decision::DropHold),
+        (Image::Gone | Image::Dying, Holds::Pinned) => surely(facts, Decision::DropHold),
+        (Image::Gone | Image::Dying, Holds::None) => surely(facts, Decision::Unpin),
+        (Image::NotReady, _) => Decision::Nothing(Why::ImageNotReady),
+        (Image::Empty, _) => Decision::Say(Obstacle::ImageEmpty),
+        (Image::TooLarge, _) => Decision::Say(Obstacle::SizeMismatch),
+        (Image::Ready, Holds::None) => surely(facts, Decision::Hold),
+        (Image::Ready, Holds::Pinned) => surely(facts, Decision::Pour),
+    }
+}
+
+/// The claim has its volume: what was needed for that goes.
+fn finish(facts: &Facts) -> Decision {
+    match facts.prime {
+        Prime::Going => return Decision::Nothing(Why::PrimeGoing),
+        Prime::Bound => return Decision::Nothing(Why::PrimeNotLost),
+        Prime::Lost | Prime::Pending | Prime::OfOther | Prime::Apart => {
+            return surely(facts, Decision::DeletePrime);
+        }
+        Prime::None | Prime::Foreign => {}
+    }
+    let is_done = facts.volume != Volume::Handed && facts.holds == Holds::None && !facts.is_marked;
+    if is_done {
+        return Decision::Nothing(Why::Finished);
+    }
+    let next = match (facts.volume, facts.holds) {
+        (Volume::Handed, _) => Decision::Settle,
+        (_, Holds::Pinned | Holds::Other) => Decision::DropHold,
+        (_, Holds::None) => Decision::Unmark,
+    };
+    surely(facts, next)
+}
+
+/// The claim goes, or went its own way: what was made for it goes first, in the opposite order.
+fn undo(facts: &Facts) -> Decision {
+    match facts.prime {
+        Prime::Going => return Decision::Nothing(Why::PrimeGoing),
+        Prime::Lost | Prime::Pending | Prime::OfOther | Prime::Bound | Prime::Apart => {
+            return surely(facts, Decision::DeletePrime);
+        }
+        Prime::None | Prime::Foreign => {}
+    }
+    let next = match (facts.volume, facts.holds) {
+        (Volume::Kept | Volume::Handed, _) => Decision::Settle,
+        (_, Holds::Pinned | Holds::Other) => Decision::DropHold,
+        (_, Holds::None) if !facts.is_marked => {
+            let why = if facts.is_deleting { Why::Leaving } else { Why::Finished };
+            return Decision::Nothing(why);
+        }
+        // A hold that another populator decided on while the claim was alive must not come now. It
+        // would be on a version of the image from before it was touched, or deleted.
+        (_, Holds::None) => match facts.pin {
+            Some(Image::NotSeen) => return Decision::LookForImage,
+            Some(Image::NotReady | Image::Empty | Image::TooLarge | Image::Ready)
+                if !facts.is_touched =>
+            {
+                Decision::Touch
+            }
+            _ => Decision::Unmark,
+        },
+    };
+    surely(facts, next)
+}

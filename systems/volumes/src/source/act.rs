@@ -1,0 +1,379 @@
+//! A decision about a source as one step.
+
+use super::decide::{Decision, Hopeless, Why};
+use super::observe::Scene;
+use super::work::{Backup, Way, Work};
+use crate::keeper::keep::{self, keep};
+use crate::kinds::{DESTINATION, POD, SNAPSHOT_KIND};
+use crate::outside::{Failure, Folder, Job, Keep, Mover, MoverDeed, Outcome, Reason, Sync};
+use crate::sync::images::{self, Taken, address_of};
+use crate::sync::intent::Intent;
+use crate::sync::marks::{finalizers_with, finalizers_without, has_finalizer, uid_of};
+use crate::sync::repository::Flaw;
+use crate::sync::slots;
+use crate::sync::steps::{
+    LOOK_FOR_PLACE, ask_after, back_off_left, give_slot_back, over, perform, retry, take_slot,
+};
+use crate::sync::task::Saying;
+use crate::sync::trigger::Due;
+use interlock_api::names::FINALIZER_IMAGES;
+use interlock_kernel::{Importance, Place, Read, Step};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+pub(super) fn act(scene: &Scene<'_>, decision: Decision) -> Step<Mover> {
+    let task = &scene.task;
+    let Some(intent) = scene.intent() else { return without_intent(scene, decision) };
+    match decision {
+        Decision::Nothing(why) => nothing(scene, why),
+        Decision::AskMover => ask(scene),
+        Decision::Look => look(scene),
+        Decision::TakeImage => take_image(scene, intent),
+        Decision::TakeSlot => take_slot(task, intent, &scene.slot),
+        Decision::Begin => begin(scene, intent),
+        Decision::ForgetEarlier => match intent.earlier_sync_id() {
+            Some(earlier) => perform(MoverDeed::Forget(earlier), "another attempt came after it"),
+            None => Step::rest("there was no attempt before"),
+        },
+        Decision::Forget => {
+            perform(MoverDeed::Forget(intent.sync_id()), "what became of the sync is in the status")
+        }
+        Decision::GiveSlotBack => give_slot_back(&scene.slot),
+        Decision::Retry => retry(task, intent, (scene.mover.as_ref(), &scene.basis())),
+        Decision::GiveUp(why) => give_up(scene, intent, why),
+        Decision::Finish => finish(scene, intent),
+        Decision::RemoveIntent => Step::write(task.remove_intent(), "nothing is left of the sync"),
+        Decision::WriteIntent | Decision::DeleteImage | Decision::LetGo => {
+            without_intent(scene, decision)
+        }
+    }
+}
+
+fn without_intent(scene: &Scene<'_>, decision: Decision) -> Step<Mover> {
+    let task = &scene.task;
+    match decision {
+        Decision::Nothing(why) => nothing(scene, why),
+        Decision::Look => look(scene),
+        Decision::WriteIntent => write_intent(scene),
+        Decision::DeleteImage => match scene.spare() {
+            Some(image) => {
+                let (write, because) = images::let_go(image, task.uid());
+                Step::write(write, because)
+            }
+            None => Step::rest("no image is left"),
+        },
+        Decision::LetGo => {
+            let finalizers = finalizers_without(&task.object, FINALIZER_IMAGES);
+            let change = json!({"metadata": {"finalizers": finalizers}});
+            Step::write(task.write_main(change), "no image of it is left")
+        }
+        Decision::AskMover
+        | Decision::TakeImage
+        | Decision::TakeSlot
+        | Decision::Begin
+        | Decision::ForgetEarlier
+        | Decision::Forget
+        | Decision::GiveSlotBack
+        | Decision::Retry
+        | Decision::GiveUp(_)
+        | Decision::Finish
+        | Decision::RemoveIntent => Step::rest("it was about a sync that is not there"),
+    }
+}
+
+fn ask(scene: &Scene<'_>) -> Step<Mover> {
+    let reads = scene.questions().into_iter().map(Read::Ask).collect();
+    Step::Look { reads, because: "only the mover knows how far it is".to_owned() }
+}
+
+/// The mover first, then the object: an intent that is still there after a mover was asked was there
+/// when it answered.
+fn look(scene: &Scene<'_>) -> Step<Mover> {
+    let mut reads: Vec<Read<Mover>> = scene.questions().into_iter().map(Read::Ask).collect();
+    reads.push(Read::Object(scene.task.address()));
+    if let Some(intent) = scene.intent() {
+        reads.push(Read::Object(address_of(scene.task.namespace(), &intent.image)));
+    }
+    if scene.facts.is_going {
+        let namespace = Some(scene.task.namespace().to_owned());
+        reads.push(Read::List { place: Place::CLUSTER, kind: SNAPSHOT_KIND, namespace });
+    }
+    Step::Look { reads, because: "the cache may be behind".to_owned() }
+}
+
+fn write_intent(scene: &Scene<'_>) -> Step<Mover> {
+    let task = &scene.task;
+    let opened = scene.opened.as_ref().ok().and_then(Option::as_ref);
+    let intent = Intent {
+        tag: task.when.as_ref().ok().and_then(|when| when.tag()).map(str::to_owned),
+        places: opened.map(|opened| slots::places_of(opened.address())).unwrap_or_default(),
+        basis: scene.basis(),
+        unlock: unlock(scene),
+        ..Intent::new(&task.object, task.now)
+    };
+    // Images that outlive their sync must not be lost with the object.
+    let metadata = match scene.is_image_only() && !has_finalizer(&task.object, FINALIZER_IMAGES) {
+        true => json!({"finalizers": finalizers_with(&task.object, FINALIZER_IMAGES)}),
+        false => json!({}),
+    };
+    Step::write(task.write_intent(&intent, metadata), "a sync is due")
+}
+
+/// The word that asks for the removal of dead locks.
+fn unlock(scene: &Scene<'_>) -> Option<String> {
+    let Way::Backup(backup) = &scene.work.as_ref().ok()?.way else { return None };
+    Some(&backup.tidy.as_ref()?.unlock).filter(|word| !word.is_empty()).cloned()
+}
+
+fn take_image(scene: &Scene<'_>, intent: &Intent) -> Step<Mover> {
+    let task = &scene.task;
+    let Ok(work) = &scene.work else { return Step::rest("it is not supported") };
+    let taken = Taken {
+        owner: (&task.kind, &task.object),
+        name: &intent.image,
+        sync: &intent.id,
+        claim: &work.claim,
+        class: work.snapshot_class.as_deref(),
+    };
+    let note = format!("image {} of claim {} is being taken", intent.image, work.claim);
+    Step::write(images::take(task.namespace(), &taken), "the sync needs an image")
+        .telling(task.tells(Importance::Normal, "VolumeSnapshotCreated", note))
+}
+
+fn begin(scene: &Scene<'_>, intent: &Intent) -> Step<Mover> {
+    let task = &scene.task;
+    let Some((job, claim)) = job(scene) else {
+        return Step::rest("what the mover needs is not there any more");
+    };
+    let is_direct = scene.image.is_none();
+    let deed = MoverDeed::Begin { id: intent.sync_id(), job: Box::new(job) };
+    let step = perform(deed, "everything that the mover needs is there");
+    if is_direct && is_in_use(scene, &claim) {
+        let note = format!(
+            "claim {claim} is read while it is in use: the backup is of no one moment; \
+             copyMethod Snapshot takes one"
+        );
+        return step.telling(task.tells(Importance::Warning, "NotPointInTime", note));
+    }
+    let note = format!("attempt {} to back up claim {claim}", intent.attempt);
+    step.telling(task.tells(Importance::Normal, "TransferStarted", note))
+}
+
+fn job(scene: &Scene<'_>) -> Option<(Job, String)> {
+    let work = scene.work.as_ref().ok()?;
+    let Way::Backup(backup) = &work.way else { return None };
+    let opened = scene.opened.as_ref().ok()?.as_ref()?;
+    let from = match &scene.image {
+        Some(image) if work.takes_image => Folder::Image(images::handle_of(image)),
+        Some(_) | None => Folder::Volume(images::volume_of(scene.claim.as_ref()?)?.to_owned()),
+    };
+    let job = Job::Backup {
+        from,
+        repository: opened.repository.clone(),
+        mark: backup.mark.clone(),
+        allow_empty: scene.task.allows_empty(),
+        keep: kept(scene, backup),
+    };
+    Some((job, work.claim.clone()))
+}
+
+/// What stays in the repository after the backup.
+fn kept(scene: &Scene<'_>, backup: &Backup) -> Option<Keep> {
+    let intent = scene.intent()?;
+    let tidy = backup.tidy.as_ref()?;
+    let object = &scene.task.object;
+    let created = object.metadata.creation_timestamp.as_ref().map(|created| created.0);
+    let restic = scene.status.restic.clone().unwrap_or_default();
+    let wanted = keep::Wanted {
+        retain: tidy.retain.as_ref(),
+        prune_interval_days: tidy.prune_interval_days,
+        last_pruned: restic.last_pruned.map(|time| time.0).or(created),
+        unlocks: intent.unlock.as_ref().is_some_and(|word| *word != restic.last_unlocked),
+    };
+    let namespace = Some(scene.task.namespace());
+    let destinations = scene.view.list(Place::CLUSTER, &DESTINATION, namespace);
+    // As of the beginning: what is said of it at the end must be what was done.
+    Some(keep(&wanted, &destinations, intent.began.0))
+}
+
+fn is_in_use(scene: &Scene<'_>, claim: &str) -> bool {
+    let pods = scene.view.list(Place::CLUSTER, &POD, Some(scene.task.namespace()));
+    pods.iter().any(|pod| {
+        let is_over = matches!(pod.data["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
+        let volumes = pod.data["spec"]["volumes"].as_array().into_iter().flatten();
+        let mut claims = volumes.map(|volume| &volume["persistentVolumeClaim"]["claimName"]);
+        !is_over && claims.any(|name| name == claim)
+    })
+}
+
+fn give_up(scene: &Scene<'_>, intent: &Intent, why: Hopeless) -> Step<Mover> {
+    let task = &scene.task;
+    let say = match why {
+        Hopeless::MoverFailed => match &scene.mover {
+            Some(Sync::Failed(failure)) => task.gave_up(intent, failure),
+            _ => return Step::rest("it did not fail"),
+        },
+        Hopeless::Empty => task.gave_up(
+            intent,
+            &Failure {
+                reason: Reason::SourceEmpty,
+                message: format!(
+                    "image {} has nothing in it; annotate the source with \
+                     interlock.dev/allow-empty=true if that is meant",
+                    intent.image
+                ),
+            },
+        ),
+        Hopeless::UselessImage => {
+            let what = format!("image {} is gone, or not of this sync", intent.image);
+            task.ended_badly(intent, &Flaw::new("ImageGone", what))
+        }
+        Hopeless::Refused => {
+            let flaw = scene.work.as_ref().err().cloned().unwrap_or_default();
+            let mut say = task.ended_badly(intent, &Flaw::new("NotSupported", flaw.clone()));
+            say.findings.extend(task.refused(&flaw).findings);
+            say
+        }
+    };
+    over(task, say)
+}
+
+fn finish(scene: &Scene<'_>, intent: &Intent) -> Step<Mover> {
+    let task = &scene.task;
+    let Ok(work) = &scene.work else { return give_up(scene, intent, Hopeless::Refused) };
+    let outcome = match &scene.mover {
+        Some(Sync::Done(outcome)) => (**outcome).clone(),
+        _ => Outcome::default(),
+    };
+    let product = match (&work.way, &scene.image) {
+        (Way::Image, Some(image)) => {
+            let content = images::content_of(image).unwrap_or_default();
+            json!({
+                "image": intent.image, "imageUID": uid_of(image), "digest": content.digest,
+                "files": content.files.to_string(), "bytes": content.bytes.to_string(),
+            })
+        }
+        (Way::Image | Way::Backup(_), _) => json!({
+            "snapshotID": outcome.snapshot,
+            "digest": Some(&outcome.content.digest).filter(|digest| !digest.is_empty()),
+            "files": outcome.content.files.to_string(),
+            "bytes": outcome.content.bytes.to_string(),
+        }),
+    };
+    let mut say = task.done(intent, &outcome, product).and(task.accepted(&ignored(scene)));
+    if let Way::Backup(backup) = &work.way
+        && let Some(restic) = restic_status(scene, backup)
+    {
+        say.status.insert("restic".to_owned(), restic);
+    }
+    over(task, say)
+}
+
+/// What `status.restic` says after a backup.
+fn restic_status(scene: &Scene<'_>, backup: &Backup) -> Option<Value> {
+    let keep = kept(scene, backup)?;
+    let mut status = json!({ "lastUnlocked": scene.intent()?.unlock });
+    if keep.prune {
+        status["lastPruned"] = json!(Time(scene.task.now));
+    }
+    Some(status)
+}
+
+/// What has no effect: fields, and keys of the Secret.
+fn ignored(scene: &Scene<'_>) -> Vec<String> {
+    let Ok(Work { ignored, way, .. }) = &scene.work else { return Vec::new() };
+    let opened = scene.opened.as_ref().ok().and_then(Option::as_ref);
+    let keys = opened.iter().flat_map(|opened| &opened.ignored);
+    let secret = match way {
+        Way::Backup(backup) => backup.secret.as_str(),
+        Way::Image => "",
+    };
+    let keys = keys.map(|key| format!("key {key} of Secret {secret}"));
+    ignored.iter().cloned().chain(keys).collect()
+}
+
+fn nothing(scene: &Scene<'_>, why: Why) -> Step<Mover> {
+    let task = &scene.task;
+    let accepted = || task.accepted(&ignored(scene));
+    let Some(intent) = scene.intent() else { return idle(scene, why) };
+    match why {
+        Why::NotDue | Why::Refused | Why::BrokenIntent | Why::Held | Why::Going => idle(scene, why),
+        Why::Hindered => match scene.hindrance() {
+            Some(flaw) => task.wait(task.hindered(&flaw).and(accepted()), None),
+            None => Step::rest("something was in the way"),
+        },
+        Why::BacksOff => {
+            let left = back_off_left(task, intent);
+            task.wait(task.backing_off(intent).and(accepted()), Some(left))
+        }
+        Why::ImageNotReady => {
+            match scene.image.as_ref().and_then(|image| images::error_of(image)) {
+                Some(error) => {
+                    let flaw = Flaw::new("SnapshotFailed", format!("{}: {error}", intent.image));
+                    let mut say = task.running(intent, "the image cannot be taken so far");
+                    say.findings.extend(task.hindered(&flaw).findings.into_iter().filter(
+                        |finding| finding.kind == interlock_api::volumes::condition::HEALTHY,
+                    ));
+                    task.wait(say.and(accepted()), None)
+                }
+                None => task
+                    .wait(task.running(intent, "the image is being taken").and(accepted()), None),
+            }
+        }
+        Why::SlotsFull => task.wait(
+            task.running(intent, "all places at the repository are taken").and(accepted()),
+            Some(LOOK_FOR_PLACE),
+        ),
+        Why::Runs => {
+            task.wait(running(scene, intent).and(accepted()), Some(ask_after(task, intent)))
+        }
+    }
+}
+
+fn running(scene: &Scene<'_>, intent: &Intent) -> Saying {
+    match &scene.mover {
+        Some(Sync::Runs(progress)) => scene.task.progressing(intent, *progress),
+        _ => scene.task.running(intent, "the mover runs"),
+    }
+}
+
+/// Nothing is to be done, and no sync is on its way.
+fn idle(scene: &Scene<'_>, why: Why) -> Step<Mover> {
+    let task = &scene.task;
+    match why {
+        Why::Refused => match &scene.work {
+            Err(flaw) => task.wait(task.refused(flaw), None),
+            Ok(_) => Step::rest("it is supported after all"),
+        },
+        Why::Hindered => match scene.hindrance() {
+            Some(flaw) => task.wait(task.hindered(&flaw).and(task.accepted(&ignored(scene))), None),
+            None => Step::rest("something was in the way"),
+        },
+        Why::BrokenIntent => {
+            let flaw = task.intent.as_ref().err().cloned().unwrap_or_default();
+            let what = format!(
+                "annotation interlock.dev/sync cannot be read ({flaw}); remove it to begin anew"
+            );
+            task.wait(task.hindered(&Flaw::new("BrokenIntent", what)), None)
+        }
+        Why::Held => Step::rest("it goes once nobody holds an image of it"),
+        Why::Going => Step::rest("it is being deleted"),
+        Why::NotDue | Why::BacksOff | Why::ImageNotReady | Why::SlotsFull | Why::Runs => {
+            let at_most = match scene.due {
+                Due::At(then) if !task.is_paused => {
+                    Duration::try_from(then.duration_since(task.now)).ok()
+                }
+                _ => None,
+            };
+            let say = match scene.due {
+                // What went wrong stays where it was said.
+                Due::WithAChange if !task.is_paused => {
+                    return Step::rest("it was given up, and nothing has changed since");
+                }
+                due => task.idle(due),
+            };
+            task.wait(say.and(task.accepted(&ignored(scene))), at_most)
+        }
+    }
+}

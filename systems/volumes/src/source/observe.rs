@@ -1,0 +1,266 @@
+//! What one decision about a source rests on.
+
+use super::Serves;
+use super::decide::{Facts, Image, Mover, Slot, Sync, Verdict};
+use super::work::{self, Way, Work};
+use crate::kinds::{CLAIM, SNAPSHOT_KIND, SOURCE};
+use crate::outside::{self, SyncId};
+use crate::sync::facts::{Album, Picture, spare};
+use crate::sync::images::{self, address_of, images_of};
+use crate::sync::intent::Intent;
+use crate::sync::marks::{annotation, has_finalizer, is_going, uid_of};
+use crate::sync::repository::{self, Flaw, Opened};
+use crate::sync::slots;
+use crate::sync::task::{Known, Task};
+use crate::sync::trigger::Due;
+use interlock_api::names::{ANNOTATION_USE_COPY_TRIGGER, FINALIZER_IMAGES};
+use interlock_api::volumes::{ReplicationSourceSpec, ReplicationSourceStatus};
+use interlock_kernel::{Address, Kind, Looks, Name, Object, Place, View, read_part};
+
+/// Everything that a step about one source sees.
+pub(super) struct Scene<'a> {
+    pub(super) view: &'a dyn View,
+    pub(super) task: Task,
+    pub(super) status: ReplicationSourceStatus,
+    /// What it asks for; the error says what is not supported.
+    pub(super) work: Result<Work, String>,
+    /// The repository, for those that have one; the error says what is in the way.
+    pub(super) opened: Result<Option<Opened>, Flaw>,
+    pub(super) due: Due,
+    pub(super) claim: Option<Object>,
+    pub(super) images: Vec<Object>,
+    pub(super) image: Option<Object>,
+    pub(super) slot: slots::Slot,
+    /// What the mover says of this attempt; None: nobody asked.
+    pub(super) mover: Option<outside::Sync>,
+    pub(super) facts: Facts,
+}
+
+impl<'a> Scene<'a> {
+    /// What is seen; None: it is not in the cache, or not ours.
+    pub(super) fn of(
+        serves: Serves,
+        name: &Name,
+        (view, looks): (&'a dyn View, &'a Looks<outside::Mover>),
+    ) -> Result<Option<Scene<'a>>, String> {
+        let address = Address::new(Place::CLUSTER, &SOURCE, name.clone());
+        let fresh = looks.objects.get(&address);
+        let found = match fresh {
+            Some(found) => found.clone(),
+            None => view.get(Place::CLUSTER, &SOURCE, name),
+        };
+        let Some(object) = found else { return Ok(None) };
+        let spec: ReplicationSourceSpec = read_part(&object, "spec")?.unwrap_or_default();
+        let status: ReplicationSourceStatus = read_part(&object, "status")?.unwrap_or_default();
+        let Some(mut work) = work::read(&spec, serves) else { return Ok(None) };
+        let known = Known {
+            synced: status.last_sync_time.as_ref().map(|time| time.0),
+            tag: status.last_manual_sync.clone(),
+            external: status.external.clone(),
+            conditions: status.conditions.clone(),
+        };
+        let trigger = (spec.trigger.as_ref(), spec.paused);
+        let task = Task::new((&SOURCE, &object), trigger, (known, view.now()));
+        if let Err(flaw) = &task.when {
+            work = Err(format!("spec.trigger.schedule: {flaw}"));
+        }
+        let claim =
+            view.get(Place::CLUSTER, &CLAIM, &Name::within(task.namespace(), &spec.source_pvc));
+        if claim.as_ref().is_some_and(waits_for_a_copy_trigger) {
+            let on =
+                format!("annotation {ANNOTATION_USE_COPY_TRIGGER} of claim {}", spec.source_pvc);
+            work = Err(format!("{on} is not supported"));
+        }
+        let opened = open(&task, &work, view);
+        let mut scene = Scene {
+            view,
+            due: Due::Never,
+            claim,
+            images: images(&task, view, looks),
+            image: None,
+            slot: slots::Slot::NotNeeded,
+            mover: None,
+            facts: nothing_known(fresh.is_some()),
+            task,
+            status,
+            work,
+            opened,
+        };
+        if let Err(flaw) = check_authority(&scene) {
+            scene.work = Err(flaw);
+        }
+        scene.due = scene.task.due(&scene.basis());
+        scene.look_at_sync(looks);
+        scene.facts = scene.facts(looks);
+        Ok(Some(scene))
+    }
+
+    /// What a failure would rest on now.
+    pub(super) fn basis(&self) -> String {
+        let opened = self.opened.as_ref().ok().and_then(Option::as_ref);
+        self.task.basis(opened.map_or("", |opened| &opened.version))
+    }
+
+    pub(super) fn intent(&self) -> Option<&Intent> {
+        self.task.intent.as_ref().ok().and_then(Option::as_ref)
+    }
+
+    fn look_at_sync(&mut self, looks: &Looks<outside::Mover>) {
+        let Some(intent) = self.intent().cloned() else { return };
+        let address = address_of(self.task.namespace(), &intent.image);
+        self.image = match looks.objects.get(&address) {
+            Some(found) => found.clone(),
+            None => self.view.get(Place::CLUSTER, &SNAPSHOT_KIND, &address.name),
+        };
+        self.slot = slots::look(&intent.places, &intent.id, self.view);
+        self.mover = looks.answers.get(&intent.sync_id()).cloned();
+    }
+
+    /// What is in the way of a sync.
+    pub(super) fn hindrance(&self) -> Option<Flaw> {
+        if let Err(flaw) = &self.opened {
+            return Some(flaw.clone());
+        }
+        let Ok(work) = &self.work else { return None };
+        let missing = |what: String| Some(Flaw::new("SourceMissing", what));
+        match &self.claim {
+            None => missing(format!("there is no claim {}", work.claim)),
+            Some(claim) if images::volume_of(claim).is_none() => {
+                missing(format!("claim {} has no volume yet", work.claim))
+            }
+            Some(_) => None,
+        }
+    }
+
+    pub(super) fn is_image_only(&self) -> bool {
+        self.work.as_ref().is_ok_and(|work| matches!(work.way, Way::Image))
+    }
+
+    /// The image that goes next: of those that nobody needs, the oldest.
+    pub(super) fn spare(&self) -> Option<&Object> {
+        let intent = self.intent();
+        let album = Album {
+            is_going: is_going(&self.task.object),
+            is_over: intent.is_none_or(|intent| self.task.is_over(intent)),
+            // As long as it is not known what the images are for, they are not thrown away.
+            is_lasting: self.is_image_only() || self.work.is_err(),
+        };
+        let product = self.task.known.external.get("imageUID").map(String::as_str);
+        let picture = |image: &Object| {
+            let is_product = product == Some(uid_of(image));
+            images::picture(image, is_product, intent.map(|intent| intent.image.as_str()))
+        };
+        let pictures: Vec<Picture> = self.images.iter().map(picture).collect();
+        spare(album, &pictures).and_then(|place| self.images.get(place))
+    }
+
+    fn facts(&self, looks: &Looks<outside::Mover>) -> Facts {
+        let object = &self.task.object;
+        let verdict = match (&self.task.intent, &self.work) {
+            (Err(_), _) => Verdict::BrokenIntent,
+            (Ok(_), Err(_)) => Verdict::Refused,
+            (Ok(_), Ok(_)) if self.hindrance().is_some() => Verdict::Hindered,
+            (Ok(_), Ok(_)) => Verdict::Served,
+        };
+        Facts {
+            is_going: is_going(object),
+            is_kept: has_finalizer(object, FINALIZER_IMAGES),
+            has_held_image: self.images.iter().any(|image| images::is_held(image)),
+            has_spare_image: self.spare().is_some(),
+            is_fresh: self.facts.is_fresh,
+            are_images_fresh: looks.lists.contains_key(&snapshots_of(&self.task)),
+            verdict,
+            is_due: self.due == Due::Now && !self.task.is_paused,
+            sync: self.intent().map(|intent| self.sync(intent, looks)),
+        }
+    }
+
+    fn sync(&self, intent: &Intent, looks: &Looks<outside::Mover>) -> Sync {
+        let earlier = intent.earlier_sync_id().and_then(|earlier| looks.answers.get(&earlier));
+        Sync {
+            is_over: self.task.is_over(intent),
+            backs_off: intent.backs_off(self.task.now).is_some(),
+            is_last_attempt: intent.is_last_attempt(),
+            is_image_only: self.is_image_only(),
+            image: self.image_fact(intent),
+            slot: Slot::of(&self.slot),
+            mover: Mover::of(self.mover.as_ref()),
+            is_earlier_known: earlier.is_some_and(|sync| *sync != outside::Sync::Unknown),
+        }
+    }
+
+    fn image_fact(&self, intent: &Intent) -> Image {
+        let Ok(work) = &self.work else { return Image::NotNeeded };
+        if !work.takes_image {
+            return Image::NotNeeded;
+        }
+        let Some(image) = &self.image else { return Image::Missing };
+        let is_ours = images::is_of(image, self.task.uid(), &intent.id);
+        if !is_ours || is_going(image) || images::claim_of(image) != work.claim {
+            return Image::Useless;
+        }
+        if !images::is_ready(image) {
+            return Image::NotReady;
+        }
+        // The mover of a backup reads what is there, and says so itself if that is nothing.
+        let is_empty = images::content_of(image).is_some_and(|content| content.is_empty());
+        let is_usable = !self.is_image_only() || !is_empty || self.task.allows_empty();
+        Image::Ready { is_usable }
+    }
+
+    /// The names of the attempts that the mover is asked about.
+    pub(super) fn questions(&self) -> Vec<SyncId> {
+        let Some(intent) = self.intent() else { return Vec::new() };
+        [intent.earlier_sync_id(), Some(intent.sync_id())].into_iter().flatten().collect()
+    }
+}
+
+fn nothing_known(is_fresh: bool) -> Facts {
+    Facts {
+        is_going: false,
+        is_kept: false,
+        has_held_image: false,
+        has_spare_image: false,
+        is_fresh,
+        are_images_fresh: false,
+        verdict: Verdict::Served,
+        is_due: false,
+        sync: None,
+    }
+}
+
+fn waits_for_a_copy_trigger(claim: &Object) -> bool {
+    annotation(claim, ANNOTATION_USE_COPY_TRIGGER).is_some_and(|value| !value.is_empty())
+}
+
+/// The list that has all images of an object.
+fn snapshots_of(task: &Task) -> (Place, Kind, Option<String>) {
+    (Place::CLUSTER, SNAPSHOT_KIND, Some(task.namespace().to_owned()))
+}
+
+fn images(task: &Task, view: &dyn View, looks: &Looks<outside::Mover>) -> Vec<Object> {
+    match looks.lists.get(&snapshots_of(task)) {
+        Some(fresh) => images::owned(fresh, task.uid()),
+        None => images_of(task.uid(), view),
+    }
+}
+
+fn open(task: &Task, work: &Result<Work, String>, view: &dyn View) -> Result<Option<Opened>, Flaw> {
+    match work {
+        Ok(Work { way: Way::Backup(backup), .. }) => {
+            let authority = backup.authority.as_ref();
+            repository::open(task.namespace(), &backup.secret, authority, view).map(Some)
+        }
+        Ok(Work { way: Way::Image, .. }) | Err(_) => Ok(None),
+    }
+}
+
+fn check_authority(scene: &Scene<'_>) -> Result<(), String> {
+    let Ok(Work { way: Way::Backup(backup), .. }) = &scene.work else { return Ok(()) };
+    let has_authority = backup.authority.as_ref().is_some_and(|named| !named.is_empty());
+    let Ok(Some(opened)) = &scene.opened else { return Ok(()) };
+    match has_authority && !repository::takes_authority(opened) {
+        true => Err("spec.restic.customCA is supported with rest: repositories only".to_owned()),
+        false => Ok(()),
+    }
+}

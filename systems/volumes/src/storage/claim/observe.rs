@@ -1,0 +1,323 @@
+//! What is seen of a claim, of its volume, of its image and of the disk.
+
+use super::decide::{Class, Facts, Image, Made, Pods, Source, Volume};
+use crate::filed::{
+    PODS_BY_CLAIM, SNAPSHOTS_BY_HOLDER, VOLUMES_BY_CLAIM, has_ended, mounted, source_of,
+};
+use crate::kinds::{CLAIM, CONTENT, POD, SNAPSHOT_KIND, STORAGE_CLASS, VOLUME};
+use crate::objects::{
+    HEALTHY, annotation, cluster_wide, conditions, has_finalizer, is_deleting, is_same, name_of,
+    namespace_of, part, text, uid_of,
+};
+use crate::outside::{Disk, DiskQuestion, Failure, Made as Answer};
+use crate::quantity;
+use crate::storage::{back_off, handle_for, is_just_reported, is_local};
+use interlock_api::names::{ANNOTATION_DIGEST, ANNOTATION_IMAGE, LOCAL_CLASS, LOCAL_DRIVER};
+use interlock_kernel::{Looks, Name, Object, Place, View};
+use kube_core::DynamicObject;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// The finalizer of claims that pods may use.
+pub(super) const PROTECTION: &str = "kubernetes.io/pvc-protection";
+/// On a claim: it has its volume for good.
+pub(super) const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
+/// The reason of a claim that asks for more than its volume has.
+pub(super) const EXPANSION: &str = "ExpansionNotSupported";
+const IS_DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
+
+/// Everything that a step about one claim sees.
+pub(super) struct Scene<'a> {
+    pub(super) view: &'a dyn View,
+    pub(super) looks: &'a Looks<Disk>,
+    pub(super) claim: Object,
+    /// The class that makes its volume, or would.
+    pub(super) class: Option<Object>,
+    /// The volume that it names, or that names it.
+    pub(super) volume: Option<Object>,
+    /// The image that it is made of.
+    pub(super) snapshot: Option<Object>,
+    /// The images that it holds.
+    pub(super) held: Vec<Object>,
+}
+
+impl<'a> Scene<'a> {
+    pub(super) fn of(name: &Name, view: &'a dyn View, looks: &'a Looks<Disk>) -> Option<Scene<'a>> {
+        let claim = view.get(Place::CLUSTER, &CLAIM, name)?;
+        let snapshot = match source_of(&claim) {
+            Some((group, kind, source)) if is_snapshot(group, kind) => {
+                let name = Name::within(namespace_of(&claim), source);
+                view.get(Place::CLUSTER, &SNAPSHOT_KIND, &name)
+            }
+            Some(_) | None => None,
+        };
+        Some(Scene {
+            view,
+            looks,
+            class: class_of(&claim, view),
+            volume: volume_of(&claim, view),
+            held: view.find(Place::CLUSTER, &SNAPSHOTS_BY_HOLDER, uid_of(&claim)),
+            snapshot,
+            claim,
+        })
+    }
+
+    pub(super) fn handle(&self) -> String {
+        handle_for(&self.claim)
+    }
+
+    /// The bytes that it asks for.
+    pub(super) fn capacity(&self) -> u64 {
+        let size = part(&self.claim.data, &["spec", "resources", "requests", "storage"]);
+        quantity::bytes(size).unwrap_or(0)
+    }
+
+    pub(super) fn facts(&self) -> Facts {
+        let claim = &self.claim;
+        Facts {
+            is_deleting: is_deleting(claim),
+            is_protected: has_finalizer(claim, PROTECTION),
+            pods: self.pods(),
+            volume: self.volume_seen(),
+            is_reported: self.is_reported(),
+            was_bound: annotation(claim, BIND_COMPLETED).is_some(),
+            wants_more: self.wants_more(),
+            class: self.class_seen(),
+            is_unsupported: self.unsupported().is_some(),
+            source: self.source(),
+            has_hold: !self.held.is_empty(),
+            made: self.made(),
+            has_record: self.looks.objects.get(&self.record()).map(Option::is_some),
+        }
+    }
+
+    /// The PersistentVolume of the volume that is made for it.
+    pub(super) fn record(&self) -> interlock_kernel::Address {
+        cluster_wide(&VOLUME, &self.handle())
+    }
+
+    /// What it asks for that is not to be had, in words.
+    pub(super) fn unsupported(&self) -> Option<String> {
+        let spec = &self.claim.data["spec"];
+        if text(spec, &["volumeMode"]) == "Block" {
+            return Some("volumeMode Block; use Filesystem".to_owned());
+        }
+        if spec["selector"].is_object() {
+            return Some(
+                "a selector: volumes are made, not chosen; remove spec.selector".to_owned(),
+            );
+        }
+        match source_of(&self.claim) {
+            Some(("", kind, _)) => {
+                Some(format!("a {kind} as source; take a VolumeSnapshot of it and use that"))
+            }
+            Some(_) | None => None,
+        }
+    }
+
+    /// The name and the digest of its image on the disk, once both are known.
+    pub(super) fn image(&self) -> Option<(String, String)> {
+        let snapshot = self.snapshot.as_deref()?;
+        let content = text(&snapshot.data, &["status", "boundVolumeSnapshotContentName"]);
+        let content = self.view.get(Place::CLUSTER, &CONTENT, &Name::cluster_wide(content))?;
+        let handle = text(&content.data, &["status", "snapshotHandle"]);
+        let is_ours = text(&content.data, &["spec", "driver"]) == LOCAL_DRIVER
+            && text(&content.data, &["spec", "volumeSnapshotRef", "uid"]) == uid_of(snapshot);
+        let digest = annotation(snapshot, ANNOTATION_DIGEST)?;
+        (is_ours && !handle.is_empty()).then(|| (handle.to_owned(), digest.to_owned()))
+    }
+
+    /// The bytes that its image needs.
+    pub(super) fn image_bytes(&self) -> u64 {
+        let snapshot = self.snapshot.as_deref();
+        let size = snapshot.map(|found| part(&found.data, &["status", "restoreSize"]));
+        size.and_then(quantity::bytes).unwrap_or(0)
+    }
+
+    pub(super) fn failure(&self) -> Option<&Failure> {
+        match self.looks.answers.get(&DiskQuestion::Volume(self.handle()))? {
+            Answer::Failed(failure) => Some(failure),
+            Answer::Missing | Answer::Making(_) | Answer::Whole(_) => None,
+        }
+    }
+
+    /// How long it is not tried again; None: it is time.
+    pub(super) fn pause(&self) -> Option<Duration> {
+        let condition = conditions::find(&self.claim, HEALTHY)?;
+        let first = conditions::time(condition, "lastTransitionTime")?;
+        let last = conditions::time(condition, "lastProbeTime")?;
+        back_off(first, last, self.view.now()).filter(|_| condition["status"] == "False")
+    }
+
+    /// What it says of itself once it is bound to this volume.
+    pub(super) fn bound_status(&self, volume: &DynamicObject) -> Value {
+        json!({
+            "phase": "Bound",
+            "accessModes": volume.data["spec"]["accessModes"],
+            "capacity": {"storage": part(&volume.data, &["spec", "capacity", "storage"])},
+        })
+    }
+
+    fn pods(&self) -> Pods {
+        let name = Name::of(&self.claim).to_string();
+        if self.view.count(Place::CLUSTER, &PODS_BY_CLAIM, &name) > 0 {
+            return Pods::Some;
+        }
+        let namespace = namespace_of(&self.claim).to_owned();
+        match self.looks.lists.get(&(Place::CLUSTER, POD, Some(namespace))) {
+            None => Pods::NoneSeen,
+            Some(pods) => {
+                let is_mounted =
+                    pods.iter().any(|pod| !has_ended(pod) && mounted(pod).contains(&name));
+                if is_mounted { Pods::Some } else { Pods::None }
+            }
+        }
+    }
+
+    fn volume_seen(&self) -> Volume {
+        let named = text(&self.claim.data, &["spec", "volumeName"]);
+        let Some(volume) = &self.volume else {
+            return if named.is_empty() { Volume::None } else { self.looked_at(named) };
+        };
+        if !is_local(volume) {
+            return Volume::Foreign;
+        }
+        let owner = part(&volume.data, &["spec", "claimRef"]);
+        match (named.is_empty(), text(owner, &["uid"]) == uid_of(&self.claim)) {
+            (true, _) => Volume::Offered,
+            (false, true) => Volume::Mine,
+            (false, false) if owner.is_null() && !is_deleting(volume) => Volume::Free,
+            (false, false) => self.looked_at(named),
+        }
+    }
+
+    /// A volume is lost only when the server itself says so.
+    fn looked_at(&self, named: &str) -> Volume {
+        match self.looks.objects.get(&cluster_wide(&VOLUME, named)) {
+            None => Volume::NotSeen,
+            Some(None) => Volume::Lost,
+            Some(Some(found)) => {
+                let owner = text(&found.data, &["spec", "claimRef", "uid"]);
+                if owner.is_empty() || owner == uid_of(&self.claim) {
+                    Volume::Behind
+                } else {
+                    Volume::Lost
+                }
+            }
+        }
+    }
+
+    fn is_reported(&self) -> bool {
+        let status = &self.claim.data["status"];
+        let phase = text(status, &["phase"]);
+        match &self.volume {
+            Some(volume)
+                if text(&volume.data, &["spec", "claimRef", "uid"]) == uid_of(&self.claim) =>
+            {
+                let wanted = self.bound_status(volume);
+                let says = |key: &str| status[key] == wanted[key];
+                let is_healthy = conditions::find(&self.claim, HEALTHY)
+                    .is_none_or(|condition| condition["reason"] == EXPANSION);
+                ["phase", "accessModes", "capacity"].into_iter().all(says)
+                    && annotation(&self.claim, BIND_COMPLETED).is_some()
+                    && is_healthy
+            }
+            Some(_) | None => phase == "Lost",
+        }
+    }
+
+    fn wants_more(&self) -> bool {
+        let volume = self.volume.as_deref();
+        let has = volume.map(|volume| part(&volume.data, &["spec", "capacity", "storage"]));
+        has.and_then(quantity::bytes).is_some_and(|has| has < self.capacity())
+    }
+
+    fn class_seen(&self) -> Class {
+        let named = &self.claim.data["spec"]["storageClassName"];
+        match (&self.class, named.as_str()) {
+            (Some(class), _) if text(&class.data, &["provisioner"]) != LOCAL_DRIVER => {
+                Class::Foreign
+            }
+            (Some(_), Some(_)) => Class::Local,
+            (Some(_), None) => Class::Default,
+            (None, Some(LOCAL_CLASS)) => Class::Missing,
+            (None, _) => Class::Foreign,
+        }
+    }
+
+    fn source(&self) -> Source {
+        match source_of(&self.claim) {
+            None => Source::Empty,
+            // What cannot be a source is told apart before anything is made.
+            Some(("", ..)) => Source::Empty,
+            Some((group, kind, _)) if is_snapshot(group, kind) => Source::Image(self.image_seen()),
+            Some(_) => Source::Populator,
+        }
+    }
+
+    fn image_seen(&self) -> Image {
+        let Some(snapshot) = &self.snapshot else { return Image::Missing };
+        // Whoever asks for one image by its uid gets no namesake of it.
+        let meant = annotation(&self.claim, ANNOTATION_IMAGE);
+        if meant.is_some_and(|meant| !is_same(snapshot, meant)) {
+            return Image::Missing;
+        }
+        if is_deleting(snapshot) {
+            return Image::Dying;
+        }
+        let is_ready = snapshot.data["status"]["readyToUse"] == true;
+        if !is_ready || self.image().is_none() {
+            return Image::NotReady;
+        }
+        if self.image_bytes() > self.capacity() { Image::TooLarge } else { Image::Ready }
+    }
+
+    fn made(&self) -> Made {
+        match self.looks.answers.get(&DiskQuestion::Volume(self.handle())) {
+            None => Made::NotAsked,
+            Some(Answer::Missing) if self.pause().is_some() => Made::MissingForNow,
+            Some(Answer::Missing) => Made::Missing,
+            Some(Answer::Making(_)) => Made::Making,
+            Some(Answer::Whole(_)) => Made::Whole,
+            Some(Answer::Failed(failure)) => {
+                let finding = super::act::failed(failure);
+                let condition = conditions::find(&self.claim, HEALTHY);
+                let last = condition.and_then(|found| conditions::time(found, "lastProbeTime"));
+                let is_reported = conditions::is_said(&self.claim, &finding)
+                    && is_just_reported(last, self.view.now());
+                Made::Failed { is_reported }
+            }
+        }
+    }
+}
+
+fn is_snapshot(group: &str, kind: &str) -> bool {
+    group == SNAPSHOT_KIND.group && kind == SNAPSHOT_KIND.kind
+}
+
+fn class_of(claim: &DynamicObject, view: &dyn View) -> Option<Object> {
+    if let Some(named) = claim.data["spec"]["storageClassName"].as_str() {
+        return view.get(Place::CLUSTER, &STORAGE_CLASS, &Name::cluster_wide(named));
+    }
+    let classes = view.list(Place::CLUSTER, &STORAGE_CLASS, None);
+    // Of several defaults the newest counts, as in Kubernetes.
+    classes.into_iter().filter(|class| annotation(class, IS_DEFAULT_CLASS) == Some("true")).max_by(
+        |a, b| {
+            let age = |class: &Object| class.metadata.creation_timestamp.as_ref().map(|t| t.0);
+            age(a).cmp(&age(b)).then_with(|| name_of(b).cmp(name_of(a)))
+        },
+    )
+}
+
+fn volume_of(claim: &DynamicObject, view: &dyn View) -> Option<Object> {
+    let named = text(&claim.data, &["spec", "volumeName"]);
+    if !named.is_empty() {
+        return view.get(Place::CLUSTER, &VOLUME, &Name::cluster_wide(named));
+    }
+    let mut offered = view.find(Place::CLUSTER, &VOLUMES_BY_CLAIM, uid_of(claim)).into_iter();
+    offered.find(|volume| {
+        is_local(volume)
+            && !is_deleting(volume)
+            && text(&volume.data, &["status", "phase"]) != "Released"
+    })
+}

@@ -1,0 +1,206 @@
+//! What is done next about one VolumeSnapshot. First matching rule wins.
+
+/// All that one decision rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Facts {
+    /// Whether it is being deleted.
+    pub is_deleting: bool,
+    /// Whether our finalizer is on it.
+    pub is_protected: bool,
+    /// Whether anybody else has a finalizer on it: a hold, or something else.
+    pub is_held: bool,
+    /// Whether it says that it is ready to use.
+    pub is_ready: bool,
+    /// Whether it says what is in it.
+    pub is_described: bool,
+    /// Who takes it.
+    pub class: Class,
+    /// The volume that it is taken of.
+    pub source: Source,
+    /// The record of its image.
+    pub content: Content,
+    /// How far its image is on the disk.
+    pub made: Made,
+}
+
+/// Who takes an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// Local storage.
+    Local,
+    /// It names a class that is not there.
+    Missing,
+    /// Somebody else, or nobody can tell yet.
+    Foreign,
+}
+
+/// The volume that an image is taken of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// It is there.
+    Volume,
+    /// Its claim has no volume yet.
+    NotBound,
+    /// Its claim is not there.
+    Missing,
+    /// It is no claim.
+    NotSupported,
+}
+
+/// The record of an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// The cache shows none, which proves nothing.
+    NotSeen,
+    /// There is none.
+    None,
+    /// It is there, and its image with it when it goes.
+    There {
+        /// Whether it says that its image is ready.
+        is_ready: bool,
+        /// Whether it is being deleted.
+        is_deleting: bool,
+    },
+    /// It is there, and stays with its image when the VolumeSnapshot goes.
+    Kept {
+        /// Whether it says that its image is ready.
+        is_ready: bool,
+    },
+    /// The server says something else than the cache.
+    Behind,
+}
+
+pub use crate::storage::claim::decide::Made;
+
+/// The one next thing to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// Nothing, and why.
+    Nothing(Why),
+    /// Say in its status what keeps it waiting.
+    Say(Obstacle),
+    /// Put our finalizer on it.
+    Protect,
+    /// Make its content.
+    Record,
+    /// See how far its image is on the disk.
+    AskDisk,
+    /// Begin to take it.
+    Take,
+    /// Say why it could not be taken.
+    ReportFailure,
+    /// Let the disk forget a failure that is reported.
+    Forget,
+    /// Note on it what is in it.
+    Describe,
+    /// Say on its content that it is ready.
+    ReportContent,
+    /// Say on it that it is ready.
+    ReportReady,
+    /// Delete its image on the disk.
+    Delete,
+    /// See whether its content is gone.
+    LookForContent,
+    /// Delete its content.
+    DeleteContent,
+    /// Take the finalizer off its content.
+    LetContentGo,
+    /// Take our finalizer off.
+    LetGo,
+}
+
+/// What keeps an image waiting until a person or another object changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Obstacle {
+    /// Its class is not there.
+    ClassMissing,
+    /// Its claim is not there.
+    SourceMissing,
+    /// It is to be taken of something that is no claim.
+    NotSupported,
+}
+
+/// Why there is nothing to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// Another storage takes it.
+    NotOurs,
+    /// It is there, whole, and says so.
+    Ready,
+    /// Its claim has no volume yet.
+    SourceNotBound,
+    /// It is being taken.
+    Taking,
+    /// It could not be taken, and is tried again later.
+    BackingOff,
+    /// It goes when nobody holds it.
+    Held,
+    /// The server says something else than the cache.
+    CacheBehind,
+    /// It goes, and nothing of ours is on it.
+    Leaving,
+}
+
+/// The one next thing to do.
+pub fn decide(facts: &Facts) -> Decision {
+    if facts.is_deleting {
+        return leave(facts);
+    }
+    if facts.is_ready {
+        return Decision::Nothing(Why::Ready);
+    }
+    match facts.class {
+        Class::Foreign => return Decision::Nothing(Why::NotOurs),
+        Class::Missing => return Decision::Say(Obstacle::ClassMissing),
+        Class::Local => {}
+    }
+    let (has_content, is_content_ready) = match facts.content {
+        Content::NotSeen | Content::None => (false, false),
+        Content::There { is_ready, .. } | Content::Kept { is_ready } => (true, is_ready),
+        Content::Behind => return Decision::Nothing(Why::CacheBehind),
+    };
+    if !has_content {
+        match facts.source {
+            Source::NotSupported => return Decision::Say(Obstacle::NotSupported),
+            Source::Missing => return Decision::Say(Obstacle::SourceMissing),
+            Source::NotBound => return Decision::Nothing(Why::SourceNotBound),
+            Source::Volume if !facts.is_protected => return Decision::Protect,
+            Source::Volume => return Decision::Record,
+        }
+    }
+    match facts.made {
+        Made::NotAsked => Decision::AskDisk,
+        Made::Missing => Decision::Take,
+        Made::MissingForNow => Decision::Nothing(Why::BackingOff),
+        Made::Making => Decision::Nothing(Why::Taking),
+        Made::Failed { is_reported: false } => Decision::ReportFailure,
+        Made::Failed { is_reported: true } => Decision::Forget,
+        Made::Whole if !facts.is_described => Decision::Describe,
+        Made::Whole if !is_content_ready => Decision::ReportContent,
+        Made::Whole => Decision::ReportReady,
+    }
+}
+
+fn leave(facts: &Facts) -> Decision {
+    if !facts.is_protected || facts.class == Class::Foreign {
+        return Decision::Nothing(Why::Leaving);
+    }
+    if facts.is_held {
+        return Decision::Nothing(Why::Held);
+    }
+    if matches!(facts.content, Content::Kept { .. }) {
+        return Decision::LetGo;
+    }
+    match facts.made {
+        Made::NotAsked => Decision::AskDisk,
+        Made::Making => Decision::Nothing(Why::Taking),
+        Made::Whole | Made::Failed { .. } => Decision::Delete,
+        Made::Missing | Made::MissingForNow => match facts.content {
+            Content::There { is_deleting: false, .. } => Decision::DeleteContent,
+            Content::There { is_deleting: true, .. } => Decision::LetContentGo,
+            Content::NotSeen => Decision::LookForContent,
+            Content::Behind => Decision::Nothing(Why::CacheBehind),
+            Content::None | Content::Kept { .. } => Decision::LetGo,
+        },
+    }
+}

@@ -1,0 +1,160 @@
+//! Images: VolumeSnapshots that a source or a destination took.
+
+use super::facts::Picture;
+use super::marks::{annotation, is_going, is_owned_by, label, name_of, owner_reference, uid_of};
+use crate::kinds::{CLAIM, SNAPSHOT_KIND};
+use crate::outside::Content;
+use interlock_api::names::{
+    ANNOTATION_BYTES, ANNOTATION_DIGEST, ANNOTATION_FILES, ANNOTATION_SYNC_ID, HOLD_PREFIX,
+    LABEL_DO_NOT_DELETE,
+};
+use interlock_kernel::{Address, Index, Kind, Name, Object, Part, Place, View, Write};
+use kube_core::DynamicObject;
+use serde_json::{Value, json};
+
+/// Images by the uid of what they were taken for.
+pub(crate) const IMAGES_BY_OWNER: Index = Index {
+    name: "by-owner",
+    kind: SNAPSHOT_KIND,
+    values: |snapshot| {
+        let owners = snapshot.metadata.owner_references.iter().flatten();
+        owners.map(|owner| owner.uid.clone()).collect()
+    },
+};
+
+/// The images of an object, the oldest first.
+pub(crate) fn images_of(owner_uid: &str, view: &dyn View) -> Vec<Object> {
+    owned(&view.find(Place::CLUSTER, &IMAGES_BY_OWNER, owner_uid), owner_uid)
+}
+
+/// Those of these images that are an object's, the oldest first.
+pub(crate) fn owned(images: &[Object], owner_uid: &str) -> Vec<Object> {
+    let ours = images.iter().filter(|image| is_owned_by(image, owner_uid));
+    let mut images: Vec<Object> = ours.cloned().collect();
+    images.sort_by_key(|image| {
+        let created = image.metadata.creation_timestamp.as_ref().map(|created| created.0);
+        // The names of images that were taken within one second count up.
+        (created, name_of(image).len(), name_of(image).to_owned())
+    });
+    images
+}
+
+pub(crate) fn is_ready(image: &DynamicObject) -> bool {
+    image.data["status"]["readyToUse"] == true
+}
+
+/// Why an image could not be taken so far.
+pub(crate) fn error_of(image: &DynamicObject) -> Option<&str> {
+    image.data["status"]["error"]["message"].as_str()
+}
+
+/// Who holds an image, by uid.
+pub(crate) fn holders(image: &DynamicObject) -> impl Iterator<Item = &str> {
+    let finalizers = image.metadata.finalizers.iter().flatten();
+    finalizers.filter_map(|finalizer| finalizer.strip_prefix(HOLD_PREFIX))
+}
+
+pub(crate) fn is_held(image: &DynamicObject) -> bool {
+    holders(image).next().is_some()
+}
+
+/// Whether a person wants to keep it, in VolSync's way.
+pub(crate) fn is_kept(image: &DynamicObject) -> bool {
+    label(image, LABEL_DO_NOT_DELETE).is_some()
+}
+
+/// What is in an image; None: the storage did not say.
+pub(crate) fn content_of(image: &DynamicObject) -> Option<Content> {
+    let number = |key| annotation(image, key).and_then(|text| text.parse().ok());
+    Some(Content {
+        files: number(ANNOTATION_FILES)?,
+        bytes: number(ANNOTATION_BYTES).unwrap_or_default(),
+        digest: annotation(image, ANNOTATION_DIGEST).unwrap_or_default().to_owned(),
+    })
+}
+
+/// The handle of an image on the disk.
+pub(crate) fn handle_of(image: &DynamicObject) -> String {
+    format!("snapshot-{}", uid_of(image))
+}
+
+/// The handle of the volume of a claim, once it has one.
+pub(crate) fn volume_of(claim: &DynamicObject) -> Option<&str> {
+    let is_bound = claim.data["status"]["phase"] == "Bound";
+    claim.data["spec"]["volumeName"].as_str().filter(|name| is_bound && !name.is_empty())
+}
+
+/// The claim that an image is of.
+pub(crate) fn claim_of(image: &DynamicObject) -> &str {
+    let source = &image.data["spec"]["source"]["persistentVolumeClaimName"];
+    source.as_str().unwrap_or_default()
+}
+
+pub(crate) fn sync_of(image: &DynamicObject) -> &str {
+    annotation(image, ANNOTATION_SYNC_ID).unwrap_or_default()
+}
+
+/// What an image is taken for.
+pub(crate) struct Taken<'a> {
+    pub(crate) owner: (&'a Kind, &'a DynamicObject),
+    pub(crate) name: &'a str,
+    pub(crate) sync: &'a str,
+    pub(crate) claim: &'a str,
+    pub(crate) class: Option<&'a str>,
+}
+
+pub(crate) fn address_of(namespace: &str, name: &str) -> Address {
+    Address::new(Place::CLUSTER, &SNAPSHOT_KIND, Name::within(namespace, name))
+}
+
+/// Has an image taken.
+pub(crate) fn take(namespace: &str, taken: &Taken<'_>) -> Write {
+    let mut spec = json!({"source": {"persistentVolumeClaimName": taken.claim}});
+    if let Some(class) = taken.class {
+        spec["volumeSnapshotClassName"] = json!(class);
+    }
+    let (kind, owner) = taken.owner;
+    Write::Create {
+        address: address_of(namespace, taken.name),
+        object: json!({
+            "metadata": {
+                "annotations": { ANNOTATION_SYNC_ID: taken.sync },
+                "ownerReferences": [owner_reference(kind, owner)],
+            },
+            "spec": spec,
+        }),
+    }
+}
+
+/// Lets an image go: deletes the very version that was seen, so that one that somebody has taken
+/// hold of since stays; or, if a person wants to keep it, leaves it to nobody.
+pub(crate) fn let_go(image: &Object, owner_uid: &str) -> (Write, &'static str) {
+    if is_kept(image) {
+        let owners = image.metadata.owner_references.iter().flatten();
+        let others: Vec<_> = owners.filter(|owner| owner.uid != owner_uid).collect();
+        let change: Value = json!({"metadata": {"ownerReferences": others}});
+        let write = Write::patch(Place::CLUSTER, &SNAPSHOT_KIND, image, (Part::Main, change));
+        return (write, "it is labelled do-not-delete, and is left to whoever did that");
+    }
+    (Write::delete_seen(Place::CLUSTER, &SNAPSHOT_KIND, image), "nobody needs this image any more")
+}
+
+/// What there is to know of an image when one is to go.
+pub(crate) fn picture(image: &DynamicObject, is_latest: bool, own: Option<&str>) -> Picture {
+    Picture {
+        is_going: is_going(image),
+        is_held: is_held(image),
+        is_kept: is_kept(image),
+        is_latest,
+        is_own: own == Some(name_of(image)),
+    }
+}
+
+/// Whether an image is one of an object's, as opposed to a namesake.
+pub(crate) fn is_of(image: &DynamicObject, owner_uid: &str, sync: &str) -> bool {
+    is_owned_by(image, owner_uid) && sync_of(image) == sync
+}
+
+pub(crate) fn claim_address(namespace: &str, name: &str) -> Address {
+    Address::new(Place::CLUSTER, &CLAIM, Name::within(namespace, name))
+}

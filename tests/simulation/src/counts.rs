@@ -1,0 +1,93 @@
+//! What a life was like, in numbers.
+
+use std::fmt;
+use std::ops::AddAssign;
+
+/// How often something happened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Steps of controllers that were begun.
+    pub steps: u64,
+    /// Requests and questions to a machine that went on their way.
+    pub requests: u64,
+    /// Writes that the server did.
+    pub writes: u64,
+    /// Programs that died.
+    pub deaths: u64,
+    /// Machines that lost their power.
+    pub power_failures: u64,
+    /// Lines that were cut.
+    pub partitions: u64,
+    /// Requests that never arrived.
+    pub lost_requests: u64,
+    /// Replies that never arrived.
+    pub lost_replies: u64,
+    /// Requests that were on their way when their sender died.
+    pub late_requests: u64,
+    /// Lists that were out of date when they were read.
+    pub old_lists: u64,
+    /// Caches that no news came to for a while.
+    pub deaf_caches: u64,
+    /// Second instances of a program, beside the first.
+    pub twins: u64,
+    /// Namespaces that went from one cluster to another.
+    pub moves: u64,
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Counts) {
+        // Taken apart by name, so that a new count cannot be forgotten here.
+        let Counts {
+            steps,
+            requests,
+            writes,
+            deaths,
+            power_failures,
+            partitions,
+            lost_requests,
+            lost_replies,
+            late_requests,
+            old_lists,
+            deaf_caches,
+            twins,
+            moves,
+        } = other;
+        self.steps += steps;
+        self.requests += requests;
+        self.writes += writes;
+        self.deaths += deaths;
+        self.power_failures += power_failures;
+        self.partitions += partitions;
+        self.lost_requests += lost_requests;
+        self.lost_replies += lost_replies;
+        self.late_requests += late_requests;
+        self.old_lists += old_lists;
+        self.deaf_caches += deaf_caches;
+        self.twins += twins;
+        self.moves += moves;
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines = [
+            ("steps", self.steps),
+            ("requests", self.requests),
+            ("writes", self.writes),
+            ("moves", self.moves),
+            ("deaths", self.deaths),
+            ("second instances", self.twins),
+            ("power failures", self.power_failures),
+            ("partitions", self.partitions),
+            ("lost requests", self.lost_requests),
+            ("lost replies", self.lost_replies),
+            ("late requests", self.late_requests),
+            ("old lists", self.old_lists),
+            ("deaf caches", self.deaf_caches),
+        ];
+        for (what, count) in lines {
+            writeln!(f, "  {what:<18}{count:>12}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,123 @@
+//! What goes wrong at the moments that matter: right after something was written that others rest
+//! on, and right before a process starts. Chance alone would seldom hit these.
+
+use crate::actor::CacheAt;
+use crate::world::{Broken, World};
+use interlock_kernel::Place;
+use interlock_placement::kinds::NAMESPACE;
+
+/// For how long a program may be stopped, in events.
+const STOPPED: usize = 300;
+/// How long it may take until news comes to one that goes on again.
+const LAG: usize = 80;
+
+impl World {
+    /// How seldom something happens at such a moment: once in so many times for each thing that can.
+    fn seldom(&self) -> usize {
+        [8, 16, 40, 200][(self.seed % 4) as usize]
+    }
+
+    /// A program has done something; it may be what others rest on.
+    pub(crate) async fn moment(&mut self, instance: u64, deeds: &[String]) -> Result<(), Broken> {
+        let weighs = |deed: &String| {
+            let is_note = deed.contains("patch Namespace") && deed.ends_with("at the cluster");
+            is_note || deed.contains("apply Pod") || deed.contains("patch the status of Grant")
+        };
+        if !self.is_trouble || !deeds.iter().any(weighs) {
+            return Ok(());
+        }
+        let place = self.actors.iter().position(|actor| actor.instance == instance);
+        let Some(place) = place else { return Ok(()) };
+        self.check().await?;
+        match self.chance.below(self.seldom()) {
+            0 => self.die(place).await,
+            1 => self.somebody_else_goes_on(place).await,
+            2 => {
+                self.somebody_else_goes_on(place).await?;
+                self.think_again().await
+            }
+            3 => self.think_again().await,
+            4 => self.fails_at_the_owner().await,
+            _ => Ok(()),
+        }
+    }
+
+    /// A program is about to start a process: it may be stopped there for a while, still holding
+    /// the lock, while somebody else goes on. For how long.
+    pub(crate) async fn before_start(&mut self, instance: u64) -> Result<u64, Broken> {
+        if !self.is_trouble || !self.chance.once_in(self.seldom()) {
+            return Ok(0);
+        }
+        let place = self.actors.iter().position(|actor| actor.instance == instance);
+        let Some(place) = place else { return Ok(0) };
+        let event = format!("{} stops right before it starts a process", self.actors[place].name);
+        self.note(event);
+        self.somebody_else_goes_on(place).await?;
+        self.think_again().await?;
+        Ok(self.happened + self.chance.below(STOPPED) as u64)
+    }
+
+    /// A program hears nothing any more, or not all; if it serves a cluster, another instance is
+    /// started beside it.
+    async fn somebody_else_goes_on(&mut self, place: usize) -> Result<(), Broken> {
+        let actor = &self.actors[place];
+        let (cluster, name) = (actor.cluster, actor.name.clone());
+        let of_cluster = self.actors.iter().filter(|actor| actor.cluster == cluster).count();
+        if let Some(cluster) = cluster
+            && of_cluster < 2
+            && !self.machines[cluster].is_off()
+        {
+            self.revive(Some(cluster)).await?;
+        }
+        let mut actor = self.actors.remove(place);
+        let what = match self.chance.below(5) {
+            0 | 1 => {
+                actor.stopped_until = self.happened + self.chance.below(STOPPED) as u64;
+                let (stopped, lag) = (actor.stopped_until, self.chance.below(LAG) as u64);
+                if self.chance.once_in(2) {
+                    self.turn_deaf(&mut actor, stopped + lag, |_| true);
+                } else {
+                    self.turn_deaf(&mut actor, stopped, |_| true);
+                    self.turn_deaf(&mut actor, stopped + lag, is_notes);
+                }
+                "is stopped for a while, and goes on with what it knew"
+            }
+            2 => {
+                let until = self.for_a_while();
+                self.turn_deaf(&mut actor, until, |cache| cache.place == Place::CLUSTER);
+                "hears no news of its cluster for a while"
+            }
+            3 => {
+                let until = self.for_a_while();
+                self.turn_deaf(&mut actor, until, |cache| cache.place == Place::HUB);
+                "hears no news of the hub for a while"
+            }
+            _ => {
+                let until = self.for_a_while();
+                self.turn_deaf(&mut actor, until, is_notes);
+                "hears no news of the notes on its cluster for a while"
+            }
+        };
+        self.actors.insert(place, actor);
+        self.note(format!("{name} {what}"));
+        Ok(())
+    }
+
+    /// Somebody wishes for another place, perhaps.
+    async fn think_again(&mut self) -> Result<(), Broken> {
+        let is_there = self.truth.get((crate::HUB, &NAMESPACE), (None, "shop")).is_some();
+        if is_there { self.wish("shop").await } else { Ok(()) }
+    }
+
+    /// The power of whoever has a namespace fails, and somebody forces at once.
+    pub(crate) async fn fails_at_the_owner(&mut self) -> Result<(), Broken> {
+        let Some(cluster) = self.owner_of("shop") else { return Ok(()) };
+        self.power_off(cluster)?;
+        self.force("shop").await
+    }
+}
+
+/// Whether a cache is of what a syncer notes on its cluster.
+fn is_notes(cache: &CacheAt) -> bool {
+    cache.place == Place::CLUSTER && cache.kind == NAMESPACE
+}
