@@ -210,6 +210,9 @@ impl World {
         {
             return Some(format!("{name} is wished on {wish} and is on {granted:?}"));
         }
+        if self.waits_for_a_person(&grant) {
+            return None;
+        }
         let alive = self.machines[place].alive();
         let pods = self.truth.all(crate::HUB, &POD).iter();
         let mut pods = pods.filter(|pod| pod.metadata.namespace.as_deref() == Some(name));
@@ -220,6 +223,17 @@ impl World {
             };
             let runs = alive.iter().any(|process| is_its(&process));
             (!runs).then(|| format!("pod {pod} of {name} does not run on {}", self.clusters[place]))
+        })
+    }
+
+    /// Whether a volume that may have what no image has is in the way: nobody but a person gives
+    /// that up.
+    fn waits_for_a_person(&self, grant: &str) -> bool {
+        let found = self.truth.get((crate::HUB, &GRANT), (None, grant));
+        found.is_some_and(|found| {
+            let conditions = found.data["status"]["conditions"].as_array().into_iter().flatten();
+            let mut filled = conditions.filter(|condition| condition["type"] == "Filled");
+            filled.any(|filled| filled["status"] == "False" && filled["reason"] == "Diverged")
         })
     }
 
