@@ -40,6 +40,11 @@ impl Right {
         verbs.iter().map(|verb| Right { place, kind: kind.clone(), verb: *verb }).collect()
     }
 
+    /// The same for several kinds, each with its own.
+    pub fn to_each(place: Place, kinds: &[(&Kind, &[Verb])]) -> Vec<Right> {
+        kinds.iter().flat_map(|(kind, verbs)| Right::to(place, kind, verbs)).collect()
+    }
+
     /// What it takes to watch something, and to look at it afresh.
     pub fn to_watch(watch: &Watch) -> Vec<Right> {
         Right::to(watch.place, &watch.kind, &[Verb::Get, Verb::List, Verb::Watch])

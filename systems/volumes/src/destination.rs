@@ -77,13 +77,15 @@ impl Controller for Destination {
     }
 
     fn rights(&self) -> Vec<Right> {
-        let writes = [
-            (&DESTINATION, &[Verb::Patch, Verb::PatchStatus][..]),
-            (&SNAPSHOT_KIND, &[Verb::Create, Verb::Patch, Verb::Delete][..]),
-            (&CLAIM, &[Verb::Create, Verb::Delete][..]),
-            (&LEASE, &[Verb::Create, Verb::Delete][..]),
-        ];
-        writes.iter().flat_map(|(kind, verbs)| Right::to(Place::CLUSTER, kind, verbs)).collect()
+        Right::to_each(
+            Place::CLUSTER,
+            &[
+                (&DESTINATION, &[Verb::Patch, Verb::PatchStatus]),
+                (&SNAPSHOT_KIND, &[Verb::Create, Verb::Patch, Verb::Delete]),
+                (&CLAIM, &[Verb::Create, Verb::Delete]),
+                (&LEASE, &[Verb::Create, Verb::Delete]),
+            ],
+        )
     }
 
     fn subjects(&self, watch: &Watch, object: &Object, view: &dyn View) -> Vec<Subject> {

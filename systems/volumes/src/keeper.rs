@@ -9,10 +9,10 @@ pub(crate) mod keep;
 mod tests;
 
 use crate::kinds::{DESTINATION, LEASE, SOURCE};
+use crate::objects::{annotation, label};
 use crate::outside::{Mover, Sync, SyncId};
 use crate::sync::filed::{DESTINATIONS_BY_PLACES, SOURCES_BY_PLACES};
 use crate::sync::intent::{ATTEMPTS, Intent};
-use crate::sync::marks::{annotation, label};
 use crate::sync::slots::{SLOT_NAMESPACE, give_back, sync_of};
 use interlock_api::names::{ANNOTATION_SLOT_OF, LABEL_SLOT};
 use interlock_kernel::{

@@ -45,6 +45,23 @@ pub(crate) fn annotation<'a>(object: &'a DynamicObject, key: &str) -> Option<&'a
     object.metadata.annotations.as_ref()?.get(key).map(String::as_str)
 }
 
+pub(crate) fn label<'a>(object: &'a DynamicObject, key: &str) -> Option<&'a str> {
+    object.metadata.labels.as_ref()?.get(key).map(String::as_str)
+}
+
+/// A reference to the owner of an object that is to go with it.
+pub(crate) fn owner_reference(kind: &Kind, owner: &DynamicObject) -> Value {
+    json!({
+        "apiVersion": kind.api_version(), "kind": kind.kind,
+        "name": name_of(owner), "uid": uid_of(owner), "controller": true,
+    })
+}
+
+/// Whether one object owns the other.
+pub(crate) fn is_owned_by(object: &DynamicObject, owner_uid: &str) -> bool {
+    object.metadata.owner_references.iter().flatten().any(|owner| owner.uid == owner_uid)
+}
+
 /// A text somewhere in an object; empty if it is not there.
 pub(crate) fn text<'a>(value: &'a Value, path: &[&str]) -> &'a str {
     let found = path.iter().try_fold(value, |value, key| value.get(key));

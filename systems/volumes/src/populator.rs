@@ -94,12 +94,14 @@ impl Controller for Populator {
     }
 
     fn rights(&self) -> Vec<Right> {
-        let writes = [
-            (&CLAIM, &[Verb::Create, Verb::Patch, Verb::PatchStatus, Verb::Delete][..]),
-            (&VOLUME, &[Verb::Patch, Verb::Delete][..]),
-            (&SNAPSHOT_KIND, &[Verb::Patch][..]),
-        ];
-        writes.iter().flat_map(|(kind, verbs)| Right::to(Place::CLUSTER, kind, verbs)).collect()
+        Right::to_each(
+            Place::CLUSTER,
+            &[
+                (&CLAIM, &[Verb::Create, Verb::Patch, Verb::PatchStatus, Verb::Delete]),
+                (&VOLUME, &[Verb::Patch, Verb::Delete]),
+                (&SNAPSHOT_KIND, &[Verb::Patch]),
+            ],
+        )
     }
 
     fn subjects(&self, watch: &Watch, object: &Object, view: &dyn View) -> Vec<Subject> {

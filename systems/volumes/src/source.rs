@@ -77,12 +77,14 @@ impl Controller for Source {
     }
 
     fn rights(&self) -> Vec<Right> {
-        let writes = [
-            (&SOURCE, &[Verb::Patch, Verb::PatchStatus][..]),
-            (&SNAPSHOT_KIND, &[Verb::Create, Verb::Patch, Verb::Delete][..]),
-            (&LEASE, &[Verb::Create, Verb::Delete][..]),
-        ];
-        writes.iter().flat_map(|(kind, verbs)| Right::to(Place::CLUSTER, kind, verbs)).collect()
+        Right::to_each(
+            Place::CLUSTER,
+            &[
+                (&SOURCE, &[Verb::Patch, Verb::PatchStatus]),
+                (&SNAPSHOT_KIND, &[Verb::Create, Verb::Patch, Verb::Delete]),
+                (&LEASE, &[Verb::Create, Verb::Delete]),
+            ],
+        )
     }
 
     fn subjects(&self, watch: &Watch, object: &Object, view: &dyn View) -> Vec<Subject> {

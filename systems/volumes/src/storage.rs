@@ -77,13 +77,15 @@ impl Controller for Storage {
     }
 
     fn rights(&self) -> Vec<Right> {
-        let writes = [
-            (&CLAIM, &[Verb::Patch, Verb::PatchStatus][..]),
-            (&VOLUME, &[Verb::Create, Verb::Patch, Verb::PatchStatus, Verb::Delete][..]),
-            (&SNAPSHOT_KIND, &[Verb::Patch, Verb::PatchStatus][..]),
-            (&CONTENT, &[Verb::Create, Verb::Patch, Verb::PatchStatus, Verb::Delete][..]),
-        ];
-        writes.iter().flat_map(|(kind, verbs)| Right::to(Place::CLUSTER, kind, verbs)).collect()
+        Right::to_each(
+            Place::CLUSTER,
+            &[
+                (&CLAIM, &[Verb::Patch, Verb::PatchStatus]),
+                (&VOLUME, &[Verb::Create, Verb::Patch, Verb::PatchStatus, Verb::Delete]),
+                (&SNAPSHOT_KIND, &[Verb::Patch, Verb::PatchStatus]),
+                (&CONTENT, &[Verb::Create, Verb::Patch, Verb::PatchStatus, Verb::Delete]),
+            ],
+        )
     }
 
     fn subjects(&self, watch: &Watch, object: &Object, view: &dyn View) -> Vec<Subject> {

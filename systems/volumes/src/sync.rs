@@ -21,7 +21,6 @@ pub mod trigger;
 pub(crate) mod filed;
 pub(crate) mod images;
 pub(crate) mod intent;
-pub(crate) mod marks;
 pub(crate) mod repository;
 pub(crate) mod slots;
 pub(crate) mod steps;

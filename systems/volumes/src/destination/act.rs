@@ -4,34 +4,30 @@ use super::decide::{Decision, Hopeless, Why};
 use super::observe::Scene;
 use super::work::{Target, Way, Work};
 use crate::kinds::{CLAIM, SNAPSHOT_KIND};
+use crate::objects::{finalizers_with, has_finalizer, owner_reference};
 use crate::outside::{Job, Mover, MoverDeed, Outcome, Sync};
-use crate::sync::images::{self, Taken, address_of, claim_address};
+use crate::sync::images::{self, Taken, claim_address};
 use crate::sync::intent::Intent;
-use crate::sync::marks::{finalizers_with, finalizers_without, has_finalizer, owner_reference};
 use crate::sync::repository::Flaw;
 use crate::sync::slots;
 use crate::sync::steps::{
-    LOOK_FOR_PLACE, ask_after, back_off_left, give_slot_back, over, perform, retry, take_slot,
+    LOOK_FOR_PLACE, ask, ask_after, at_rest, back_off_left, broken_intent, delete_image, forget,
+    forget_earlier, give_slot_back, let_go, look, over, perform, retry, take_slot,
 };
 use crate::sync::task::Saying;
-use crate::sync::trigger::Due;
 use interlock_api::names::{ANNOTATION_LATEST_IMAGE_UID, FINALIZER_IMAGES};
 use interlock_api::volumes::condition::HEALTHY;
 use interlock_kernel::conditions::Finding;
-use interlock_kernel::{Importance, Place, Read, Step, Write};
+use interlock_kernel::{Importance, Place, Step, Write};
 use serde_json::json;
-use std::time::Duration;
 
 pub(super) fn act(scene: &Scene<'_>, decision: Decision) -> Step<Mover> {
     let task = &scene.task;
-    let Some(intent) = scene.intent() else { return without_intent(scene, decision) };
+    let Some(intent) = scene.task.current() else { return without_intent(scene, decision) };
     match decision {
         Decision::Nothing(why) => nothing(scene, why),
-        Decision::AskMover => {
-            let reads = scene.questions().into_iter().map(Read::Ask).collect();
-            Step::Look { reads, because: "only the mover knows how far it is".to_owned() }
-        }
-        Decision::Look => look(scene),
+        Decision::AskMover => ask(task),
+        Decision::Look => look(task),
         Decision::MakeTarget => make_target(scene),
         Decision::TakeSlot => take_slot(task, intent, &scene.slot),
         Decision::Begin => begin(scene, intent),
@@ -42,13 +38,8 @@ pub(super) fn act(scene: &Scene<'_>, decision: Decision) -> Step<Mover> {
             Step::write(task.write_main(change), "the image is ready, and is the latest")
         }
         Decision::Finish => finish(scene, intent),
-        Decision::ForgetEarlier => match intent.earlier_sync_id() {
-            Some(earlier) => perform(MoverDeed::Forget(earlier), "another attempt came after it"),
-            None => Step::rest("there was no attempt before"),
-        },
-        Decision::Forget => {
-            perform(MoverDeed::Forget(intent.sync_id()), "what became of the sync is in the status")
-        }
+        Decision::ForgetEarlier => forget_earlier(intent),
+        Decision::Forget => forget(intent),
         Decision::GiveSlotBack => give_slot_back(&scene.slot),
         Decision::Retry => retry(task, intent, (scene.mover.as_ref(), &scene.basis())),
         Decision::GiveUp(why) => give_up(scene, intent, why),
@@ -70,20 +61,10 @@ fn without_intent(scene: &Scene<'_>, decision: Decision) -> Step<Mover> {
     let task = &scene.task;
     match decision {
         Decision::Nothing(why) => nothing(scene, why),
-        Decision::Look => look(scene),
+        Decision::Look => look(task),
         Decision::WriteIntent => write_intent(scene),
-        Decision::DeleteImage => match scene.spare() {
-            Some(image) => {
-                let (write, because) = images::let_go(image, task.uid());
-                Step::write(write, because)
-            }
-            None => Step::rest("no image is left"),
-        },
-        Decision::LetGo => {
-            let finalizers = finalizers_without(&task.object, FINALIZER_IMAGES);
-            let change = json!({"metadata": {"finalizers": finalizers}});
-            Step::write(task.write_main(change), "no image of it is left")
-        }
+        Decision::DeleteImage => delete_image(task, scene.spare()),
+        Decision::LetGo => let_go(task),
         Decision::AskMover
         | Decision::MakeTarget
         | Decision::TakeSlot
@@ -99,21 +80,6 @@ fn without_intent(scene: &Scene<'_>, decision: Decision) -> Step<Mover> {
         | Decision::DeleteTarget
         | Decision::RemoveIntent => Step::rest("it was about a sync that is not there"),
     }
-}
-
-/// The mover first, then the object and its image: what is still there after a mover was asked was
-/// there when it answered.
-fn look(scene: &Scene<'_>) -> Step<Mover> {
-    let mut reads: Vec<Read<Mover>> = scene.questions().into_iter().map(Read::Ask).collect();
-    reads.push(Read::Object(scene.task.address()));
-    if let Some(intent) = scene.intent() {
-        reads.push(Read::Object(address_of(scene.task.namespace(), &intent.image)));
-    }
-    if scene.facts.is_going {
-        let namespace = Some(scene.task.namespace().to_owned());
-        reads.push(Read::List { place: Place::CLUSTER, kind: SNAPSHOT_KIND, namespace });
-    }
-    Step::Look { reads, because: "the cache may be behind".to_owned() }
 }
 
 fn write_intent(scene: &Scene<'_>) -> Step<Mover> {
@@ -280,7 +246,7 @@ fn ignored(scene: &Scene<'_>) -> Vec<String> {
 fn nothing(scene: &Scene<'_>, why: Why) -> Step<Mover> {
     let task = &scene.task;
     let accepted = || task.accepted(&ignored(scene));
-    let Some(intent) = scene.intent() else { return idle(scene, why) };
+    let Some(intent) = scene.task.current() else { return idle(scene, why) };
     let running = |what: &str| task.running(intent, what).and(accepted());
     match why {
         Why::NotDue | Why::Refused | Why::Hindered | Why::BrokenIntent | Why::Held | Why::Going => {
@@ -324,13 +290,7 @@ fn idle(scene: &Scene<'_>, why: Why) -> Step<Mover> {
             Some(flaw) => task.wait(task.hindered(&flaw).and(task.accepted(&ignored(scene))), None),
             None => Step::rest("something was in the way"),
         },
-        Why::BrokenIntent => {
-            let flaw = task.intent.as_ref().err().cloned().unwrap_or_default();
-            let what = format!(
-                "annotation interlock.dev/sync cannot be read ({flaw}); remove it to begin anew"
-            );
-            task.wait(task.hindered(&Flaw::new("BrokenIntent", what)), None)
-        }
+        Why::BrokenIntent => broken_intent(task),
         Why::Held => {
             let what = format!("it goes once nobody holds its images: {}", scene.holders());
             let mut say = task.idle(scene.due);
@@ -345,19 +305,6 @@ fn idle(scene: &Scene<'_>, why: Why) -> Step<Mover> {
         | Why::TargetNotBound
         | Why::ImageNotReady
         | Why::SlotsFull
-        | Why::Runs => {
-            // What went wrong stays where it was said.
-            if scene.due == Due::WithAChange && !task.is_paused {
-                return Step::rest("it was given up, and nothing has changed since");
-            }
-            let at_most = match scene.due {
-                Due::At(then) if !task.is_paused => {
-                    Duration::try_from(then.duration_since(task.now)).ok()
-                }
-                Due::Now | Due::At(_) | Due::WithATag | Due::WithAChange | Due::Never => None,
-            };
-            let say = task.idle(scene.due).and(task.accepted(&ignored(scene)));
-            task.wait(say, at_most)
-        }
+        | Why::Runs => at_rest(task, scene.due, task.accepted(&ignored(scene))),
     }
 }

@@ -1,9 +1,9 @@
 //! What is done next about a destination. First matching row wins.
 
-pub use crate::sync::facts::{Mover, Slot};
+pub use crate::sync::facts::{Hopeless, Image, Mover, Slot, Verdict};
 
 /// All that one decision rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Facts {
     /// Whether it is being deleted.
     pub is_going: bool,
@@ -23,19 +23,6 @@ pub struct Facts {
     pub is_due: bool,
     /// The sync that its intent names.
     pub sync: Option<Sync>,
-}
-
-/// Whether a sync can begin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// Yes.
-    Served,
-    /// It asks for what is not supported.
-    Refused,
-    /// Something that it needs is missing or makes no sense.
-    Hindered,
-    /// Its intent cannot be read.
-    BrokenIntent,
 }
 
 /// A sync, from its intent to its end.
@@ -63,24 +50,6 @@ pub struct Sync {
     pub is_earlier_known: bool,
     /// Whether the uid of the latest image is the one of this sync.
     pub is_published: bool,
-}
-
-/// The image of a sync.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Image {
-    /// The volume itself is the product.
-    NotNeeded,
-    /// There is none, as far as is known.
-    Missing,
-    /// It is being taken.
-    NotReady,
-    /// It is ready.
-    Ready {
-        /// Whether it may be published: it has content, or emptiness is allowed.
-        is_usable: bool,
-    },
-    /// Something else has its name, or it is of another claim, or it is being deleted.
-    Useless,
 }
 
 /// The volume that is written.
@@ -135,19 +104,6 @@ pub enum Decision {
     RemoveIntent,
     /// Take the finalizer off.
     LetGo,
-}
-
-/// Why a sync cannot go on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hopeless {
-    /// What the mover says.
-    MoverFailed,
-    /// What was brought back is empty.
-    Empty,
-    /// The image is not the one that was asked for.
-    UselessImage,
-    /// The object asks for something else now, which is not supported.
-    Refused,
 }
 
 /// Why there is nothing to do.

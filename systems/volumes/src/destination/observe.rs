@@ -3,22 +3,22 @@
 use super::Serves;
 use super::decide::{Facts, Image, Mover, Slot, Sync, Target as TargetFact, Verdict};
 use super::work::{self, Target, Way, Work};
-use crate::kinds::{CLAIM, DESTINATION, SNAPSHOT_KIND};
-use crate::outside::{self, SyncId};
+use crate::kinds::{CLAIM, DESTINATION};
+use crate::objects::{
+    annotation, has_finalizer, is_deleting, is_owned_by, name_of, namespace_of, uid_of,
+};
+use crate::outside;
 use crate::sync::facts::{Album, Picture, spare};
 use crate::sync::filed::DESTINATIONS_BY_CLAIM;
-use crate::sync::images::{self, address_of, images_of};
+use crate::sync::images;
 use crate::sync::intent::Intent;
-use crate::sync::marks::{
-    annotation, has_finalizer, is_going, is_owned_by, name_of, namespace_of, uid_of,
-};
 use crate::sync::repository::{self, Flaw, Opened};
 use crate::sync::slots;
 use crate::sync::task::{Known, Task};
 use crate::sync::trigger::Due;
 use interlock_api::names::{ANNOTATION_LATEST_IMAGE_UID, FINALIZER_IMAGES};
 use interlock_api::volumes::{ReplicationDestinationSpec, ReplicationDestinationStatus};
-use interlock_kernel::{Address, Kind, Looks, Name, Object, Place, View, read_part};
+use interlock_kernel::{Address, Looks, Name, Object, Place, View, read_part};
 
 /// Everything that a step about one destination sees.
 pub(super) struct Scene<'a> {
@@ -70,11 +70,11 @@ impl<'a> Scene<'a> {
             view,
             due: Due::Never,
             claim: None,
-            images: images(&task, view, looks),
+            images: images::seen(&task, view, looks),
             image: None,
             slot: slots::Slot::NotNeeded,
             mover: None,
-            facts: nothing_known(fresh.is_some()),
+            facts: Facts { is_fresh: fresh.is_some(), ..Facts::default() },
             task,
             status,
             work,
@@ -121,7 +121,7 @@ impl<'a> Scene<'a> {
         let mine = age(&self.task.object);
         let earlier = writers.iter().find(|other| {
             uid_of(other) != self.task.uid()
-                && !is_going(other)
+                && !is_deleting(other)
                 && writes(other, &claim)
                 && age(other) < mine
         })?;
@@ -135,17 +135,9 @@ impl<'a> Scene<'a> {
         self.task.basis(opened.map_or("", |opened| &opened.version))
     }
 
-    pub(super) fn intent(&self) -> Option<&Intent> {
-        self.task.intent.as_ref().ok().and_then(Option::as_ref)
-    }
-
     fn look_at_sync(&mut self, looks: &Looks<outside::Mover>) {
-        let Some(intent) = self.intent().cloned() else { return };
-        let address = address_of(self.task.namespace(), &intent.image);
-        self.image = match looks.objects.get(&address) {
-            Some(found) => found.clone(),
-            None => self.view.get(Place::CLUSTER, &SNAPSHOT_KIND, &address.name),
-        };
+        let Some(intent) = self.task.current().cloned() else { return };
+        self.image = images::of_intent((&self.task, &intent), self.view, looks);
         self.slot = slots::look(&intent.places, &intent.id, self.view);
         self.mover = looks.answers.get(&intent.sync_id()).cloned();
     }
@@ -181,9 +173,9 @@ impl<'a> Scene<'a> {
 
     /// The image that goes next: of those that nobody needs, the oldest.
     pub(super) fn spare(&self) -> Option<&Object> {
-        let intent = self.intent();
+        let intent = self.task.current();
         let album = Album {
-            is_going: is_going(&self.task.object),
+            is_going: is_deleting(&self.task.object),
             is_over: intent.is_none_or(|intent| self.task.is_over(intent)),
             is_lasting: true,
         };
@@ -207,21 +199,21 @@ impl<'a> Scene<'a> {
             (Ok(_), Ok(_)) => Verdict::Served,
         };
         Facts {
-            is_going: is_going(object),
+            is_going: is_deleting(object),
             is_kept: has_finalizer(object, FINALIZER_IMAGES),
             has_held_image: self.images.iter().any(|image| images::is_held(image)),
             has_spare_image: self.spare().is_some(),
             is_fresh: self.facts.is_fresh,
-            are_images_fresh: looks.lists.contains_key(&snapshots_of(&self.task)),
+            are_images_fresh: looks.lists.contains_key(&images::list_of(&self.task)),
             verdict,
             is_due: self.due == Due::Now && !self.task.is_paused,
-            sync: self.intent().map(|intent| self.sync(intent, looks)),
+            sync: self.task.current().map(|intent| self.sync(intent, looks)),
         }
     }
 
     fn sync(&self, intent: &Intent, looks: &Looks<outside::Mover>) -> Sync {
         let earlier = intent.earlier_sync_id().and_then(|earlier| looks.answers.get(&earlier));
-        let is_own = |claim: &Object| is_owned_by(claim, self.task.uid()) && !is_going(claim);
+        let is_own = |claim: &Object| is_owned_by(claim, self.task.uid()) && !is_deleting(claim);
         Sync {
             is_over: self.task.is_over(intent),
             backs_off: intent.backs_off(self.task.now).is_some(),
@@ -229,7 +221,7 @@ impl<'a> Scene<'a> {
             image: self.image_fact(intent),
             target: match &self.claim {
                 None => TargetFact::Missing,
-                Some(claim) if is_going(claim) || images::volume_of(claim).is_none() => {
+                Some(claim) if is_deleting(claim) || images::volume_of(claim).is_none() => {
                     TargetFact::NotBound
                 }
                 Some(_) => TargetFact::Bound,
@@ -256,7 +248,7 @@ impl<'a> Scene<'a> {
         }
         let Some(image) = &self.image else { return Image::Missing };
         let is_ours = images::is_of(image, self.task.uid(), &intent.id);
-        if !is_ours || is_going(image) || images::claim_of(image) != self.claim_name() {
+        if !is_ours || is_deleting(image) || images::claim_of(image) != self.claim_name() {
             return Image::Useless;
         }
         if !images::is_ready(image) {
@@ -266,12 +258,6 @@ impl<'a> Scene<'a> {
         // the image was taken.
         let is_empty = images::content_of(image).is_some_and(|content| content.is_empty());
         Image::Ready { is_usable: !is_empty || self.task.allows_empty() }
-    }
-
-    /// The names of the attempts that the mover is asked about.
-    pub(super) fn questions(&self) -> Vec<SyncId> {
-        let Some(intent) = self.intent() else { return Vec::new() };
-        [intent.earlier_sync_id(), Some(intent.sync_id())].into_iter().flatten().collect()
     }
 
     /// Who holds images of it, in words.
@@ -303,32 +289,6 @@ fn writes(destination: &Object, claim: &str) -> bool {
         return format!("{namespace}/volsync-{}-dest", name_of(destination)) == claim;
     }
     named.any(|name| format!("{namespace}/{name}") == claim)
-}
-
-fn nothing_known(is_fresh: bool) -> Facts {
-    Facts {
-        is_going: false,
-        is_kept: false,
-        has_held_image: false,
-        has_spare_image: false,
-        is_fresh,
-        are_images_fresh: false,
-        verdict: Verdict::Served,
-        is_due: false,
-        sync: None,
-    }
-}
-
-/// The list that has all images of an object.
-fn snapshots_of(task: &Task) -> (Place, Kind, Option<String>) {
-    (Place::CLUSTER, SNAPSHOT_KIND, Some(task.namespace().to_owned()))
-}
-
-fn images(task: &Task, view: &dyn View, looks: &Looks<outside::Mover>) -> Vec<Object> {
-    match looks.lists.get(&snapshots_of(task)) {
-        Some(fresh) => images::owned(fresh, task.uid()),
-        None => images_of(task.uid(), view),
-    }
 }
 
 fn open(task: &Task, work: &Result<Work, String>, view: &dyn View) -> Result<Option<Opened>, Flaw> {

@@ -4,41 +4,35 @@ use super::decide::{Decision, Hopeless, Why};
 use super::observe::Scene;
 use super::work::{Backup, Way, Work};
 use crate::keeper::keep::{self, keep};
-use crate::kinds::{DESTINATION, POD, SNAPSHOT_KIND};
+use crate::kinds::{DESTINATION, POD};
+use crate::objects::{finalizers_with, has_finalizer, uid_of};
 use crate::outside::{Failure, Folder, Job, Keep, Mover, MoverDeed, Outcome, Reason, Sync};
-use crate::sync::images::{self, Taken, address_of};
+use crate::sync::images::{self, Taken};
 use crate::sync::intent::Intent;
-use crate::sync::marks::{finalizers_with, finalizers_without, has_finalizer, uid_of};
 use crate::sync::repository::Flaw;
 use crate::sync::slots;
 use crate::sync::steps::{
-    LOOK_FOR_PLACE, ask_after, back_off_left, give_slot_back, over, perform, retry, take_slot,
+    LOOK_FOR_PLACE, ask, ask_after, at_rest, back_off_left, broken_intent, delete_image, forget,
+    forget_earlier, give_slot_back, let_go, look, over, perform, retry, take_slot,
 };
 use crate::sync::task::Saying;
-use crate::sync::trigger::Due;
 use interlock_api::names::FINALIZER_IMAGES;
-use interlock_kernel::{Importance, Place, Read, Step};
+use interlock_kernel::{Importance, Place, Step};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
-use std::time::Duration;
 
 pub(super) fn act(scene: &Scene<'_>, decision: Decision) -> Step<Mover> {
     let task = &scene.task;
-    let Some(intent) = scene.intent() else { return without_intent(scene, decision) };
+    let Some(intent) = scene.task.current() else { return without_intent(scene, decision) };
     match decision {
         Decision::Nothing(why) => nothing(scene, why),
-        Decision::AskMover => ask(scene),
-        Decision::Look => look(scene),
+        Decision::AskMover => ask(task),
+        Decision::Look => look(task),
         Decision::TakeImage => take_image(scene, intent),
         Decision::TakeSlot => take_slot(task, intent, &scene.slot),
         Decision::Begin => begin(scene, intent),
-        Decision::ForgetEarlier => match intent.earlier_sync_id() {
-            Some(earlier) => perform(MoverDeed::Forget(earlier), "another attempt came after it"),
-            None => Step::rest("there was no attempt before"),
-        },
-        Decision::Forget => {
-            perform(MoverDeed::Forget(intent.sync_id()), "what became of the sync is in the status")
-        }
+        Decision::ForgetEarlier => forget_earlier(intent),
+        Decision::Forget => forget(intent),
         Decision::GiveSlotBack => give_slot_back(&scene.slot),
         Decision::Retry => retry(task, intent, (scene.mover.as_ref(), &scene.basis())),
         Decision::GiveUp(why) => give_up(scene, intent, why),
@@ -54,20 +48,10 @@ fn without_intent(scene: &Scene<'_>, decision: Decision) -> Step<Mover> {
     let task = &scene.task;
     match decision {
         Decision::Nothing(why) => nothing(scene, why),
-        Decision::Look => look(scene),
+        Decision::Look => look(task),
         Decision::WriteIntent => write_intent(scene),
-        Decision::DeleteImage => match scene.spare() {
-            Some(image) => {
-                let (write, because) = images::let_go(image, task.uid());
-                Step::write(write, because)
-            }
-            None => Step::rest("no image is left"),
-        },
-        Decision::LetGo => {
-            let finalizers = finalizers_without(&task.object, FINALIZER_IMAGES);
-            let change = json!({"metadata": {"finalizers": finalizers}});
-            Step::write(task.write_main(change), "no image of it is left")
-        }
+        Decision::DeleteImage => delete_image(task, scene.spare()),
+        Decision::LetGo => let_go(task),
         Decision::AskMover
         | Decision::TakeImage
         | Decision::TakeSlot
@@ -80,26 +64,6 @@ fn without_intent(scene: &Scene<'_>, decision: Decision) -> Step<Mover> {
         | Decision::Finish
         | Decision::RemoveIntent => Step::rest("it was about a sync that is not there"),
     }
-}
-
-fn ask(scene: &Scene<'_>) -> Step<Mover> {
-    let reads = scene.questions().into_iter().map(Read::Ask).collect();
-    Step::Look { reads, because: "only the mover knows how far it is".to_owned() }
-}
-
-/// The mover first, then the object: an intent that is still there after a mover was asked was there
-/// when it answered.
-fn look(scene: &Scene<'_>) -> Step<Mover> {
-    let mut reads: Vec<Read<Mover>> = scene.questions().into_iter().map(Read::Ask).collect();
-    reads.push(Read::Object(scene.task.address()));
-    if let Some(intent) = scene.intent() {
-        reads.push(Read::Object(address_of(scene.task.namespace(), &intent.image)));
-    }
-    if scene.facts.is_going {
-        let namespace = Some(scene.task.namespace().to_owned());
-        reads.push(Read::List { place: Place::CLUSTER, kind: SNAPSHOT_KIND, namespace });
-    }
-    Step::Look { reads, because: "the cache may be behind".to_owned() }
 }
 
 fn write_intent(scene: &Scene<'_>) -> Step<Mover> {
@@ -180,7 +144,7 @@ fn job(scene: &Scene<'_>) -> Option<(Job, String)> {
 
 /// What stays in the repository after the backup.
 fn kept(scene: &Scene<'_>, backup: &Backup) -> Option<Keep> {
-    let intent = scene.intent()?;
+    let intent = scene.task.current()?;
     let tidy = backup.tidy.as_ref()?;
     let object = &scene.task.object;
     let created = object.metadata.creation_timestamp.as_ref().map(|created| created.0);
@@ -273,7 +237,7 @@ fn finish(scene: &Scene<'_>, intent: &Intent) -> Step<Mover> {
 /// What `status.restic` says after a backup.
 fn restic_status(scene: &Scene<'_>, backup: &Backup) -> Option<Value> {
     let keep = kept(scene, backup)?;
-    let mut status = json!({ "lastUnlocked": scene.intent()?.unlock });
+    let mut status = json!({ "lastUnlocked": scene.task.current()?.unlock });
     if keep.prune {
         status["lastPruned"] = json!(Time(scene.task.now));
     }
@@ -296,7 +260,7 @@ fn ignored(scene: &Scene<'_>) -> Vec<String> {
 fn nothing(scene: &Scene<'_>, why: Why) -> Step<Mover> {
     let task = &scene.task;
     let accepted = || task.accepted(&ignored(scene));
-    let Some(intent) = scene.intent() else { return idle(scene, why) };
+    let Some(intent) = scene.task.current() else { return idle(scene, why) };
     match why {
         Why::NotDue | Why::Refused | Why::BrokenIntent | Why::Held | Why::Going => idle(scene, why),
         Why::Hindered => match scene.hindrance() {
@@ -350,30 +314,11 @@ fn idle(scene: &Scene<'_>, why: Why) -> Step<Mover> {
             Some(flaw) => task.wait(task.hindered(&flaw).and(task.accepted(&ignored(scene))), None),
             None => Step::rest("something was in the way"),
         },
-        Why::BrokenIntent => {
-            let flaw = task.intent.as_ref().err().cloned().unwrap_or_default();
-            let what = format!(
-                "annotation interlock.dev/sync cannot be read ({flaw}); remove it to begin anew"
-            );
-            task.wait(task.hindered(&Flaw::new("BrokenIntent", what)), None)
-        }
+        Why::BrokenIntent => broken_intent(task),
         Why::Held => Step::rest("it goes once nobody holds an image of it"),
         Why::Going => Step::rest("it is being deleted"),
         Why::NotDue | Why::BacksOff | Why::ImageNotReady | Why::SlotsFull | Why::Runs => {
-            let at_most = match scene.due {
-                Due::At(then) if !task.is_paused => {
-                    Duration::try_from(then.duration_since(task.now)).ok()
-                }
-                _ => None,
-            };
-            let say = match scene.due {
-                // What went wrong stays where it was said.
-                Due::WithAChange if !task.is_paused => {
-                    return Step::rest("it was given up, and nothing has changed since");
-                }
-                due => task.idle(due),
-            };
-            task.wait(say.and(task.accepted(&ignored(scene))), at_most)
+            at_rest(task, scene.due, task.accepted(&ignored(scene)))
         }
     }
 }

@@ -1,9 +1,9 @@
 //! What is done next about a source. First matching row wins.
 
-pub use crate::sync::facts::{Mover, Slot};
+pub use crate::sync::facts::{Hopeless, Image, Mover, Slot, Verdict};
 
 /// All that one decision rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Facts {
     /// Whether it is being deleted.
     pub is_going: bool,
@@ -25,19 +25,6 @@ pub struct Facts {
     pub sync: Option<Sync>,
 }
 
-/// Whether a sync can begin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// Yes.
-    Served,
-    /// It asks for what is not supported.
-    Refused,
-    /// Something that it needs is missing or makes no sense.
-    Hindered,
-    /// Its intent cannot be read.
-    BrokenIntent,
-}
-
 /// A sync, from its intent to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sync {
@@ -57,24 +44,6 @@ pub struct Sync {
     pub mover: Mover,
     /// Whether the mover still knows an earlier attempt.
     pub is_earlier_known: bool,
-}
-
-/// The image of a sync.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Image {
-    /// The volume itself is read.
-    NotNeeded,
-    /// There is none, as far as is known.
-    Missing,
-    /// It is being taken.
-    NotReady,
-    /// It is ready.
-    Ready {
-        /// Whether it may be used: it has content, or emptiness is allowed.
-        is_usable: bool,
-    },
-    /// Something else has its name, or it is of another claim, or it is being deleted.
-    Useless,
 }
 
 /// The one next thing to do.
@@ -112,19 +81,6 @@ pub enum Decision {
     RemoveIntent,
     /// Take the finalizer off.
     LetGo,
-}
-
-/// Why a sync cannot go on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hopeless {
-    /// What the mover says.
-    MoverFailed,
-    /// The image is empty.
-    Empty,
-    /// The image is not the one that was asked for.
-    UselessImage,
-    /// The object asks for something else now, which is not supported.
-    Refused,
 }
 
 /// Why there is nothing to do.

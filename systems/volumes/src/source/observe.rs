@@ -3,19 +3,19 @@
 use super::Serves;
 use super::decide::{Facts, Image, Mover, Slot, Sync, Verdict};
 use super::work::{self, Way, Work};
-use crate::kinds::{CLAIM, SNAPSHOT_KIND, SOURCE};
-use crate::outside::{self, SyncId};
+use crate::kinds::{CLAIM, SOURCE};
+use crate::objects::{annotation, has_finalizer, is_deleting, uid_of};
+use crate::outside;
 use crate::sync::facts::{Album, Picture, spare};
-use crate::sync::images::{self, address_of, images_of};
+use crate::sync::images;
 use crate::sync::intent::Intent;
-use crate::sync::marks::{annotation, has_finalizer, is_going, uid_of};
 use crate::sync::repository::{self, Flaw, Opened};
 use crate::sync::slots;
 use crate::sync::task::{Known, Task};
 use crate::sync::trigger::Due;
 use interlock_api::names::{ANNOTATION_USE_COPY_TRIGGER, FINALIZER_IMAGES};
 use interlock_api::volumes::{ReplicationSourceSpec, ReplicationSourceStatus};
-use interlock_kernel::{Address, Kind, Looks, Name, Object, Place, View, read_part};
+use interlock_kernel::{Address, Looks, Name, Object, Place, View, read_part};
 
 /// Everything that a step about one source sees.
 pub(super) struct Scene<'a> {
@@ -76,11 +76,11 @@ impl<'a> Scene<'a> {
             view,
             due: Due::Never,
             claim,
-            images: images(&task, view, looks),
+            images: images::seen(&task, view, looks),
             image: None,
             slot: slots::Slot::NotNeeded,
             mover: None,
-            facts: nothing_known(fresh.is_some()),
+            facts: Facts { is_fresh: fresh.is_some(), ..Facts::default() },
             task,
             status,
             work,
@@ -101,17 +101,9 @@ impl<'a> Scene<'a> {
         self.task.basis(opened.map_or("", |opened| &opened.version))
     }
 
-    pub(super) fn intent(&self) -> Option<&Intent> {
-        self.task.intent.as_ref().ok().and_then(Option::as_ref)
-    }
-
     fn look_at_sync(&mut self, looks: &Looks<outside::Mover>) {
-        let Some(intent) = self.intent().cloned() else { return };
-        let address = address_of(self.task.namespace(), &intent.image);
-        self.image = match looks.objects.get(&address) {
-            Some(found) => found.clone(),
-            None => self.view.get(Place::CLUSTER, &SNAPSHOT_KIND, &address.name),
-        };
+        let Some(intent) = self.task.current().cloned() else { return };
+        self.image = images::of_intent((&self.task, &intent), self.view, looks);
         self.slot = slots::look(&intent.places, &intent.id, self.view);
         self.mover = looks.answers.get(&intent.sync_id()).cloned();
     }
@@ -138,9 +130,9 @@ impl<'a> Scene<'a> {
 
     /// The image that goes next: of those that nobody needs, the oldest.
     pub(super) fn spare(&self) -> Option<&Object> {
-        let intent = self.intent();
+        let intent = self.task.current();
         let album = Album {
-            is_going: is_going(&self.task.object),
+            is_going: is_deleting(&self.task.object),
             is_over: intent.is_none_or(|intent| self.task.is_over(intent)),
             // As long as it is not known what the images are for, they are not thrown away.
             is_lasting: self.is_image_only() || self.work.is_err(),
@@ -163,15 +155,15 @@ impl<'a> Scene<'a> {
             (Ok(_), Ok(_)) => Verdict::Served,
         };
         Facts {
-            is_going: is_going(object),
+            is_going: is_deleting(object),
             is_kept: has_finalizer(object, FINALIZER_IMAGES),
             has_held_image: self.images.iter().any(|image| images::is_held(image)),
             has_spare_image: self.spare().is_some(),
             is_fresh: self.facts.is_fresh,
-            are_images_fresh: looks.lists.contains_key(&snapshots_of(&self.task)),
+            are_images_fresh: looks.lists.contains_key(&images::list_of(&self.task)),
             verdict,
             is_due: self.due == Due::Now && !self.task.is_paused,
-            sync: self.intent().map(|intent| self.sync(intent, looks)),
+            sync: self.task.current().map(|intent| self.sync(intent, looks)),
         }
     }
 
@@ -196,7 +188,7 @@ impl<'a> Scene<'a> {
         }
         let Some(image) = &self.image else { return Image::Missing };
         let is_ours = images::is_of(image, self.task.uid(), &intent.id);
-        if !is_ours || is_going(image) || images::claim_of(image) != work.claim {
+        if !is_ours || is_deleting(image) || images::claim_of(image) != work.claim {
             return Image::Useless;
         }
         if !images::is_ready(image) {
@@ -207,42 +199,10 @@ impl<'a> Scene<'a> {
         let is_usable = !self.is_image_only() || !is_empty || self.task.allows_empty();
         Image::Ready { is_usable }
     }
-
-    /// The names of the attempts that the mover is asked about.
-    pub(super) fn questions(&self) -> Vec<SyncId> {
-        let Some(intent) = self.intent() else { return Vec::new() };
-        [intent.earlier_sync_id(), Some(intent.sync_id())].into_iter().flatten().collect()
-    }
-}
-
-fn nothing_known(is_fresh: bool) -> Facts {
-    Facts {
-        is_going: false,
-        is_kept: false,
-        has_held_image: false,
-        has_spare_image: false,
-        is_fresh,
-        are_images_fresh: false,
-        verdict: Verdict::Served,
-        is_due: false,
-        sync: None,
-    }
 }
 
 fn waits_for_a_copy_trigger(claim: &Object) -> bool {
     annotation(claim, ANNOTATION_USE_COPY_TRIGGER).is_some_and(|value| !value.is_empty())
-}
-
-/// The list that has all images of an object.
-fn snapshots_of(task: &Task) -> (Place, Kind, Option<String>) {
-    (Place::CLUSTER, SNAPSHOT_KIND, Some(task.namespace().to_owned()))
-}
-
-fn images(task: &Task, view: &dyn View, looks: &Looks<outside::Mover>) -> Vec<Object> {
-    match looks.lists.get(&snapshots_of(task)) {
-        Some(fresh) => images::owned(fresh, task.uid()),
-        None => images_of(task.uid(), view),
-    }
 }
 
 fn open(task: &Task, work: &Result<Work, String>, view: &dyn View) -> Result<Option<Opened>, Flaw> {

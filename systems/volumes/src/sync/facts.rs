@@ -3,6 +3,51 @@
 use super::slots;
 use crate::outside;
 
+/// Whether a sync can begin.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Verdict {
+    /// Yes.
+    #[default]
+    Served,
+    /// It asks for what is not supported.
+    Refused,
+    /// Something that it needs is missing or makes no sense.
+    Hindered,
+    /// Its intent cannot be read.
+    BrokenIntent,
+}
+
+/// The image of a sync.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Image {
+    /// The volume itself is what is read, or what was asked for.
+    NotNeeded,
+    /// There is none, as far as is known.
+    Missing,
+    /// It is being taken.
+    NotReady,
+    /// It is ready.
+    Ready {
+        /// Whether it may be used: it has content, or emptiness is allowed.
+        is_usable: bool,
+    },
+    /// Something else has its name, or it is of another claim, or it is being deleted.
+    Useless,
+}
+
+/// Why a sync cannot go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hopeless {
+    /// What the mover says.
+    MoverFailed,
+    /// There is nothing in what was taken or brought.
+    Empty,
+    /// The image is not the one that was asked for.
+    UselessImage,
+    /// The object asks for something else now, which is not supported.
+    Refused,
+}
+
 /// A place at the repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Slot {

@@ -1,9 +1,9 @@
 //! How sources and destinations are found: by what a change is about.
 
 use super::intent::Intent;
-use super::marks::{label, namespace_of, uid_of};
 use super::slots;
 use crate::kinds::{DESTINATION, SOURCE};
+use crate::objects::{label, namespace_of, uid_of};
 use interlock_api::names::LABEL_SLOT;
 use interlock_kernel::{Index, Kind, Name, Object, Place, Subject, View};
 use kube_core::DynamicObject;

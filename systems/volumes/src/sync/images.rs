@@ -1,14 +1,18 @@
 //! Images: VolumeSnapshots that a source or a destination took.
 
 use super::facts::Picture;
-use super::marks::{annotation, is_going, is_owned_by, label, name_of, owner_reference, uid_of};
+use super::intent::Intent;
+use super::task::Task;
 use crate::kinds::{CLAIM, SNAPSHOT_KIND};
-use crate::outside::Content;
+use crate::objects::{
+    annotation, is_deleting, is_owned_by, label, name_of, owner_reference, uid_of,
+};
+use crate::outside::{Content, Mover};
 use interlock_api::names::{
     ANNOTATION_BYTES, ANNOTATION_DIGEST, ANNOTATION_FILES, ANNOTATION_SYNC_ID, HOLD_PREFIX,
     LABEL_DO_NOT_DELETE,
 };
-use interlock_kernel::{Address, Index, Kind, Name, Object, Part, Place, View, Write};
+use interlock_kernel::{Address, Index, Kind, Looks, Name, Object, Part, Place, View, Write};
 use kube_core::DynamicObject;
 use serde_json::{Value, json};
 
@@ -25,6 +29,32 @@ pub(crate) const IMAGES_BY_OWNER: Index = Index {
 /// The images of an object, the oldest first.
 pub(crate) fn images_of(owner_uid: &str, view: &dyn View) -> Vec<Object> {
     owned(&view.find(Place::CLUSTER, &IMAGES_BY_OWNER, owner_uid), owner_uid)
+}
+
+/// The list that has all images of an object.
+pub(crate) fn list_of(task: &Task) -> (Place, Kind, Option<String>) {
+    (Place::CLUSTER, SNAPSHOT_KIND, Some(task.namespace().to_owned()))
+}
+
+/// The images of an object as they were last listed afresh, or else as the cache has them.
+pub(crate) fn seen(task: &Task, view: &dyn View, looks: &Looks<Mover>) -> Vec<Object> {
+    match looks.lists.get(&list_of(task)) {
+        Some(fresh) => owned(fresh, task.uid()),
+        None => images_of(task.uid(), view),
+    }
+}
+
+/// The image that an intent names, seen afresh if somebody looked.
+pub(crate) fn of_intent(
+    (task, intent): (&Task, &Intent),
+    view: &dyn View,
+    looks: &Looks<Mover>,
+) -> Option<Object> {
+    let address = address_of(task.namespace(), &intent.image);
+    match looks.objects.get(&address) {
+        Some(found) => found.clone(),
+        None => view.get(Place::CLUSTER, &SNAPSHOT_KIND, &address.name),
+    }
 }
 
 /// Those of these images that are an object's, the oldest first.
@@ -142,7 +172,7 @@ pub(crate) fn let_go(image: &Object, owner_uid: &str) -> (Write, &'static str) {
 /// What there is to know of an image when one is to go.
 pub(crate) fn picture(image: &DynamicObject, is_latest: bool, own: Option<&str>) -> Picture {
     Picture {
-        is_going: is_going(image),
+        is_going: is_deleting(image),
         is_held: is_held(image),
         is_kept: is_kept(image),
         is_latest,

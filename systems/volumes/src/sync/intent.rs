@@ -1,7 +1,7 @@
 //! The intent of a sync, on the object before the first effect.
 
 use super::hash;
-use super::marks::{annotation, name_of, uid_of};
+use crate::objects::{annotation, name_of, uid_of};
 use crate::outside::{Failure, SyncId};
 use interlock_api::names::ANNOTATION_SYNC;
 use jiff::{SignedDuration, Timestamp};

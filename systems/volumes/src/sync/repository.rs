@@ -1,7 +1,7 @@
 //! The Secret of a repository, read: where it is and how it is opened, or what is wrong with it.
 
-use super::marks::name_of;
 use crate::kinds::{CONFIG_MAP, SECRET};
+use crate::objects::name_of;
 use crate::outside::Repository;
 use interlock_api::volumes::CustomAuthority;
 use interlock_kernel::{Name, Object, Place, View};

@@ -2,8 +2,8 @@
 //! has it; counting a list would let two in.
 
 use super::hash;
-use super::marks::{label, uid_of};
 use crate::kinds::LEASE;
+use crate::objects::{label, uid_of};
 use interlock_api::names::{ANNOTATION_SLOT_OF, LABEL_SLOT};
 use interlock_kernel::{Address, Name, Object, Place, View, Write};
 use kube_core::DynamicObject;

@@ -1,10 +1,15 @@
 //! Steps that sources and destinations have in common.
 
 use super::intent::Intent;
-use super::slots;
+use super::repository::Flaw;
 use super::task::{Saying, Task};
+use super::trigger::Due;
+use super::{images, slots};
+use crate::objects::{is_deleting, take_finalizer_off};
 use crate::outside::{Mover, MoverDeed, Sync};
-use interlock_kernel::{Deed, Effect, Importance, Step};
+use interlock_api::names::FINALIZER_IMAGES;
+use interlock_kernel::conditions::Finding;
+use interlock_kernel::{Deed, Effect, Event, Importance, Object, Read, Step};
 use serde_json::json;
 use std::time::Duration;
 
@@ -24,6 +29,71 @@ pub(crate) fn back_off_left(task: &Task, intent: &Intent) -> Duration {
 pub(crate) fn perform(deed: MoverDeed, because: &str) -> Step<Mover> {
     let because = because.to_owned();
     Step::Act(Box::new(Effect { deed: Deed::Outside(deed), because, event: None }))
+}
+
+/// How far is it?
+pub(crate) fn ask(task: &Task) -> Step<Mover> {
+    let reads = task.questions().into_iter().map(Read::Ask).collect();
+    Step::Look { reads, because: "only the mover knows how far it is".to_owned() }
+}
+
+/// The mover first, then the object and its images: what is still there after a mover was asked was
+/// there when it answered.
+pub(crate) fn look(task: &Task) -> Step<Mover> {
+    let mut reads: Vec<Read<Mover>> = task.questions().into_iter().map(Read::Ask).collect();
+    reads.push(Read::Object(task.address()));
+    if let Some(intent) = task.current() {
+        reads.push(Read::Object(images::address_of(task.namespace(), &intent.image)));
+    }
+    if is_deleting(&task.object) {
+        let (place, kind, namespace) = images::list_of(task);
+        reads.push(Read::List { place, kind, namespace });
+    }
+    Step::Look { reads, because: "the cache may be behind".to_owned() }
+}
+
+pub(crate) fn forget_earlier(intent: &Intent) -> Step<Mover> {
+    match intent.earlier_sync_id() {
+        Some(earlier) => perform(MoverDeed::Forget(earlier), "another attempt came after it"),
+        None => Step::rest("there was no attempt before"),
+    }
+}
+
+pub(crate) fn forget(intent: &Intent) -> Step<Mover> {
+    perform(MoverDeed::Forget(intent.sync_id()), "what became of the sync is in the status")
+}
+
+pub(crate) fn delete_image(task: &Task, spare: Option<&Object>) -> Step<Mover> {
+    let Some(image) = spare else { return Step::rest("no image is left") };
+    let (write, because) = images::let_go(image, task.uid());
+    Step::write(write, because)
+}
+
+/// Takes the finalizer off that kept an object for its images.
+pub(crate) fn let_go(task: &Task) -> Step<Mover> {
+    let write = take_finalizer_off(&task.kind, &task.object, FINALIZER_IMAGES);
+    Step::write(write, "no image of it is left")
+}
+
+/// The intent cannot be read, and says so.
+pub(crate) fn broken_intent(task: &Task) -> Step<Mover> {
+    let flaw = task.intent.as_ref().err().cloned().unwrap_or_default();
+    let what =
+        format!("annotation interlock.dev/sync cannot be read ({flaw}); remove it to begin anew");
+    task.wait(task.hindered(&Flaw::new("BrokenIntent", what)), None)
+}
+
+/// Nothing is to be done until the next sync is due.
+pub(crate) fn at_rest(task: &Task, due: Due, accepted: (Finding, Option<Event>)) -> Step<Mover> {
+    // What went wrong stays where it was said.
+    if due == Due::WithAChange && !task.is_paused {
+        return Step::rest("it was given up, and nothing has changed since");
+    }
+    let at_most = match due {
+        Due::At(then) if !task.is_paused => Duration::try_from(then.duration_since(task.now)).ok(),
+        Due::Now | Due::At(_) | Due::WithATag | Due::WithAChange | Due::Never => None,
+    };
+    task.wait(task.idle(due).and(accepted), at_most)
 }
 
 pub(crate) fn take_slot(task: &Task, intent: &Intent, slot: &slots::Slot) -> Step<Mover> {

@@ -2,10 +2,10 @@
 //! status.
 
 use super::intent::Intent;
-use super::marks::{annotation, name_of, namespace_of, uid_of};
 use super::repository::Flaw;
 use super::trigger::{Due, Last, When, due};
-use crate::outside::{Failure, Outcome, Progress, Reason};
+use crate::objects::{annotation, name_of, namespace_of, uid_of};
+use crate::outside::{Failure, Outcome, Progress, Reason, SyncId};
 use interlock_api::names::{ANNOTATION_ALLOW_EMPTY, ANNOTATION_SYNC};
 use interlock_api::volumes::Trigger;
 use interlock_api::volumes::condition as words;
@@ -104,6 +104,17 @@ impl Task {
     /// `ReplicationSource shop/data`
     pub(crate) fn title(&self) -> String {
         format!("{} {}", self.kind, Name::of(&self.object))
+    }
+
+    /// The intent of the sync that is on its way, if it can be read.
+    pub(crate) fn current(&self) -> Option<&Intent> {
+        self.intent.as_ref().ok().and_then(Option::as_ref)
+    }
+
+    /// The names of the attempts that the mover is asked about.
+    pub(crate) fn questions(&self) -> Vec<SyncId> {
+        let Some(intent) = self.current() else { return Vec::new() };
+        [intent.earlier_sync_id(), Some(intent.sync_id())].into_iter().flatten().collect()
     }
 
     pub(crate) fn allows_empty(&self) -> bool {
