@@ -1,6 +1,9 @@
 //! Strongly connected parts of the graph, and which of them a fair behaviour can stay in.
+//!
+//! One depth-first search (Gabow's: parts of the path that turn out to be connected are tied together)
+//! looks at every step once, and on the way gathers all that decides whether a component is fair.
 
-use crate::graph::{BitSet, Graph, Id};
+use crate::graph::{Graph, Id};
 use crate::liveness::{Fair, Question};
 use crate::word::Word;
 
@@ -21,156 +24,183 @@ impl Part {
 pub(crate) fn fair_parts<W: Word>(
     graph: &Graph<W>,
     fair: &Fair,
-    inside: &BitSet,
     question: &Question,
 ) -> Option<Part> {
     let mut search = Search {
         graph,
         fair,
         question,
-        number: vec![0; graph.len()],
-        low: vec![0; graph.len()],
-        group: vec![0; graph.len()],
-        groups: 0,
+        marks: vec![DONE; graph.room()],
+        stack: Vec::new(),
+        frames: Vec::new(),
+        knots: Vec::new(),
+        to_split: Vec::new(),
         best: None,
     };
-    search.run(inside.iter());
+    search.mark(question.inside.iter(), WAITING);
+    match &question.starts {
+        None => search.run(question.inside.iter()),
+        Some(starts) => {
+            search.run(starts.iter());
+            // The others cannot be reached from a start without leaving `inside`.
+            search.mark(question.inside.iter(), DONE);
+        }
+    }
+    while let Some(states) = search.to_split.pop() {
+        search.mark(states.iter().copied(), WAITING);
+        search.run(states.into_iter());
+    }
     search.best.map(|(_, part)| part)
 }
+
+/// Marks of states: outside of what is being split, or in a component already;
+const DONE: u32 = 0;
+/// inside and not visited;
+const WAITING: u32 = 1;
+/// and from here on: on the stack, at this place.
+const FIRST: u32 = 2;
 
 struct Search<'a, W> {
     graph: &'a Graph<W>,
     fair: &'a Fair,
     question: &'a Question,
-    /// Tarjan's numbers; 0: not visited.
-    number: Vec<u32>,
-    low: Vec<u32>,
-    /// Which set of states is being split; a state is only looked at by the set it belongs to.
-    group: Vec<u32>,
-    groups: u32,
+    marks: Vec<u32>,
+    /// Visited states whose component is not yet known.
+    stack: Vec<Id>,
+    /// The path from the root to where the search is.
+    frames: Vec<Frame>,
+    /// The stack in pieces, each of states that are surely in one component.
+    knots: Vec<Knot>,
+    to_split: Vec<Vec<Id>>,
     best: Option<((u32, W), Part)>,
 }
 
-/// A state on the way down: the next edge to look at.
+/// A state on the path, and its steps that were not looked at yet.
 struct Frame {
     id: Id,
-    edge: u32,
+    next: u32,
+    end: u32,
+}
+
+/// States that lead to each other, and the fairness conditions there.
+struct Knot {
+    /// The mark of its first state.
+    first: u32,
+    /// The conditions that are possible somewhere, possible everywhere, and met by a step inside.
+    possible: u128,
+    everywhere: u128,
+    met: u128,
+    /// Whether one of the states is a witness.
+    witnessed: bool,
 }
 
 impl<W: Word> Search<'_, W> {
-    /// Splits a set into its components and judges each.
-    fn run(&mut self, states: impl Iterator<Item = Id>) {
-        self.groups += 1;
-        let group = self.groups;
-        let states: Vec<Id> = states.collect();
-        for id in &states {
-            self.group[*id as usize] = group;
-            self.number[*id as usize] = 0;
-        }
-        let (mut next, mut frames, mut stack) = (0, Vec::new(), Vec::new());
-        for root in states {
-            if self.group[root as usize] != group || self.number[root as usize] != 0 {
-                continue;
+    fn mark(&mut self, states: impl Iterator<Item = Id>, mark: u32) {
+        states.for_each(|id| self.marks[id as usize] = mark);
+    }
+
+    /// Splits what is waiting and can be reached from the roots into components, and judges each.
+    fn run(&mut self, roots: impl Iterator<Item = Id>) {
+        for root in roots {
+            if self.marks[root as usize] == WAITING {
+                self.enter(root);
             }
-            self.visit(root, &mut next, &mut frames, &mut stack);
-            while let Some(frame) = frames.last_mut() {
-                let (id, edge) = (frame.id, frame.edge);
-                let (to, _) = self.graph.edges(id);
-                if let Some(to) = to.get(edge as usize).copied() {
-                    frame.edge += 1;
-                    if self.group[to as usize] != group {
-                        continue;
-                    }
-                    if self.number[to as usize] == 0 {
-                        self.visit(to, &mut next, &mut frames, &mut stack);
-                    } else {
-                        let seen = self.number[to as usize];
-                        self.low[id as usize] = self.low[id as usize].min(seen);
-                    }
-                    continue;
-                }
-                frames.pop();
-                let low = self.low[id as usize];
-                if let Some(parent) = frames.last() {
-                    let parent = parent.id as usize;
-                    self.low[parent] = self.low[parent].min(low);
-                }
-                if low == self.number[id as usize] {
-                    let start =
-                        stack.iter().rposition(|s| *s == id).expect("a root is on the stack");
-                    let component = stack.split_off(start);
-                    self.judge(component);
+            while let Some(frame) = self.frames.last_mut() {
+                match follow(self.graph, self.fair, &self.marks, &mut self.knots, frame) {
+                    Some(to) => self.enter(to),
+                    None => self.leave(),
                 }
             }
         }
     }
 
-    fn visit(&mut self, id: Id, next: &mut u32, frames: &mut Vec<Frame>, stack: &mut Vec<Id>) {
-        *next += 1;
-        self.number[id as usize] = *next;
-        self.low[id as usize] = *next;
-        frames.push(Frame { id, edge: 0 });
-        stack.push(id);
+    fn enter(&mut self, id: Id) {
+        let first = FIRST + self.stack.len() as u32;
+        let possible = possible(self.graph, self.fair, id);
+        let witnessed = self.question.witness.as_ref().is_some_and(|set| set.contains(id));
+        self.marks[id as usize] = first;
+        self.stack.push(id);
+        self.knots.push(Knot { first, possible, everywhere: possible, met: 0, witnessed });
+        let steps = self.graph.steps(id);
+        self.frames.push(Frame { id, next: steps.start, end: steps.end });
     }
 
-    /// Takes a component out of its set, and keeps it if it is fair and answers the question.
-    fn judge(&mut self, component: Vec<Id>) {
-        self.groups += 1;
-        let group = self.groups;
-        for id in &component {
-            self.group[*id as usize] = group;
-        }
-        if self.question.changes && component.len() == 1 {
-            return;
-        }
-        if let Some(witness) = &self.question.witness
-            && !component.iter().any(|id| witness.contains(*id))
-        {
-            return;
-        }
-        let (mut possible, mut everywhere, mut met) = (0_u128, u128::MAX, 0_u128);
-        for id in &component {
-            let (here, inside) = self.conditions(*id, group);
-            possible |= here;
-            everywhere &= here;
-            met |= inside;
-        }
-        if everywhere & !met & self.fair.weak != 0 {
-            return;
-        }
-        let starved = possible & !met & self.fair.strong;
-        if starved == 0 {
-            self.keep(component);
-            return;
-        }
-        let left: Vec<Id> = component
-            .into_iter()
-            .filter(|id| self.conditions(*id, group).0 & starved == 0)
-            .collect();
-        self.run(left.into_iter());
+    /// All steps of the last state on the path were looked at: if it is the first of its knot, that is
+    /// a component.
+    fn leave(&mut self) {
+        let Some(frame) = self.frames.pop() else { return };
+        let first = self.marks[frame.id as usize];
+        let Some(knot) = self.knots.pop_if(|knot| knot.first == first) else { return };
+        let start = (first - FIRST) as usize;
+        self.stack[start..].iter().for_each(|id| self.marks[*id as usize] = DONE);
+        self.judge(&knot, start);
+        self.stack.truncate(start);
     }
 
-    /// Keeps the part that is nearest to the start; among equals the one with the smallest state, so
-    /// that the outcome does not depend on the order in which the states were found.
-    fn keep(&mut self, mut states: Vec<Id>) {
-        let Some(key) = states.iter().map(|id| self.graph.rank(*id)).min() else { return };
+    /// Keeps the component that the stack has from `start` on, if it is fair and answers the question.
+    fn judge(&mut self, knot: &Knot, start: usize) {
+        let component = &self.stack[start..];
+        let is_still = self.question.changes && component.len() == 1;
+        let is_missed = self.question.witness.is_some() && !knot.witnessed;
+        if is_still || is_missed || knot.everywhere & !knot.met & self.fair.weak != 0 {
+            return;
+        }
+        let starved = knot.possible & !knot.met & self.fair.strong;
+        if starved != 0 {
+            let rests = |id: &Id| possible(self.graph, self.fair, *id) & starved == 0;
+            self.to_split.push(component.iter().copied().filter(rests).collect());
+            return;
+        }
+        // The nearest to the start; among equals the one with the smallest state, so that the outcome
+        // does not depend on the order in which the states were found.
+        let Some(key) = component.iter().map(|id| self.graph.rank(*id)).min() else { return };
         if self.best.as_ref().is_none_or(|(best, _)| key < *best) {
+            let mut states = component.to_vec();
             states.sort_unstable();
             self.best = Some((key, Part(states)));
         }
     }
+}
 
-    /// The conditions possible in a state, and those that a step inside the group meets.
-    fn conditions(&self, id: Id, group: u32) -> (u128, u128) {
-        let (to, actions) = self.graph.edges(id);
-        let (mut possible, mut met) = (0, 0);
-        for (to, action) in to.iter().zip(actions) {
-            let conditions = self.fair.of_action[*action as usize];
-            possible |= conditions;
-            if self.group[*to as usize] == group {
-                met |= conditions;
+/// Looks at the steps of the state on top of the path, up to one that leads to a state not visited
+/// yet. That step is looked at again when the state was left: only then is it known whether it stays
+/// inside a component.
+#[inline]
+fn follow<W: Word>(
+    graph: &Graph<W>,
+    fair: &Fair,
+    marks: &[u32],
+    knots: &mut Vec<Knot>,
+    frame: &mut Frame,
+) -> Option<Id> {
+    let (to, actions) = graph.steps_of(frame.id, frame.next..frame.end);
+    for (at, (to, action)) in (frame.next..).zip(to.iter().zip(actions)) {
+        match marks[*to as usize] {
+            DONE => {}
+            WAITING => {
+                frame.next = at;
+                return Some(*to);
             }
+            place => tie(knots, place).met |= fair.of_action[*action as usize],
         }
-        (possible, met)
     }
+    None
+}
+
+/// A step leads back to this place of the stack: from there on all is one knot.
+#[inline]
+fn tie(knots: &mut Vec<Knot>, place: u32) -> &mut Knot {
+    while let Some(top) = knots.pop_if(|top| top.first > place) {
+        let below = knots.last_mut().expect("the knot of a state on the stack");
+        below.possible |= top.possible;
+        below.everywhere &= top.everywhere;
+        below.met |= top.met;
+        below.witnessed |= top.witnessed;
+    }
+    knots.last_mut().expect("the knot of a state on the stack")
+}
+
+/// The conditions that a step out of this state would meet.
+pub(crate) fn possible<W: Word>(graph: &Graph<W>, fair: &Fair, id: Id) -> u128 {
+    graph.edges(id).1.iter().fold(0, |set, action| set | fair.of_action[*action as usize])
 }

@@ -6,12 +6,15 @@
 use crate::model::ActionId;
 use crate::store::SHARDS;
 
-/// A place in the store as one number: the shard in the low bits, the place in the shard above.
+/// A place in the store as one number: the shard in the low bits, the place in the shard above. States
+/// that were found at about the same time have numbers close to each other.
+#[inline]
 pub(crate) fn joined(shard: usize, index: u32) -> u32 {
     index << SHARDS.trailing_zeros() | shard as u32
 }
 
 /// The shard and the place in it.
+#[inline]
 pub(crate) fn parted(joined: u32) -> (usize, u32) {
     (joined as usize % SHARDS, joined >> SHARDS.trailing_zeros())
 }
@@ -45,7 +48,8 @@ pub(crate) struct Recorder {
     /// The blocks begun: their shard, their first state, and how many states and steps came before.
     begun: Vec<(u16, u32, usize, usize)>,
     counts: Vec<u16>,
-    targets: Vec<(u8, u32)>,
+    /// Where the steps lead: the shard, and as which word of this round it was sent there, [`joined`].
+    targets: Vec<u32>,
     actions: Vec<ActionId>,
     before: usize,
 }
@@ -107,7 +111,7 @@ impl Recorder {
 
     #[inline]
     pub(crate) fn edge(&mut self, shard: usize, place: u32, action: ActionId) {
-        self.targets.push((shard as u8, place));
+        self.targets.push(joined(shard, place));
         self.actions.push(action);
     }
 
@@ -115,9 +119,9 @@ impl Recorder {
     pub(crate) fn blocks(&self, placed: impl Fn(usize, u32) -> u32) -> Vec<(u16, Block)> {
         let ends = self.begun.iter().skip(1).map(|(_, _, counts, edges)| (*counts, *edges));
         let ends = ends.chain([(self.counts.len(), self.targets.len())]);
-        let resolve = |(shard, place): &(u8, u32)| {
-            let shard = *shard as usize;
-            joined(shard, placed(shard, *place))
+        let resolve = |sent: &u32| {
+            let (shard, place) = parted(*sent);
+            joined(shard, placed(shard, place))
         };
         self.begun
             .iter()

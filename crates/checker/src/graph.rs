@@ -1,16 +1,22 @@
 //! All steps between all states, for questions about infinite behaviours.
 
-use crate::edges::{Block, parted};
-use crate::explore::{Explored, hold, read};
+use crate::edges::{Block, joined, parted};
+use crate::explore::{Explored, hold};
 use crate::model::ActionId;
 use crate::store::{SHARDS, Shard, shard_of};
 use crate::walk::Walk;
 use crate::word::Word;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use crate::workers;
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
-/// A state by its number in the graph.
+/// A state by its number in the graph: its place in the store, [`joined`]. Not every number below
+/// [`Graph::room`] is a state, because shards differ in length.
 pub(crate) type Id = u32;
+
+/// Places in every shard in which predicates are evaluated as one task; their states fill whole words
+/// of a [`BitSet`].
+const TASK_PLACES: usize = 1024;
 
 /// The steps out of the states of one shard, in the order of the states.
 #[derive(Debug, Default)]
@@ -24,9 +30,7 @@ struct Segment {
 /// Every reachable state and every step that changes something.
 #[derive(Debug)]
 pub(crate) struct Graph<W> {
-    explored: Explored<W>,
-    /// The first id of each shard, and the number of states at the end.
-    base: Vec<Id>,
+    shards: Vec<Shard<W>>,
     segments: Vec<Segment>,
     pub(crate) initial: Vec<Id>,
 }
@@ -35,107 +39,109 @@ impl<W: Word> Graph<W> {
     /// The graph of what was explored. Where the steps were not noted on the way, every state is
     /// expanded once more.
     pub(crate) fn new(walk: &dyn Walk<W>, mut explored: Explored<W>, workers: usize) -> Self {
-        let mut base = vec![0];
-        for shard in 0..SHARDS {
-            base.push(base[shard] + explored.read(shard).len() as Id);
-        }
         let noted = explored.edges.take().map(|shards| {
             shards.into_iter().map(|blocks| Mutex::new(Some(blocks))).collect::<Vec<_>>()
         });
-        let segment = |number: usize| match &noted {
-            Some(blocks) => {
-                let blocks = hold(&blocks[number]).take().unwrap_or_default();
-                Segment::joined(blocks, &base)
-            }
-            None => {
-                let shards: Vec<_> = explored.shards.iter().map(read).collect();
-                let find = |word: &W| {
-                    let shard = shard_of(word.mix());
-                    base[shard] + shards[shard].find(word).expect("every successor was explored")
-                };
-                Segment::expanded(walk, &shards[number], &find)
-            }
-        };
-        let next_shard = AtomicUsize::new(0);
-        let segments: Vec<Mutex<Segment>> = (0..SHARDS).map(|_| Mutex::default()).collect();
-        std::thread::scope(|scope| {
-            for _ in 0..workers.clamp(1, SHARDS) {
-                scope.spawn(|| {
-                    loop {
-                        let number = next_shard.fetch_add(1, Ordering::Relaxed);
-                        if number >= SHARDS {
-                            return;
-                        }
-                        *hold(&segments[number]) = segment(number);
-                    }
-                });
-            }
-        });
-        let segments = segments
-            .into_iter()
-            .map(|segment| segment.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner))
+        let shards = explored.shards.into_iter();
+        let shards: Vec<Shard<W>> = shards
+            .map(|shard| shard.into_inner().unwrap_or_else(PoisonError::into_inner))
             .collect();
-        let mut graph = Graph { explored, base, segments, initial: Vec::new() };
-        graph.initial = walk.initial().iter().map(|word| graph.id(word)).collect();
-        graph
+        let find = |word: &W| {
+            let shard = shard_of(word.mix());
+            joined(shard, shards[shard].find(word).expect("every successor was explored"))
+        };
+        let segments = workers::each(workers, SHARDS, |shard| match &noted {
+            Some(blocks) => Segment::joined(hold(&blocks[shard]).take().unwrap_or_default()),
+            None => Segment::expanded(walk, &shards[shard], &find),
+        });
+        let initial = walk.initial().iter().map(find).collect();
+        Graph { shards, segments, initial }
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.base[SHARDS] as usize
+    /// One more than the largest number that a state may have.
+    pub(crate) fn room(&self) -> usize {
+        self.places() * SHARDS
     }
 
-    fn id(&self, word: &W) -> Id {
-        let shard = shard_of(word.mix());
-        self.base[shard] + self.explored.read(shard).find(word).expect("the state was explored")
-    }
-
-    #[inline]
-    fn shard_of(&self, id: Id) -> usize {
-        self.base.partition_point(|base| *base <= id) - 1
+    /// The length of the longest shard.
+    fn places(&self) -> usize {
+        self.shards.iter().map(Shard::len).max().unwrap_or(0)
     }
 
     pub(crate) fn word(&self, id: Id) -> W {
-        let shard = self.shard_of(id);
-        self.explored.read(shard).get(id - self.base[shard])
+        let (shard, index) = parted(id);
+        self.shards[shard].get(index)
     }
 
     /// How far a state is from the start, and the state: an order that no worker's speed changes.
     pub(crate) fn rank(&self, id: Id) -> (u32, W) {
-        let number = self.shard_of(id);
-        let shard = self.explored.read(number);
-        let index = id - self.base[number];
+        let (shard, index) = parted(id);
+        let shard = &self.shards[shard];
         (shard.levels().partition_point(|end| *end <= index) as u32, shard.get(index))
     }
 
     /// Where the steps out of a state lead, and by which actions.
     #[inline]
     pub(crate) fn edges(&self, id: Id) -> (&[Id], &[ActionId]) {
-        let shard = self.shard_of(id);
-        let (segment, index) = (&self.segments[shard], (id - self.base[shard]) as usize);
-        let range = segment.first[index] as usize..segment.first[index + 1] as usize;
+        self.steps_of(id, self.steps(id))
+    }
+
+    /// The numbers of the steps out of a state among those of its shard.
+    #[inline]
+    pub(crate) fn steps(&self, id: Id) -> Range<u32> {
+        let (shard, index) = parted(id);
+        let first = &self.segments[shard].first[index as usize..];
+        first[0]..first[1]
+    }
+
+    /// The same as [`Graph::edges`], for some of the numbers that [`Graph::steps`] gave.
+    #[inline]
+    pub(crate) fn steps_of(&self, id: Id, steps: Range<u32>) -> (&[Id], &[ActionId]) {
+        let segment = &self.segments[parted(id).0];
+        let range = steps.start as usize..steps.end as usize;
         (&segment.to[range.clone()], &segment.action[range])
     }
 
-    /// The states in which a predicate holds.
-    pub(crate) fn where_holds(&self, holds: impl Fn(&W) -> bool) -> BitSet {
-        let mut set = BitSet::new(self.len());
-        let mut id = 0;
-        for shard in 0..SHARDS {
-            let shard = self.explored.read(shard);
-            for index in 0..shard.len() as u32 {
-                if holds(&shard.get(index)) {
-                    set.insert(id);
-                }
-                id += 1;
-            }
+    /// All states.
+    pub(crate) fn all(&self) -> BitSet {
+        let mut set = BitSet::new(self.room());
+        for (shard, states) in self.shards.iter().enumerate() {
+            (0..states.len() as u32).for_each(|index| set.insert(joined(shard, index)));
         }
         set
+    }
+
+    /// For each predicate of each formula, in order, the states in which it holds. Every state is
+    /// unpacked once for all of them.
+    pub(crate) fn truths(&self, walk: &dyn Walk<W>, workers: usize) -> Vec<BitSet> {
+        let shapes = walk.facts().properties.iter().flat_map(|property| &property.shapes);
+        let predicates = shapes.map(|shape| shape.sides().len()).sum();
+        let tasks = self.places().div_ceil(TASK_PLACES);
+        let pieces = workers::each(workers, tasks, |task| {
+            let (start, end) = (task * TASK_PLACES, self.places().min((task + 1) * TASK_PLACES));
+            let mut sets = vec![BitSet::new((end - start) * SHARDS); predicates];
+            let mut truths = Vec::with_capacity(predicates);
+            for (shard, states) in self.shards.iter().enumerate() {
+                for index in start..end.min(states.len()) {
+                    walk.truths(&states.get(index as u32), &mut truths);
+                    let id = joined(shard, (index - start) as u32);
+                    let holding = sets.iter_mut().zip(&truths).filter(|(_, truth)| **truth);
+                    holding.for_each(|(set, _)| set.insert(id));
+                }
+            }
+            sets
+        });
+        let mut truths = vec![BitSet(Vec::with_capacity(self.room().div_ceil(64))); predicates];
+        for piece in pieces {
+            truths.iter_mut().zip(piece).for_each(|(all, some)| all.0.extend(some.0));
+        }
+        truths
     }
 }
 
 impl Segment {
     /// From the blocks noted during exploration, in whatever order they came.
-    fn joined(mut blocks: Vec<Block>, base: &[Id]) -> Self {
+    fn joined(mut blocks: Vec<Block>) -> Self {
         blocks.sort_unstable_by_key(|block| block.start);
         let states = blocks.iter().map(|block| block.counts.len()).sum::<usize>();
         let steps = blocks.iter().map(|block| block.to.len()).sum();
@@ -151,10 +157,7 @@ impl Segment {
                 end += u32::from(*count);
                 segment.first.push(end);
             }
-            segment.to.extend(block.to.iter().map(|place| {
-                let (shard, index) = parted(*place);
-                base[shard] + index
-            }));
+            segment.to.extend_from_slice(&block.to);
             segment.action.extend_from_slice(&block.actions);
         }
         segment
@@ -221,13 +224,5 @@ impl BitSet {
     /// In this one only.
     pub(crate) fn without(&self, other: &BitSet) -> BitSet {
         self.zip(other, |a, b| a & !b)
-    }
-    /// All `len` states.
-    pub(crate) fn full(len: usize) -> BitSet {
-        let mut set = BitSet(vec![u64::MAX; len.div_ceil(64)]);
-        if let (Some(last), 1..) = (set.0.last_mut(), len % 64) {
-            *last = (1 << (len % 64)) - 1;
-        }
-        set
     }
 }

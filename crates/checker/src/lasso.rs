@@ -1,6 +1,6 @@
 //! A behaviour that breaks a property: a way in, and a loop that meets every fairness condition.
 
-use crate::components::Part;
+use crate::components::{Part, possible};
 use crate::graph::{Graph, Id};
 use crate::liveness::{Fair, Question};
 use crate::model::ActionId;
@@ -139,8 +139,7 @@ impl<W: Word> Circle<'_, W> {
     }
 
     fn possible(&self, id: Id) -> u128 {
-        let (_, actions) = self.graph.edges(id);
-        actions.iter().fold(0, |set, action| set | self.fair.of_action[*action as usize])
+        possible(self.graph, self.fair, id)
     }
 
     /// On to the nearest state that is wanted.

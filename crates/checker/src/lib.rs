@@ -105,6 +105,7 @@ mod trace;
 mod typed;
 mod walk;
 pub mod word;
+mod workers;
 
 pub use catalog::{AnyModel, Entry, Size, SizeError, SizeKey};
 pub use check::check;

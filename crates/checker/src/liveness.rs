@@ -5,21 +5,20 @@
 //! single states in which the model may stutter for ever; a part counts if the fairness conditions can
 //! all be met inside it. Every counterexample is replayed before it is shown.
 
-use crate::components::{Part, fair_parts};
-use crate::explore::{CheckError, Explored, hold};
-use crate::graph::{BitSet, Graph, Id};
+use crate::components::fair_parts;
+use crate::explore::{CheckError, Explored};
+use crate::graph::{BitSet, Graph};
 use crate::lasso;
 use crate::model::{Fairness, Strength};
 use crate::options::Options;
 use crate::replay;
-use crate::report::{PropertyFinding, Trace, Verdict};
-use crate::walk::{Asked, Shape, Side, Temporal, Walk};
+use crate::report::{Path, PropertyFinding, Trace, Verdict};
+use crate::walk::{Asked, Shape, Temporal, Walk};
 use crate::word::Word;
-use std::collections::BTreeMap;
+use crate::workers;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
-/// Properties judged at once: each takes twelve bytes for every state.
+/// Formulas judged at once: each takes up to sixteen bytes for every state.
 const MOST_JUDGES: usize = 4;
 
 /// Which behaviours break a formula.
@@ -69,6 +68,23 @@ impl Fair {
     }
 }
 
+/// One formula of a property, and where it stands.
+struct Case<'a> {
+    asked: Asked,
+    shape: Shape,
+    /// The states in which its predicates hold, the first and the second.
+    truths: &'a [BitSet],
+}
+
+/// What came out of one formula.
+enum Outcome<W> {
+    Holds,
+    Vacuous,
+    Broken(Path<W>),
+    /// One before it in its property is broken, and that is enough.
+    Passed,
+}
+
 /// Judges all properties of an explored space.
 pub(crate) fn check<W: Word>(
     walk: &dyn Walk<W>,
@@ -78,30 +94,63 @@ pub(crate) fn check<W: Word>(
     let facts = walk.facts();
     let fair = Fair::new(facts.fairness.clone(), facts.actions.len())?;
     let graph = Graph::new(walk, explored, options.workers);
-    let next = AtomicUsize::new(0);
-    let findings: Mutex<BTreeMap<usize, Result<PropertyFinding, CheckError>>> = Mutex::default();
-    std::thread::scope(|scope| {
-        for _ in 0..options.workers.clamp(1, MOST_JUDGES) {
-            scope.spawn(|| {
-                loop {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(property) = facts.properties.get(number) else { return };
-                    let finding = judge(walk, &graph, &fair, number, property);
-                    hold(&findings).insert(number, finding);
-                }
-            });
+    let truths = graph.truths(walk, options.workers);
+    let cases = cases(&facts.properties, &truths);
+    // For each property, the first formula of which it is known that it is broken.
+    let broken: Vec<_> = facts.properties.iter().map(|_| AtomicUsize::new(usize::MAX)).collect();
+    let outcomes = workers::each(options.workers.min(MOST_JUDGES), cases.len(), |number| {
+        let case = &cases[number];
+        let broken = &broken[case.asked.property];
+        if broken.load(Ordering::Relaxed) < case.asked.formula {
+            return Ok(Outcome::Passed);
         }
+        let outcome = judge(&graph, &fair, case);
+        if let Outcome::Broken(path) = &outcome {
+            broken.fetch_min(case.asked.formula, Ordering::Relaxed);
+            let name = || facts.properties[case.asked.property].name.to_owned();
+            replay::lasso(walk, path, case.asked, case.shape)
+                .map_err(|why| CheckError::Replay { name: name(), why })?;
+        }
+        Ok(outcome)
     });
-    findings.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect()
+    let mut outcomes = outcomes.into_iter();
+    let finding = |property: &Temporal| {
+        let outcomes = outcomes.by_ref().take(property.shapes.len());
+        Ok(finding(walk, property, &outcomes.collect::<Result<Vec<_>, _>>()?))
+    };
+    facts.properties.iter().map(finding).collect()
 }
 
-fn judge<W: Word>(
+fn cases<'a>(properties: &[Temporal], mut truths: &'a [BitSet]) -> Vec<Case<'a>> {
+    let mut cases = Vec::new();
+    for (number, property) in properties.iter().enumerate() {
+        for (formula, shape) in property.shapes.iter().enumerate() {
+            let (own, others) = truths.split_at(shape.sides().len());
+            truths = others;
+            let asked = Asked { property: number, formula };
+            cases.push(Case { asked, shape: *shape, truths: own });
+        }
+    }
+    cases
+}
+
+fn judge<W: Word>(graph: &Graph<W>, fair: &Fair, case: &Case<'_>) -> Outcome<W> {
+    let question = ask(graph, case);
+    if question.vacuous {
+        return Outcome::Vacuous;
+    }
+    match fair_parts(graph, fair, &question) {
+        None => Outcome::Holds,
+        Some(part) => Outcome::Broken(lasso::of(graph, fair, &question, &part)),
+    }
+}
+
+/// What the outcomes of its formulas say of a property: it is broken by the first that is.
+fn finding<W: Word>(
     walk: &dyn Walk<W>,
-    graph: &Graph<W>,
-    fair: &Fair,
-    number: usize,
     property: &Temporal,
-) -> Result<PropertyFinding, CheckError> {
+    outcomes: &[Outcome<W>],
+) -> PropertyFinding {
     let explain = || walk.explain(property.name).map(str::to_owned);
     let mut finding = PropertyFinding {
         name: property.name.to_owned(),
@@ -113,101 +162,67 @@ fn judge<W: Word>(
         fairness: Vec::new(),
         trace: None,
     };
-    let mut meaningful = false;
-    for (formula, shape) in property.shapes.iter().enumerate() {
-        let asked = Asked { property: number, formula };
-        let question = ask(walk, graph, asked, *shape);
-        meaningful |= !question.vacuous;
-        let Some(part) = broken_by(graph, fair, &question) else { continue };
-        let path = lasso::of(graph, fair, &question, &part);
-        replay::lasso(walk, &path, asked, *shape)
-            .map_err(|why| CheckError::Replay { name: property.name.to_owned(), why })?;
+    let broken = outcomes.iter().find_map(|outcome| match outcome {
+        Outcome::Broken(path) => Some(path),
+        Outcome::Holds | Outcome::Vacuous | Outcome::Passed => None,
+    });
+    if let Some(path) = broken {
         let loop_to = path.loop_to.unwrap_or(path.steps.len() - 1);
         finding.verdict = Verdict::Violated;
         finding.prefix_steps = Some(loop_to as u32);
         finding.loop_steps = Some((path.steps.len() - 1 - loop_to) as u32);
         finding.explanation = explain();
-        finding.fairness = replay::reasons(walk, &path);
-        finding.trace = Some(Trace::of(walk, &path));
-        return Ok(finding);
-    }
-    if !meaningful {
+        finding.fairness = replay::reasons(walk, path);
+        finding.trace = Some(Trace::of(walk, path));
+    } else if outcomes.iter().all(|outcome| matches!(outcome, Outcome::Vacuous)) {
         finding.verdict = Verdict::Vacuous;
         finding.explanation = explain();
     }
-    Ok(finding)
+    finding
 }
 
 /// The set of states in which a behaviour must stay to break the formula.
-fn ask<W: Word>(walk: &dyn Walk<W>, graph: &Graph<W>, asked: Asked, shape: Shape) -> Question {
-    let all = || BitSet::full(graph.len());
-    let p = || graph.where_holds(|word| walk.holds(asked, Side::P, word));
-    let q = || graph.where_holds(|word| walk.holds(asked, Side::Q, word));
+fn ask<W: Word>(graph: &Graph<W>, case: &Case<'_>) -> Question {
+    let all = || graph.all();
+    let (p, q) = (|| &case.truths[0], || &case.truths[1]);
     let initial = || {
-        let mut set = BitSet::new(graph.len());
+        let mut set = BitSet::new(graph.room());
         graph.initial.iter().for_each(|id| set.insert(*id));
         set
     };
     let question =
         |inside| Question { inside, starts: None, witness: None, changes: false, vacuous: false };
-    match shape {
+    match case.shape {
         Shape::Eventually => {
-            let inside = all().without(&p());
+            let inside = all().without(p());
             Question { starts: Some(initial().and(&inside)), ..question(inside) }
         }
-        Shape::AlwaysEventually => question(all().without(&p())),
+        Shape::AlwaysEventually => question(all().without(p())),
         Shape::EventuallyAlways => {
-            Question { witness: Some(all().without(&p())), ..question(all()) }
+            Question { witness: Some(all().without(p())), ..question(all()) }
         }
         Shape::LeadsTo => {
-            let (p, inside) = (p(), all().without(&q()));
+            let (p, inside) = (p(), all().without(q()));
             let vacuous = p.is_empty();
             Question { starts: Some(p.and(&inside)), vacuous, ..question(inside) }
         }
         Shape::AlwaysLeadsTo => {
             let p = p();
             let vacuous = p.is_empty();
-            Question { vacuous, ..question(p.without(&q())) }
+            Question { vacuous, ..question(p.without(q())) }
         }
         Shape::AlwaysImpliesEventually => {
             let p = p();
-            let starts = initial().and(&p);
+            let starts = initial().and(p);
             let vacuous = starts.is_empty();
-            let inside = p.without(&q());
+            let inside = p.without(q());
             Question { starts: Some(starts.and(&inside)), vacuous, ..question(inside) }
         }
         Shape::StableImpliesStable => {
             let p = p();
             let vacuous = p.is_empty();
-            Question { witness: Some(all().without(&q())), vacuous, ..question(p) }
+            Question { witness: Some(all().without(q())), vacuous, ..question(p.clone()) }
         }
         Shape::ComesToRest => Question { changes: true, ..question(all()) },
     }
-}
-
-/// The fair part nearest to the start that breaks the formula, if there is one.
-fn broken_by<W: Word>(graph: &Graph<W>, fair: &Fair, question: &Question) -> Option<Part> {
-    let reached;
-    let inside = match &question.starts {
-        None => &question.inside,
-        Some(starts) => {
-            reached = reach_within(graph, starts, &question.inside);
-            &reached
-        }
-    };
-    fair_parts(graph, fair, inside, question)
-}
-
-fn reach_within<W: Word>(graph: &Graph<W>, starts: &BitSet, inside: &BitSet) -> BitSet {
-    let mut reached = starts.clone();
-    let mut stack: Vec<Id> = starts.iter().collect();
-    while let Some(id) = stack.pop() {
-        for to in graph.edges(id).0 {
-            if inside.contains(*to) && !reached.contains(*to) {
-                reached.insert(*to);
-                stack.push(*to);
-            }
-        }
-    }
-    reached
 }

@@ -153,6 +153,14 @@ impl<M: Model> Walk<M::Packed> for Typed<'_, M> {
         let formula = &self.properties[asked.property].formulas[asked.formula];
         formula.holds(side, &self.space.model.unpack(word))
     }
+    fn truths(&self, word: &M::Packed, truths: &mut Vec<bool>) {
+        let state = self.space.model.unpack(word);
+        truths.clear();
+        for formula in self.properties.iter().flat_map(|property| &property.formulas) {
+            let sides = formula.shape().sides().iter();
+            truths.extend(sides.map(|side| formula.holds(*side, &state)));
+        }
+    }
     fn describe(&self, word: &M::Packed) -> Vec<(&'static str, String)> {
         self.space.model.describe(&self.space.model.unpack(word))
     }

@@ -104,6 +104,20 @@ pub enum Shape {
     ComesToRest,
 }
 
+impl Shape {
+    /// The predicates that it has.
+    pub(crate) fn sides(self) -> &'static [Side] {
+        match self {
+            Shape::Eventually | Shape::AlwaysEventually | Shape::EventuallyAlways => &[Side::P],
+            Shape::LeadsTo
+            | Shape::AlwaysLeadsTo
+            | Shape::AlwaysImpliesEventually
+            | Shape::StableImpliesStable => &[Side::P, Side::Q],
+            Shape::ComesToRest => &[],
+        }
+    }
+}
+
 impl<S> Formula<S> {
     pub(crate) fn shape(&self) -> Shape {
         match self {
@@ -208,6 +222,8 @@ pub trait Walk<W>: Sync {
     fn may_rest(&self, word: &W) -> bool;
     /// Whether a predicate of a formula holds here.
     fn holds(&self, asked: Asked, side: Side, word: &W) -> bool;
+    /// The same of all predicates of all formulas, in order.
+    fn truths(&self, word: &W, truths: &mut Vec<bool>);
     /// The variables with their values.
     fn describe(&self, word: &W) -> Vec<(&'static str, String)>;
     /// One sentence on a finding.
