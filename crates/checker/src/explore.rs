@@ -211,10 +211,13 @@ pub(crate) fn hold<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// States expanded from one task, and successors buffered before they are added to the shards.
+/// States expanded as one task.
 const TASK_STATES: u32 = 1024;
-const BUFFERED_WORDS: usize = 1 << 17;
-const RECENT: usize = 1 << 14;
+/// Successors that a worker gathers before they are added to the shards: so many that a shard gets
+/// thousands at a time, and is fetched from far memory once for all of them.
+const BUFFERED_BYTES: usize = 4 << 20;
+/// Successors that a worker remembers; their table must stay in its nearest cache.
+const RECENT: usize = 1 << 12;
 
 struct Shared<'a, W> {
     walk: &'a dyn Walk<W>,
@@ -513,7 +516,7 @@ impl<'a, W: Word> Worker<'a, W> {
         let shared = self.shared;
         let level = shared.level.load(Ordering::Relaxed) as u32;
         let tasks = read(&shared.tasks);
-        while self.buffered < BUFFERED_WORDS {
+        while self.buffered < BUFFERED_BYTES / W::BYTES {
             let task = shared.next_task.fetch_add(1, Ordering::Relaxed);
             let Some((number, start, end)) = tasks.get(task).copied() else {
                 // Counted past the end: taken back, so that a checkpoint has the true number.

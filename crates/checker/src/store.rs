@@ -76,6 +76,11 @@ impl<W: Word> Shard<W> {
         self.chunks[(index >> CHUNK_BITS) as usize][index as usize & (CHUNK - 1)]
     }
 
+    #[inline]
+    fn peek(&self, index: u32) -> Option<&W> {
+        self.chunks[(index >> CHUNK_BITS) as usize].get(index as usize & (CHUNK - 1))
+    }
+
     /// The states of one level, counted from 1.
     pub(crate) fn level(&self, level: u32) -> std::ops::Range<u32> {
         let level = level as usize;
@@ -101,6 +106,12 @@ impl<W: Word> Shard<W> {
         (((hash >> 32) * self.slots.len() as u64) >> 32) as usize
     }
 
+    /// The slot after this one.
+    #[inline]
+    fn after(&self, at: usize) -> usize {
+        if at + 1 == self.slots.len() { 0 } else { at + 1 }
+    }
+
     #[inline]
     fn tag(hash: u64) -> u32 {
         (hash as u32 >> 5) << PLACE_BITS
@@ -119,10 +130,7 @@ impl<W: Word> Shard<W> {
             if slot & !PLACE_MASK == tag && self.get(index) == *word {
                 return Some(index);
             }
-            at += 1;
-            if at == self.slots.len() {
-                at = 0;
-            }
+            at = self.after(at);
         }
     }
 
@@ -133,8 +141,9 @@ impl<W: Word> Shard<W> {
 
     /// The same, and tells for each word in turn where it is.
     ///
-    /// The first look at the table is done for a whole group before any is judged, so that the
-    /// processor waits for many cache misses at once instead of one after the other.
+    /// The looks at the table, and at the state that is probably the same, are done for a whole group
+    /// before any is judged, so that the processor waits for many cache misses at once instead of one
+    /// after the other.
     #[inline]
     pub(crate) fn insert_noting(&mut self, words: &[W], mut note: impl FnMut(u32)) {
         const GROUP: usize = 32;
@@ -144,23 +153,31 @@ impl<W: Word> Shard<W> {
         }
         let mut hashes = [0_u64; GROUP];
         let mut firsts = [0_u32; GROUP];
+        let mut places = [0_usize; GROUP];
         for group in words.chunks(GROUP) {
             self.reserve(GROUP);
             for (i, word) in group.iter().enumerate() {
                 hashes[i] = word.mix();
-                firsts[i] = self.slots[self.home(hashes[i])];
+                places[i] = self.home(hashes[i]);
+                firsts[i] = self.slots[places[i]];
             }
+            for i in 0..group.len() {
+                let tag = Self::tag(hashes[i]);
+                while firsts[i] != 0 && firsts[i] & !PLACE_MASK != tag {
+                    places[i] = self.after(places[i]);
+                    firsts[i] = self.slots[places[i]];
+                }
+            }
+            // Without a branch that could be guessed wrongly, or the processor would not run ahead.
             let mut same = 0_u32;
             for (i, word) in group.iter().enumerate() {
-                let slot = firsts[i];
-                let tagged = slot != 0 && slot & !PLACE_MASK == Self::tag(hashes[i]);
-                if tagged && self.get((slot & PLACE_MASK) - 1) == *word {
-                    same |= 1 << i;
-                }
+                let index = (firsts[i] & PLACE_MASK).saturating_sub(1);
+                let is_same = (firsts[i] != 0) & (self.peek(index) == Some(word));
+                same |= u32::from(is_same) << i;
             }
             for (i, word) in group.iter().enumerate() {
                 note(if same & (1 << i) == 0 {
-                    self.insert_hashed(word, hashes[i])
+                    self.insert_from(word, hashes[i], places[i])
                 } else {
                     (firsts[i] & PLACE_MASK) - 1
                 });
@@ -183,8 +200,9 @@ impl<W: Word> Shard<W> {
         }
     }
 
-    fn insert_hashed(&mut self, word: &W, hash: u64) -> u32 {
-        let (tag, mut at) = (Self::tag(hash), self.home(hash));
+    /// Looks from this slot on, and adds the state if it is not there.
+    fn insert_from(&mut self, word: &W, hash: u64, mut at: usize) -> u32 {
+        let tag = Self::tag(hash);
         loop {
             let slot = self.slots[at];
             if slot == 0 {
@@ -194,10 +212,7 @@ impl<W: Word> Shard<W> {
             if slot & !PLACE_MASK == tag && self.get(index) == *word {
                 return index;
             }
-            at += 1;
-            if at == self.slots.len() {
-                at = 0;
-            }
+            at = self.after(at);
         }
         self.slots[at] = tag | (self.len as u32 + 1);
         self.push(*word);
@@ -233,10 +248,7 @@ impl<W: Word> Shard<W> {
             let hash = self.get(index).mix();
             let mut at = self.home(hash);
             while self.slots[at] != 0 {
-                at += 1;
-                if at == slots {
-                    at = 0;
-                }
+                at = self.after(at);
             }
             self.slots[at] = Self::tag(hash) | (index + 1);
         }
