@@ -1,8 +1,10 @@
 //! What a model is: states, steps, and what is promised of them.
 
 use crate::rng::Rng;
+use crate::space::expand;
 use crate::word::{Coder, Word};
 use std::fmt::Debug;
+use std::sync::Arc;
 
 /// Names one action instance, such as `TenantFlush(t1)`: its place in [`Model::actions`].
 pub type ActionId = u16;
@@ -483,7 +485,8 @@ impl<S: 'static> Refinement<S> {
         specification: M,
         map: impl Fn(&S) -> M::State + Send + Sync + Clone + 'static,
     ) -> Self {
-        let specification = std::sync::Arc::new(specification);
+        let flags = specification.flags();
+        let specification = Arc::new(specification);
         let (spec, image) = (specification.clone(), map.clone());
         Refinement {
             name: name.into(),
@@ -494,7 +497,7 @@ impl<S: 'static> Refinement<S> {
                     return true;
                 }
                 let mut steps = Steps::default();
-                crate::explore::successors(&*specification, &from, &mut steps);
+                expand(&*specification, &flags, &from, &mut steps);
                 steps.as_slice().iter().any(|step| step.to == to)
             }),
         }

@@ -105,6 +105,29 @@ fn can_return(flag: &Flag, from: u64) -> bool {
     reach(&start).0.contains(&flag.bits)
 }
 
+/// The steps from a state in which these flags are kept.
+#[inline]
+pub(crate) fn expand<M: Model>(
+    model: &M,
+    flags: &[Flag],
+    state: &M::State,
+    steps: &mut Steps<M::State>,
+) {
+    steps.clear();
+    model.next(state, steps);
+    if flags.is_empty() {
+        return;
+    }
+    let up = model.flag_bits(state);
+    steps.retain(|step| step.needs & !up == 0);
+    for flag in flags {
+        for change in flag.moves.iter().filter(|change| change.from == up & flag.bits) {
+            let to = model.with_flag_bits(state, up & !flag.bits | change.to);
+            steps.step(change.action, to);
+        }
+    }
+}
+
 impl<'a, M: Model> Space<'a, M> {
     /// The model with its flags as part of each state.
     pub(crate) fn plain(model: &'a M) -> Self {
@@ -130,19 +153,8 @@ impl<'a, M: Model> Space<'a, M> {
     /// The steps from a state of this space.
     #[inline]
     pub(crate) fn expand(&self, state: &M::State, steps: &mut Steps<M::State>) {
-        steps.clear();
-        self.model.next(state, steps);
-        if self.flags.is_empty() || self.product.is_some() {
-            return;
-        }
-        let up = self.model.flag_bits(state);
-        steps.retain(|step| step.needs & !up == 0);
-        for flag in &self.flags {
-            for change in flag.moves.iter().filter(|change| change.from == up & flag.bits) {
-                let to = self.model.with_flag_bits(state, up & !flag.bits | change.to);
-                steps.step(change.action, to);
-            }
-        }
+        let flags = if self.product.is_some() { &[] } else { &self.flags[..] };
+        expand(self.model, flags, state, steps);
     }
 
     /// The packed state that stands for this one and all its images.
