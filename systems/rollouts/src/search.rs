@@ -1,34 +1,13 @@
-//! The shortest way to a broken promise, also in models that have no end; for tests.
+//! The shortest way to a broken promise; for tests.
 
-use interlock_checker::{Model, Steps, explore};
-use std::collections::HashSet;
+use interlock_checker::{Liveness, Model, Options, check};
 
 /// How many states the shortest trace has that breaks this invariant or step rule.
 pub(crate) fn states_until_broken<M: Model>(model: &M, promise: &str) -> Option<u32> {
-    let mut invariants = model.invariants();
-    let mut rules = model.step_rules();
-    invariants.retain(|invariant| invariant.name == promise);
-    rules.retain(|rule| rule.name == promise);
-    let mut level = model.initial();
-    let mut seen: HashSet<_> = level.iter().map(|state| model.pack(state)).collect();
-    let mut steps = Steps::default();
-    for length in 2.. {
-        for state in std::mem::take(&mut level) {
-            explore::successors(model, &state, &mut steps);
-            for step in steps.as_slice() {
-                let kept = rules.iter().all(|rule| (rule.allows)(&state, &step.to))
-                    && invariants.iter().all(|invariant| (invariant.holds)(&step.to));
-                if !kept {
-                    return Some(length);
-                }
-                if seen.insert(model.pack(&step.to)) {
-                    level.push(step.to.clone());
-                }
-            }
-        }
-        if level.is_empty() {
-            break;
-        }
-    }
-    None
+    let (only, liveness) = (vec![promise.to_owned()], Liveness::Off);
+    let options = Options { only, liveness, first: true, ..Options::default() };
+    let report = check("rollouts", model, &options).expect("the model has this promise");
+    let invariants = report.invariants.iter().map(|invariant| invariant.steps);
+    let rules = report.properties.iter().map(|rule| rule.prefix_steps);
+    invariants.chain(rules).flatten().next().map(|steps| steps + 1)
 }
