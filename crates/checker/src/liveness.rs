@@ -113,14 +113,17 @@ pub(crate) fn check<W: Word>(
         }
         Ok(outcome)
     });
-    let mut outcomes = outcomes.into_iter();
-    let finding = |property: &Temporal| {
-        let outcomes = outcomes.by_ref().take(property.shapes.len());
-        Ok(finding(walk, property, &outcomes.collect::<Result<Vec<_>, _>>()?))
-    };
-    facts.properties.iter().map(finding).collect()
+    let mut by_property: Vec<Vec<Outcome<W>>> =
+        facts.properties.iter().map(|_| Vec::new()).collect();
+    for (case, outcome) in cases.iter().zip(outcomes) {
+        by_property[case.asked.property].push(outcome?);
+    }
+    let found = facts.properties.iter().zip(&by_property);
+    Ok(found.map(|(property, outcomes)| finding(walk, property, outcomes)).collect())
 }
 
+/// All formulas; the first of every property before the second of any, because one that is broken
+/// spares the others of its property.
 fn cases<'a>(properties: &[Temporal], mut truths: &'a [BitSet]) -> Vec<Case<'a>> {
     let mut cases = Vec::new();
     for (number, property) in properties.iter().enumerate() {
@@ -131,6 +134,7 @@ fn cases<'a>(properties: &[Temporal], mut truths: &'a [BitSet]) -> Vec<Case<'a>>
             cases.push(Case { asked, shape: *shape, truths: own });
         }
     }
+    cases.sort_by_key(|case| case.asked.formula);
     cases
 }
 
