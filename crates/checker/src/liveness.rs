@@ -16,9 +16,8 @@ use crate::report::{Path, PropertyFinding, Trace, Verdict};
 use crate::walk::{Asked, Shape, Temporal, Walk};
 use crate::word::Word;
 use crate::workers;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Formulas judged at once: each takes up to sixteen bytes for every state.
+/// Properties judged at once: each takes up to sixteen bytes for every state.
 const MOST_JUDGES: usize = 4;
 
 /// Which behaviours break a formula.
@@ -81,8 +80,6 @@ enum Outcome<W> {
     Holds,
     Vacuous,
     Broken(Path<W>),
-    /// One before it in its property is broken, and that is enough.
-    Passed,
 }
 
 /// Judges all properties of an explored space.
@@ -96,45 +93,40 @@ pub(crate) fn check<W: Word>(
     let graph = Graph::new(walk, explored, options.workers);
     let truths = graph.truths(walk, options.workers);
     let cases = cases(&facts.properties, &truths);
-    // For each property, the first formula of which it is known that it is broken.
-    let broken: Vec<_> = facts.properties.iter().map(|_| AtomicUsize::new(usize::MAX)).collect();
-    let outcomes = workers::each(options.workers.min(MOST_JUDGES), cases.len(), |number| {
-        let case = &cases[number];
-        let broken = &broken[case.asked.property];
-        if broken.load(Ordering::Relaxed) < case.asked.formula {
-            return Ok(Outcome::Passed);
-        }
-        let outcome = judge(&graph, &fair, case);
-        if let Outcome::Broken(path) = &outcome {
-            broken.fetch_min(case.asked.formula, Ordering::Relaxed);
-            let name = || facts.properties[case.asked.property].name.to_owned();
+    // A worker takes a property, not a formula: one that is broken spares those after it.
+    let judges = options.workers.min(MOST_JUDGES);
+    let findings = workers::each(judges, facts.properties.len(), |number| {
+        let property = &facts.properties[number];
+        let mut outcomes = Vec::new();
+        for case in &cases[number] {
+            let outcome = judge(&graph, &fair, case);
+            let Outcome::Broken(path) = &outcome else {
+                outcomes.push(outcome);
+                continue;
+            };
             replay::lasso(walk, path, case.asked, case.shape)
-                .map_err(|why| CheckError::Replay { name: name(), why })?;
+                .map_err(|why| CheckError::Replay { name: property.name.to_owned(), why })?;
+            outcomes.push(outcome);
+            break;
         }
-        Ok(outcome)
+        Ok(finding(walk, property, &outcomes))
     });
-    let mut by_property: Vec<Vec<Outcome<W>>> =
-        facts.properties.iter().map(|_| Vec::new()).collect();
-    for (case, outcome) in cases.iter().zip(outcomes) {
-        by_property[case.asked.property].push(outcome?);
-    }
-    let found = facts.properties.iter().zip(&by_property);
-    Ok(found.map(|(property, outcomes)| finding(walk, property, outcomes)).collect())
+    findings.into_iter().collect()
 }
 
-/// All formulas; the first of every property before the second of any, because one that is broken
-/// spares the others of its property.
-fn cases<'a>(properties: &[Temporal], mut truths: &'a [BitSet]) -> Vec<Case<'a>> {
+/// The formulas of each property.
+fn cases<'a>(properties: &[Temporal], mut truths: &'a [BitSet]) -> Vec<Vec<Case<'a>>> {
     let mut cases = Vec::new();
     for (number, property) in properties.iter().enumerate() {
+        let mut own = Vec::new();
         for (formula, shape) in property.shapes.iter().enumerate() {
-            let (own, others) = truths.split_at(shape.sides().len());
+            let (sides, others) = truths.split_at(shape.sides().len());
             truths = others;
             let asked = Asked { property: number, formula };
-            cases.push(Case { asked, shape: *shape, truths: own });
+            own.push(Case { asked, shape: *shape, truths: sides });
         }
+        cases.push(own);
     }
-    cases.sort_by_key(|case| case.asked.formula);
     cases
 }
 
@@ -168,7 +160,7 @@ fn finding<W: Word>(
     };
     let broken = outcomes.iter().find_map(|outcome| match outcome {
         Outcome::Broken(path) => Some(path),
-        Outcome::Holds | Outcome::Vacuous | Outcome::Passed => None,
+        Outcome::Holds | Outcome::Vacuous => None,
     });
     if let Some(path) = broken {
         let loop_to = path.loop_to.unwrap_or(path.steps.len() - 1);
