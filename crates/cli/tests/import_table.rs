@@ -11,6 +11,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("interlock-kernel", &[]),
     ("interlock-outside", &[]),
     ("interlock-restic", &[]),
+    // In place of the published one, by which rustic_core knows it.
+    ("rustic_cdc", &[]),
     ("interlock-shell", &["interlock-kernel"]),
     ("interlock-store", &[]),
     ("interlock-apiserver", &["interlock-store"]),
