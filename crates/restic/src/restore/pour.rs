@@ -22,8 +22,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// A file with more pieces than this is filled by several threads at once, so many pieces each.
 const PIECES: usize = 8;
-/// Files that wait for a thread. Each has its folder open.
-const WAITING: usize = 128;
+/// What one thread takes at a time: so many files, or fewer if they have so many bytes. Handing over
+/// costs more than writing a small file.
+const BATCH_FILES: usize = 16;
+const BATCH_BYTES: u64 = 1 << 20;
+/// Batches that wait for a thread. Each file in them has its folder open.
+const WAITING: usize = 8;
 /// Zeros in a row of this many bytes are left out: the file has a hole there.
 const HOLE: usize = 64 << 10;
 
@@ -104,6 +108,29 @@ struct Task {
     whole: Option<u64>,
 }
 
+/// Hands tasks to whoever fills files, some at a time.
+struct Queue {
+    sender: SyncSender<Vec<Task>>,
+    batch: Vec<Task>,
+    bytes: u64,
+}
+
+impl Queue {
+    fn add(&mut self, task: Task, bytes: u64) {
+        self.batch.push(task);
+        self.bytes += bytes;
+        if self.batch.len() == BATCH_FILES || self.bytes >= BATCH_BYTES {
+            self.hand_over();
+        }
+    }
+
+    fn hand_over(&mut self) {
+        self.bytes = 0;
+        // Nobody listens only after a failure, which is noted already.
+        let _ = self.sender.send(std::mem::take(&mut self.batch));
+    }
+}
+
 /// Files with several names: the first name, and what is in it.
 type Links = BTreeMap<(u64, u64), (PathBuf, Vec<DataId>)>;
 
@@ -139,8 +166,10 @@ impl<'a> Pour<'a> {
             for _ in 0..workers {
                 scope.spawn(|| self.fill(&receiver));
             }
-            if let Err(failure) = self.walk(root, tree, sender) {
-                self.shared.fail(failure);
+            let mut queue = Queue { sender, batch: Vec::new(), bytes: 0 };
+            match self.walk(root, tree, &mut queue) {
+                Ok(()) => queue.hand_over(),
+                Err(failure) => self.shared.fail(failure),
             }
         });
         let failure = self.shared.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -157,7 +186,7 @@ impl<'a> Pour<'a> {
     }
 
     /// Goes through all folders.
-    fn walk(&self, root: OwnedFd, tree: TreeId, sender: SyncSender<Task>) -> Result<(), Failure> {
+    fn walk(&self, root: OwnedFd, tree: TreeId, queue: &mut Queue) -> Result<(), Failure> {
         let root = Arc::new(Folder {
             fd: root,
             path: PathBuf::new(),
@@ -187,7 +216,7 @@ impl<'a> Pour<'a> {
             self.shared.files.fetch_add(1, Ordering::SeqCst);
             self.watch.add_file();
             match node.node_type {
-                NodeType::File => self.queue(&root, folder, node, &mut links, &sender)?,
+                NodeType::File => self.queue(&root, folder, node, (&mut links, queue))?,
                 _ => self.make_special(&folder, node).map_err(|trouble| failed(&path, &trouble))?,
             }
         }
@@ -277,8 +306,7 @@ impl<'a> Pour<'a> {
         root: &Folder,
         folder: Arc<Folder>,
         node: Node,
-        links: &mut Links,
-        sender: &SyncSender<Task>,
+        (links, queue): (&mut Links, &mut Queue),
     ) -> Result<(), Failure> {
         let name = target::name(&node.name()).unwrap_or_default();
         let path = folder.path.join(node.name());
@@ -336,34 +364,31 @@ impl<'a> Pour<'a> {
         });
         if !is_split {
             let task = Task { filling, from: 0, pieces: content, whole: Some(length) };
-            self.send(sender, task);
+            queue.add(task, length);
             return Ok(());
         }
         for (pieces, from) in content.chunks(PIECES).zip(starts) {
             let filling = filling.clone();
-            self.send(sender, Task { filling, from, pieces: pieces.to_vec(), whole: None });
+            queue.add(Task { filling, from, pieces: pieces.to_vec(), whole: None }, BATCH_BYTES);
         }
         Ok(())
     }
 
-    /// Nobody listens only after a failure, which is noted already.
-    fn send(&self, sender: &SyncSender<Task>, task: Task) {
-        let _ = sender.send(task);
-    }
-
     /// Fills files until there are no more.
-    fn fill(&self, receiver: &Mutex<Receiver<Task>>) {
+    fn fill(&self, receiver: &Mutex<Receiver<Vec<Task>>>) {
         loop {
-            let task = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
-            let Ok(task) = task else { return };
-            if self.shared.is_over() || self.watch.is_cancelled() {
-                continue;
-            }
-            if let Err(trouble) = self.fill_one(&task) {
-                let path = task.filling.folder.path.join(std::ffi::OsString::from(
-                    task.filling.name.to_string_lossy().into_owned(),
-                ));
-                self.shared.fail(failed(&path, &trouble));
+            let batch = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let Ok(batch) = batch else { return };
+            for task in batch {
+                if self.shared.is_over() || self.watch.is_cancelled() {
+                    break;
+                }
+                if let Err(trouble) = self.fill_one(&task) {
+                    let path = task.filling.folder.path.join(std::ffi::OsString::from(
+                        task.filling.name.to_string_lossy().into_owned(),
+                    ));
+                    self.shared.fail(failed(&path, &trouble));
+                }
             }
         }
     }
