@@ -2,14 +2,18 @@
 
 mod apiserver;
 mod checker;
+mod clone;
+mod cost;
 mod etcd;
+mod files;
 mod load;
 mod placement;
 mod process;
+mod restic;
 mod spread;
 mod store;
 
-use crate::{root, scratch};
+use crate::{root, say, scratch};
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use serde_json::Value;
@@ -26,11 +30,19 @@ pub(crate) enum Subject {
     /// The API server over HTTPS, with etcd beside it
     Apiserver(Run),
     /// A fleet of twenty clusters, as it grows
-    Placement {
-        /// Small sizes: whether it works, not how fast
-        #[arg(long)]
-        quick: bool,
-    },
+    Placement(Size),
+    /// The mover against the restic program
+    Restic(Size),
+    /// Images and volumes from images against `cp -a`, as they grow
+    Clone(Size),
+}
+
+/// How much is measured.
+#[derive(Debug, Args)]
+pub(crate) struct Size {
+    /// Small sizes: whether it works, not how fast
+    #[arg(long)]
+    quick: bool,
 }
 
 /// How a server is measured.
@@ -67,7 +79,9 @@ pub(crate) fn run(subject: &Subject) -> anyhow::Result<bool> {
         Subject::Checker => checker::run(),
         Subject::Store(run) => store::run(run),
         Subject::Apiserver(run) => apiserver::run(run),
-        Subject::Placement { quick } => placement::run(*quick),
+        Subject::Placement(size) => placement::run(size.quick),
+        Subject::Restic(size) => restic::run(size.quick),
+        Subject::Clone(size) => clone::run(size.quick),
     }
 }
 
@@ -85,6 +99,29 @@ fn build_peer(folder: &str, binary: &str) -> anyhow::Result<PathBuf> {
         bail!("benches/{folder} does not build");
     }
     Ok(target.join("release").join(binary))
+}
+
+/// Builds an example of one of our crates, as it would be shipped.
+fn build_example(package: &str, name: &str) -> anyhow::Result<PathBuf> {
+    let status = Command::new(env!("CARGO"))
+        .args(["build", "--release", "--quiet", "--package", package, "--example", name])
+        .current_dir(root())
+        .status()
+        .context("cannot start cargo")?;
+    if !status.success() {
+        bail!("example {name} of {package} does not build");
+    }
+    // Beside the scratch directory, which is in the target directory.
+    Ok(scratch().with_file_name("release").join("examples").join(name))
+}
+
+/// Says which goals of the design were missed.
+fn say_goals(goal: &str, missed: &[String]) {
+    say(&format!("\ngoal: {goal}"));
+    match missed {
+        [] => say("met by all"),
+        missed => missed.iter().for_each(|line| say(&format!("missed: {line}"))),
+    }
 }
 
 fn number(answer: &Value, key: &str) -> f64 {

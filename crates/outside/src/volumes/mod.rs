@@ -53,8 +53,6 @@ mod record;
 mod segments;
 mod shelf;
 mod space;
-#[cfg(test)]
-mod speed;
 mod tree;
 mod walk;
 mod writers;

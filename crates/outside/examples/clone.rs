@@ -1,0 +1,49 @@
+//! Volumes and images from the command line, so that `cargo xtask bench clone` can measure them from
+//! outside as it measures `cp`:
+//! `clone <root> empty <volume>`, `clone <root> image <image> <of volume>`,
+//! `clone <root> volume <volume> <from image>`.
+
+use interlock_outside::volumes::{FromImage, LocalVolumes, Made, NewVolume, Volumes};
+use std::error::Error;
+use std::time::Duration;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let (root, args) = args.split_first().ok_or("say a folder")?;
+    let volumes = LocalVolumes::open(root, "bench")?;
+    let volume = |handle: &str, from| NewVolume {
+        handle: handle.to_owned(),
+        capacity_bytes: u64::MAX,
+        from,
+    };
+    let is_image = match *args {
+        ["empty", handle] => {
+            volumes.make_volume(&volume(handle, None))?;
+            false
+        }
+        ["image", handle, of] => {
+            volumes.take_image(handle, of)?;
+            true
+        }
+        ["volume", handle, from] => {
+            let from = FromImage { handle: from.to_owned(), digest: String::new() };
+            volumes.make_volume(&volume(handle, Some(from)))?;
+            false
+        }
+        _ => return Err("say empty, image or volume, and the handles".into()),
+    };
+    let handle = args[1];
+    loop {
+        let state = match is_image {
+            true => volumes.image_state(handle)?,
+            false => volumes.volume_state(handle)?,
+        };
+        match state {
+            Made::Making(_) => std::thread::sleep(Duration::from_millis(1)),
+            Made::Whole(_) => return Ok(()),
+            Made::Failed(failure) => return Err(failure.message.into()),
+            Made::Missing => return Err(format!("there is no {handle}").into()),
+        }
+    }
+}
