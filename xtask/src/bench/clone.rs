@@ -29,16 +29,21 @@ pub(crate) fn run(is_quick: bool) -> anyhow::Result<bool> {
         for size in small.into_iter().chain(large) {
             let mut all = Rounds::default();
             place.measure(&clone, size, (rounds, &mut all))?;
-            missed.extend(tell(&place.title, &files::title(size), &all));
+            let slow = tell(&place.title, &files::title(size), &all);
+            missed.extend(slow.into_iter().filter(|_| !place.shares_blocks));
         }
     }
-    say_goals("at least 0.9 times as fast as `cp -a`", &missed);
+    say_goals(
+        "at least 0.9 times as fast as `cp -a` on ext4, and independent of bytes elsewhere",
+        &missed,
+    );
     Ok(true)
 }
 
 /// A file system to copy on.
 struct Place {
     title: String,
+    shares_blocks: bool,
     folder: PathBuf,
     // In this order: the one is in the other.
     _mount: Option<Mount>,
@@ -59,13 +64,20 @@ impl Place {
             say("not root: measured here only, and not where blocks can be shared");
             let directory = Directory::new("clone")?;
             let folder = directory.path().to_owned();
-            let title = "here".to_owned();
-            return Ok(vec![Place { title, folder, _mount: None, _directory: directory }]);
+            let here = Place {
+                title: "here".to_owned(),
+                shares_blocks: false,
+                folder,
+                _mount: None,
+                _directory: directory,
+            };
+            return Ok(vec![here]);
         }
-        ["ext4", "xfs", "btrfs"].into_iter().map(Self::mounted).collect()
+        let kinds = [("ext4", false), ("xfs", true), ("btrfs", true)];
+        kinds.into_iter().map(|(kind, shares_blocks)| Self::mounted(kind, shares_blocks)).collect()
     }
 
-    fn mounted(kind: &str) -> anyhow::Result<Self> {
+    fn mounted(kind: &str, shares_blocks: bool) -> anyhow::Result<Self> {
         let directory = Directory::new(&format!("clone-{kind}"))?;
         let (file, folder) = (directory.path().join("file"), directory.path().join("mounted"));
         fs::File::create(&file)?.set_len(16 << 30)?;
@@ -73,7 +85,7 @@ impl Place {
         succeed(Command::new(format!("mkfs.{kind}")).arg("-q").arg(&file))?;
         succeed(Command::new("mount").args(["-o", "loop"]).arg(&file).arg(&folder))?;
         let (title, mount) = (kind.to_owned(), Some(Mount(folder.clone())));
-        Ok(Place { title, folder, _mount: mount, _directory: directory })
+        Ok(Place { title, shares_blocks, folder, _mount: mount, _directory: directory })
     }
 
     fn measure(
@@ -117,7 +129,7 @@ impl Place {
     }
 }
 
-/// Prints a line; returns which goals it misses.
+/// Prints a line; returns what is slower than `cp`.
 fn tell(place: &str, title: &str, all: &Rounds) -> Vec<String> {
     let seconds = |what: &str| all.of(what, "seconds").median;
     let processor = |what: &str| time(all.of(what, "processor").median * 1e6);
