@@ -8,11 +8,12 @@
 //! How many grants a cluster has is noted with a sign of life, not with each grant, so that a burst
 //! of them costs one write.
 //!
-//! A WorkloadCluster that is deleted stays while a grant is owned by it or has data on it. A
+//! A WorkloadCluster that is deleted stays while a grant is owned by it, is to be, or has data on it;
+//! the scheduler takes it for the target of none. A
 //! person can give up a copy, by the uid of the grant: `interlock.dev/forget-copies`. The copy of
 //! an owner is never given up that way.
 
-use crate::kinds::{GRANT, GRANTS_BY_COPY, GRANTS_HELD_BY, WORKLOAD_CLUSTER};
+use crate::kinds::{GRANT, GRANTS_BY_COPY, GRANTS_HELD_BY, GRANTS_TO_COME, WORKLOAD_CLUSTER};
 use crate::record::{is_deleting, name_of};
 use interlock_kernel::{
     Controller, Looks, Name, Nothing, Object, Place, Right, Step, Subject, Verb, View, Watch,
@@ -53,7 +54,10 @@ impl Controller for Clusters {
     fn watches(&self) -> Vec<Watch> {
         vec![
             Watch::all(Place::HUB, &WORKLOAD_CLUSTER),
-            Watch::all(Place::HUB, &GRANT).by(&GRANTS_BY_COPY).by(&GRANTS_HELD_BY),
+            Watch::all(Place::HUB, &GRANT)
+                .by(&GRANTS_BY_COPY)
+                .by(&GRANTS_HELD_BY)
+                .by(&GRANTS_TO_COME),
         ]
     }
 
@@ -73,7 +77,8 @@ impl Controller for Clusters {
         }
         let status = &object.data["status"];
         let copies = status["copies"].as_array().into_iter().flatten();
-        let clusters = copies.map(|copy| &copy["cluster"]).chain([&status["owner"]]);
+        let named = [&status["owner"], &object.data["spec"]["target"]];
+        let clusters = copies.map(|copy| &copy["cluster"]).chain(named);
         let names: BTreeSet<&str> = clusters.filter_map(|found| found["name"].as_str()).collect();
         let is_concerned = |name: &&str| {
             let found = view.get(Place::HUB, &WORKLOAD_CLUSTER, &Name::cluster_wide(name));

@@ -14,9 +14,8 @@
 //! of those keep the finalizer, and a person takes it off.
 
 use crate::kinds::{GRANT, GRANTS_BY_COPY, GRANTS_HELD_BY, NAMESPACE, WORKLOAD_CLUSTER};
-use crate::record::name_of;
+use crate::record::{name_of, syncers};
 use crate::syncer::objects::kinds::Kinds;
-use interlock_api::names::SYNCER_FINALIZER_PREFIX;
 use interlock_kernel::{
     Controller, Index, Looks, Nothing, Object, Place, Right, Step, Subject, Verb, View, Watch,
 };
@@ -28,7 +27,7 @@ mod observe;
 
 /// Namespaces by the uid of each cluster whose syncer has a finalizer on them.
 const NAMESPACES_BY_SYNCER: Index =
-    Index { name: "by-syncer", kind: NAMESPACE, values: |namespace| syncers(namespace) };
+    Index { name: "by-syncer", kind: NAMESPACE, values: |found| holders(found) };
 /// WorkloadClusters by their uid.
 const CLUSTERS_BY_UID: Index = Index {
     name: "by-uid",
@@ -36,10 +35,8 @@ const CLUSTERS_BY_UID: Index = Index {
     values: |cluster| cluster.metadata.uid.clone().into_iter().collect(),
 };
 
-/// The uids of the clusters whose syncers have a finalizer on an object.
-fn syncers(object: &DynamicObject) -> Vec<String> {
-    let finalizers = object.metadata.finalizers.iter().flatten();
-    finalizers.filter_map(|f| f.strip_prefix(SYNCER_FINALIZER_PREFIX)).map(str::to_owned).collect()
+fn holders(namespace: &DynamicObject) -> Vec<String> {
+    syncers(namespace).map(str::to_owned).collect()
 }
 
 /// Whether the cache knows a cluster of this uid.
@@ -77,7 +74,7 @@ impl Controller for Departed {
     /// Only namespaces that a cluster which the cache does not know has a finalizer on.
     fn subjects(&self, watch: &Watch, object: &Object, view: &dyn View) -> Vec<Subject> {
         if watch.kind == NAMESPACE {
-            let is_left = syncers(object).iter().any(|uid| !is_known(uid, view));
+            let is_left = syncers(object).any(|uid| !is_known(uid, view));
             return is_left.then(|| Subject::from(name_of(object))).into_iter().collect();
         }
         let mut uids = match watch.kind == WORKLOAD_CLUSTER {
@@ -88,7 +85,7 @@ impl Controller for Departed {
                 let name = object.data["spec"]["namespace"]["name"].as_str().unwrap_or_default();
                 let name = interlock_kernel::Name::cluster_wide(name);
                 let found = view.get(Place::HUB, &NAMESPACE, &name);
-                found.map(|namespace| syncers(&namespace)).unwrap_or_default()
+                found.map(|namespace| holders(&namespace)).unwrap_or_default()
             }
         };
         uids.retain(|uid| !is_known(uid, view));

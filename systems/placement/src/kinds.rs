@@ -78,6 +78,16 @@ pub const GRANTS_BY_TARGET: Index = Index {
     values: |grant| text(&grant.data["spec"]["target"]["uid"]),
 };
 
+/// Grants by the uid of the cluster that may get them next: its target, unless they end.
+pub const GRANTS_TO_COME: Index = Index {
+    name: "to-come",
+    kind: GRANT,
+    values: |grant| match phase(grant) {
+        "Deleting" => Vec::new(),
+        _ => (GRANTS_BY_TARGET.values)(grant),
+    },
+};
+
 /// Grants by the uid of each cluster that has them or is to have them, once: how full it is.
 pub const GRANTS_COUNTED_ON: Index = Index {
     name: "counted-on",

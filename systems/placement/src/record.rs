@@ -1,6 +1,7 @@
 //! A grant as a room at the hub reads it, and the ways in which it writes it back.
 
 use crate::kinds::{GRANT, NAMESPACE};
+use interlock_api::names::SYNCER_FINALIZER_PREFIX;
 use interlock_api::placement::{Fill, GrantSpec, GrantStatus, Phase, Ref};
 use interlock_kernel::conditions::{self, Finding};
 use interlock_kernel::{Address, Event, Importance, Name, Object, Part, Place, Write, read_part};
@@ -113,6 +114,12 @@ pub(crate) fn is_deleting(object: &DynamicObject) -> bool {
 
 pub(crate) fn has_finalizer(object: &DynamicObject, finalizer: &str) -> bool {
     object.metadata.finalizers.iter().flatten().any(|known| known == finalizer)
+}
+
+/// The uids of the clusters whose syncers have a finalizer on an object.
+pub(crate) fn syncers(object: &DynamicObject) -> impl Iterator<Item = &str> {
+    let finalizers = object.metadata.finalizers.iter().flatten();
+    finalizers.filter_map(|finalizer| finalizer.strip_prefix(SYNCER_FINALIZER_PREFIX))
 }
 
 /// The finalizers of an object with one more.

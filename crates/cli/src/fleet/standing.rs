@@ -123,7 +123,7 @@ fn stands(
 
 /// Whether the scheduler says Placed=False only because something goes on by itself.
 pub(crate) fn is_under_way(reason: &str) -> bool {
-    matches!(reason, "Moving" | "Deleting" | "CopiesLeft" | MOVES_FULL)
+    matches!(reason, "Moving" | "Deleting" | "CopiesLeft" | "SyncersLeft" | MOVES_FULL)
 }
 
 /// Its owner cannot be asked.

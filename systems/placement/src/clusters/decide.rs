@@ -19,7 +19,7 @@ pub struct Facts {
     pub is_told: bool,
     /// What a person wants forgotten.
     pub forget: Option<Forget>,
-    /// Whether a grant is owned by it or has data on it, as the cache shows it.
+    /// Whether no grant is owned by it, is to be, or has data on it, as the cache shows it.
     pub is_empty: bool,
     /// The same by a fresh look.
     pub is_surely_empty: Option<bool>,

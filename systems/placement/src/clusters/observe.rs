@@ -1,7 +1,7 @@
 //! What a cluster says of itself, and which grants have to do with it.
 
 use super::decide::{Facts, Forget, Heartbeat};
-use crate::kinds::{GRANT, GRANTS_BY_COPY, GRANTS_HELD_BY, WORKLOAD_CLUSTER};
+use crate::kinds::{GRANT, GRANTS_BY_COPY, GRANTS_HELD_BY, GRANTS_TO_COME, WORKLOAD_CLUSTER};
 use crate::record::{GrantRecord, has_finalizer, is_deleting, name_of, uid_of};
 use interlock_api::names::{ANNOTATION_FORGET_COPIES, FINALIZER_LIVE_GRANTS};
 use interlock_api::placement::condition::{REACHABLE, READY, RUNTIME_READY};
@@ -49,6 +49,7 @@ pub(crate) fn observe(
     let uid = uid_of(&cluster);
     let owned = view.count(Place::HUB, &GRANTS_HELD_BY, uid);
     let copies = view.count(Place::HUB, &GRANTS_BY_COPY, uid);
+    let to_come = view.count(Place::HUB, &GRANTS_TO_COME, uid);
     let heartbeat = heartbeat(&status, view.now());
     let forgotten = forgotten(&cluster).and_then(|grant| with_copy(grant, uid, view));
     let mut findings = life(&status, heartbeat, silence_seconds);
@@ -62,7 +63,7 @@ pub(crate) fn observe(
         silence_seconds,
         is_told: findings.iter().all(|found| is_said(found, &status)),
         forget: forget(&cluster, forgotten.as_ref()),
-        is_empty: owned + copies == 0,
+        is_empty: owned + copies + to_come == 0,
         is_surely_empty: is_surely_empty(uid, looks),
     };
     Some(Scene { now: view.now(), cluster, status, owned, forgotten, findings, facts })
@@ -200,7 +201,7 @@ pub(crate) fn is_here(copy: &interlock_api::placement::DataCopy, cluster: &Dynam
 fn is_surely_empty(uid: &str, looks: &Looks<Nothing>) -> Option<bool> {
     let grants = looks.lists.get(&(Place::HUB, GRANT, None))?;
     let has_to_do = |grant: &Object| {
-        let values = [GRANTS_HELD_BY.values, GRANTS_BY_COPY.values];
+        let values = [GRANTS_HELD_BY.values, GRANTS_BY_COPY.values, GRANTS_TO_COME.values];
         values.iter().any(|of| of(grant).iter().any(|value| value == uid))
     };
     Some(!grants.iter().any(has_to_do))

@@ -49,6 +49,16 @@ fn a_new_cluster_is_held_before_it_can_be_ready() {
 }
 
 #[test]
+fn a_cluster_that_is_deleted_stays_while_a_grant_is_about_to_be_its_own() {
+    let to_come =
+        |status| grant("shop", json!({"spec": {"target": reference("a")}, "status": status}));
+    let (world, _) = settled(vec![cluster("a", going()), to_come(json!({"phase": "Released"}))]);
+    assert!(!a(&world).is_null());
+    let (world, _) = settled(vec![cluster("a", going()), to_come(json!({"phase": "Deleting"}))]);
+    assert!(a(&world).is_null());
+}
+
+#[test]
 fn a_sign_of_life_is_noted_in_one_write_with_all_that_follows() {
     let (mut world, run) = settled(vec![beating(4, json!({})), granted("shop", "a", json!({}))]);
     let status = &a(&world)["status"];

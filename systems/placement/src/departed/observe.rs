@@ -1,9 +1,9 @@
 //! Whose finalizer is on a namespace, and what the hub itself says of that cluster.
 
 use super::decide::{Facts, Truth};
-use super::{is_known, syncers};
+use super::is_known;
 use crate::kinds::{GRANT, GRANTS_BY_COPY, GRANTS_HELD_BY, NAMESPACE, WORKLOAD_CLUSTER};
-use crate::record::{has_finalizer, uid_of};
+use crate::record::{has_finalizer, syncers, uid_of};
 use crate::syncer::objects::kinds::Kinds;
 use interlock_api::names::syncer_finalizer;
 use interlock_kernel::{Kind, Looks, Name, Nothing, Object, Place, View};
@@ -23,7 +23,7 @@ pub(crate) struct Scene {
 /// Reads what a step is about; None: there is nothing to do about the namespace.
 pub(crate) fn observe(name: &str, view: &dyn View, looks: &Looks<Nothing>) -> Option<Scene> {
     let namespace = view.get(Place::HUB, &NAMESPACE, &Name::cluster_wide(name))?;
-    let cluster_uid = syncers(&namespace).into_iter().find(|uid| !is_known(uid, view))?;
+    let cluster_uid = syncers(&namespace).find(|uid| !is_known(uid, view))?.to_owned();
     let kinds: Vec<Kind> = Kinds::with(Vec::new()).carried().cloned().collect();
     let finalizer = syncer_finalizer(&cluster_uid);
     let object = kinds.iter().find_map(|kind| {

@@ -46,11 +46,13 @@ const RETIRE: SizeKey = SizeKey::new("retire", "1: clusters are deleted", 1, 0, 
 const REPLACE: SizeKey =
     SizeKey::new("replace", "1: the second cluster comes later, by the name of the first", 0, 0, 1);
 const STRIP: SizeKey = SizeKey::new("strip", "1: a person strips finalizers", 1, 0, 1);
+const LAG: SizeKey =
+    SizeKey::new("lag", "1: the scheduler hears late that a cluster is deleted", 0, 0, 1);
 const FORCE: SizeKey = SizeKey::new("force", "1: power loss and ForceRelease happen", 1, 0, 1);
 const LABELS: SizeKey = SizeKey::new("labels", "1: labels mirror the grant", 0, 0, 1);
 
-const DELETION_KEYS: [SizeKey; 8] =
-    [clusters(2), epochs(2), faults(1), CRASH, NAMESPACES, RETIRE, REPLACE, STRIP];
+const DELETION_KEYS: [SizeKey; 9] =
+    [clusters(2), epochs(2), faults(1), CRASH, NAMESPACES, RETIRE, REPLACE, STRIP, LAG];
 const VOLUMES_KEYS: [SizeKey; 6] = [clusters(2), epochs(2), faults(2), CRASH, FORCE, LABELS];
 
 /// For the catalog: namespaces and clusters that are deleted, and come again by their names.
@@ -92,6 +94,9 @@ pub struct World {
     replace: bool,
     /// A person may strip finalizers off what is being deleted.
     strip: bool,
+    /// The scheduler hears late that a cluster is deleted; what it notes and looks at before it
+    /// grants are steps of their own.
+    lag: bool,
     /// Power may be lost, and an operator may then declare an owner gone.
     force: bool,
     /// Owners may run for as long as old copies are kept.
@@ -105,7 +110,7 @@ pub struct World {
 impl World {
     /// `placement-deletion` in the size that a person asked for.
     pub fn deletion(size: &Size) -> Result<Self, SizeError> {
-        let [clusters, epochs, faults, crash, namespaces, retire, replace, strip] =
+        let [clusters, epochs, faults, crash, namespaces, retire, replace, strip, lag] =
             size.numbers(DELETION, &DELETION_KEYS)?;
         let world = World {
             crash: crash == 1,
@@ -114,6 +119,7 @@ impl World {
             retire: retire == 1,
             replace: replace == 1,
             strip: strip == 1,
+            lag: lag == 1,
             ..World::bare(clusters as usize, epochs as u8, faults as u8)
         };
         Ok(world.numbered())
@@ -145,6 +151,7 @@ impl World {
             retire: false,
             replace: false,
             strip: false,
+            lag: false,
             force: false,
             settle: false,
             labels: false,
@@ -181,8 +188,11 @@ impl Model for World {
             let [force, labels] = [self.force, self.labels].map(u8::from);
             return format!("{extent},force={force},labels={labels}");
         }
-        let [retire, replace, strip] = [self.retire, self.replace, self.strip].map(u8::from);
-        format!("{extent},namespaces={namespaces},retire={retire},replace={replace},strip={strip}")
+        let flags = [self.retire, self.replace, self.strip, self.lag];
+        let [retire, replace, strip, lag] = flags.map(u8::from);
+        format!(
+            "{extent},namespaces={namespaces},retire={retire},replace={replace},strip={strip},lag={lag}"
+        )
     }
 
     fn explain(&self, name: &str) -> Option<&'static str> {

@@ -255,6 +255,8 @@ impl World {
             is_reachable: is_heard(place),
             is_draining: false,
             grants: 0,
+            // In this world no cluster goes.
+            stays: Some(true),
         };
         let wish = match state.owner() {
             Some(owner) if self.has(Flaw::WishIgnored) => owner,
@@ -263,6 +265,7 @@ impl World {
         Facts {
             namespace: Namespace::Placed,
             has_finalizer: true,
+            has_syncers: true,
             grant: Some(Grant {
                 phase: phase.into(),
                 owner: state.owner().map(Owner::Cluster),

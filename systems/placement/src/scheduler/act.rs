@@ -2,7 +2,7 @@
 
 use super::decide::{Decision, Misfit, Why};
 use super::findings::{ambiguous, findings, granted, heard_again, stopping};
-use super::observe::{Scene, grant_address, namespace_address};
+use super::observe::{Scene, cluster_address, grant_address, namespace_address};
 use crate::kinds::{GRANT, MOVES_FULL, NAMESPACE};
 use crate::record::{GrantRecord, finalizers_with, finalizers_without, name_of, ref_to, uid_of};
 use interlock_api::names::FINALIZER_GRANT;
@@ -36,6 +36,14 @@ pub(crate) fn act(scene: &Scene, decision: Decision) -> Step<Nothing> {
             reads: vec![Read::Object(namespace_address(grant))],
             because: "its namespace is not in the cache, which proves nothing".to_owned(),
         },
+        (Decision::LookAtCluster(place), ..) => Step::Look {
+            reads: vec![Read::Object(cluster_address(&scene.cluster(place).name))],
+            because: "a cluster that is being deleted may be let go at any time".to_owned(),
+        },
+        (Decision::Untarget, Some(grant), _) => {
+            let write = grant.write_spec(json!({ "target": null }));
+            Step::write(write, "the cluster that was to have it is being deleted")
+        }
         (Decision::PutFinalizer, _, Some(namespace)) => {
             let finalizers = finalizers_with(namespace, FINALIZER_GRANT);
             set_finalizers(namespace, finalizers, "it must not vanish while a cluster has it")
@@ -67,6 +75,7 @@ fn resting(why: Why) -> String {
         Why::NamespaceUnknown => "its namespace is not in the cache, which proves nothing",
         Why::Unplaced => "its namespace does not ask to be placed",
         Why::CopiesLeft => "the cache does not show its grant yet",
+        Why::ClusterGoes => "the cluster that is to have it goes; the cache will show it",
         _ => "there is no grant to do anything about",
     }
     .to_owned()

@@ -12,6 +12,8 @@ pub struct Facts {
     pub namespace: Namespace,
     /// Whether our finalizer is on it.
     pub has_finalizer: bool,
+    /// Whether the finalizer of some cluster's syncer is on it.
+    pub has_syncers: bool,
     /// The grant for this very namespace, as the cache shows it.
     pub grant: Option<Grant>,
     /// What a fresh look showed: whether there is a grant that the cache does not know yet.
@@ -102,6 +104,8 @@ pub struct Cluster {
     pub is_draining: bool,
     /// How many namespaces it has or is to have.
     pub grants: usize,
+    /// Whether a fresh look shows that it is there, and not on its way out; None: nobody looked.
+    pub stays: Option<bool>,
 }
 
 /// Why a cluster cannot take a namespace.
@@ -158,6 +162,10 @@ pub enum Decision {
     CreateGrant,
     /// Note which cluster is wished.
     Target(usize),
+    /// Note that none is: the one that was goes.
+    Untarget,
+    /// Ask the hub whether the cluster that is to have it stays.
+    LookAtCluster(usize),
     /// List a claim that is new, before anybody can write to it.
     ListClaims,
     /// Give it to a cluster.
@@ -201,6 +209,10 @@ pub enum Why {
     ClusterReplaced,
     /// Clusters still have data of it.
     CopiesLeft,
+    /// Syncers still hold its namespace.
+    SyncersLeft,
+    /// The cluster that is to have it goes, which the cache does not show yet.
+    ClusterGoes,
 }
 
 /// The one next thing to do.
@@ -208,6 +220,10 @@ pub fn decide(facts: &Facts) -> Decision {
     let Some(grant) = facts.grant else { return without_grant(facts) };
     if grant.phase == Phase::Deleting {
         return end(facts, &grant);
+    }
+    // A cluster is not let go while it is the target of a grant.
+    if is_target_going(facts, &grant) {
+        return Decision::Untarget;
     }
     match facts.namespace {
         // Its end stops what runs and deletes data, so it never rests on what a cache lacks.
@@ -234,6 +250,16 @@ pub fn decide(facts: &Facts) -> Decision {
         Phase::Granted => keep_or_move(facts, &grant, target),
         Phase::Revoking | Phase::Deleting => held_up(facts, &grant, Why::OwnerStops),
     }
+}
+
+/// Whether the cluster that is to have it, and has it not, is being deleted.
+fn is_target_going(facts: &Facts, grant: &Grant) -> bool {
+    let is_held = matches!(grant.phase, Phase::Granted | Phase::Revoking);
+    grant.target.is_some_and(|target| {
+        let misfit = facts.clusters.get(target).and_then(|cluster| cluster.misfit.as_ref());
+        misfit == Some(&Misfit::Deleting)
+            && !(is_held && grant.owner == Some(Owner::Cluster(target)))
+    })
 }
 
 fn without_grant(facts: &Facts) -> Decision {
@@ -266,8 +292,22 @@ fn end(facts: &Facts, grant: &Grant) -> Decision {
     if grant.has_copies {
         return Decision::Nothing(Why::CopiesLeft);
     }
-    // A namespace of another uid has a finalizer of its own.
-    if facts.has_finalizer && facts.namespace != Namespace::Gone {
+    match facts.namespace {
+        Namespace::Unknown => return Decision::LookForNamespace,
+        // The grant says that it goes, and the cache does not show that yet.
+        Namespace::Unseen | Namespace::Placed | Namespace::Unplaced => {
+            return Decision::Nothing(Why::NamespaceUnknown);
+        }
+        Namespace::Gone => return Decision::DeleteGrant,
+        Namespace::Deleting => {}
+    }
+    // Where a person gave up a copy, its syncer may not have closed yet. It does so because of the
+    // grant, and lets go of the namespace after that: without the grant it never would. What is
+    // being deleted gets no further finalizers, so a cache that shows none is right.
+    if facts.has_syncers {
+        return Decision::Nothing(Why::SyncersLeft);
+    }
+    if facts.has_finalizer {
         return Decision::TakeFinalizerOff;
     }
     Decision::DeleteGrant
@@ -314,20 +354,26 @@ fn wish(facts: &Facts, grant: &Grant) -> Result<usize, Why> {
 
 /// Nobody has it: the cluster that is wished gets it, if its data can be there.
 fn give(facts: &Facts, grant: &Grant, target: usize) -> Decision {
-    match grant.images {
+    let place = match grant.images {
         Images::Nowhere => return Decision::Nothing(Why::DataElsewhere),
         // It goes back to where its data is, and moves on from there.
         Images::Only(place) if place != target => {
             let fits = facts.clusters.get(place).is_some_and(|c| c.misfit.is_none());
-            return if fits {
-                Decision::Grant(place)
-            } else {
-                Decision::Nothing(Why::DataElsewhere)
-            };
+            if !fits {
+                return Decision::Nothing(Why::DataElsewhere);
+            }
+            place
         }
-        Images::Only(_) | Images::Anywhere => {}
+        Images::Only(_) | Images::Anywhere => target,
+    };
+    // A cluster is let go when it is being deleted and no grant names it, as its target or for its
+    // data. The grant that is written over names this one since before the look: if the look showed
+    // it staying, whoever wants to let it go finds the grant.
+    match facts.clusters.get(place).and_then(|cluster| cluster.stays) {
+        None => Decision::LookAtCluster(place),
+        Some(false) => Decision::Nothing(Why::ClusterGoes),
+        Some(true) => Decision::Grant(place),
     }
-    Decision::Grant(target)
 }
 
 fn keep_or_move(facts: &Facts, grant: &Grant, target: usize) -> Decision {

@@ -6,7 +6,7 @@
 use super::decide::Why;
 use super::observe::Scene;
 use crate::kinds::MOVES_FULL;
-use crate::record::{GrantRecord, condition, name_of};
+use crate::record::{GrantRecord, condition, name_of, syncers, uid_of};
 use interlock_api::placement::condition::{OWNER_UNREACHABLE, PLACED, REACHABLE};
 use interlock_api::placement::{CopyState, Image, Ref, RevokedBecause};
 use interlock_kernel::conditions::{self, Finding};
@@ -17,7 +17,7 @@ const NAMED: usize = 20;
 /// What is to be said of a grant that nothing is done about; nothing at all for some.
 pub(crate) fn findings(scene: &Scene, grant: &GrantRecord, why: Why) -> Vec<Finding> {
     match why {
-        Why::NamespaceUnknown | Why::Unplaced => return Vec::new(),
+        Why::NamespaceUnknown | Why::Unplaced | Why::ClusterGoes => return Vec::new(),
         Why::OwnerUnreachable => return vec![unreachable(scene, grant)],
         Why::ClusterReplaced => return vec![replaced(grant)],
         _ => {}
@@ -62,9 +62,12 @@ fn placed(scene: &Scene, grant: &GrantRecord, why: Why) -> Option<Finding> {
         ),
         Why::OwnerStops => Some(stopping(grant, grant.status.because)),
         Why::CopiesLeft => fails("CopiesLeft", copies_left(grant)),
-        Why::NamespaceUnknown | Why::Unplaced | Why::OwnerUnreachable | Why::ClusterReplaced => {
-            None
-        }
+        Why::SyncersLeft => fails("SyncersLeft", syncers_left(scene)),
+        Why::NamespaceUnknown
+        | Why::Unplaced
+        | Why::ClusterGoes
+        | Why::OwnerUnreachable
+        | Why::ClusterReplaced => None,
     }
 }
 
@@ -211,9 +214,24 @@ fn copies_left(grant: &GrantRecord) -> String {
     format!("its namespace is being deleted, and data of it is on {}{next}", copies.join(", "))
 }
 
+/// The syncers that hold a namespace that goes, and of which no data is left to wait for.
+fn syncers_left(scene: &Scene) -> String {
+    let name_of_uid = |uid| {
+        let cluster = scene.clusters.iter().find(|cluster| uid_of(cluster) == uid);
+        cluster.map_or_else(|| format!("with uid {uid}"), |cluster| name_of(cluster).to_owned())
+    };
+    let holders = scene.namespace.iter().flat_map(|namespace| syncers(namespace));
+    let clusters: Vec<String> = holders.map(name_of_uid).collect();
+    format!(
+        "its namespace is being deleted, and stays until the syncer of cluster {} has let go of it. \
+         next: see that it runs and reaches the hub, or delete its WorkloadCluster",
+        clusters.join(" and of cluster ")
+    )
+}
+
 fn unreachable(scene: &Scene, grant: &GrantRecord) -> Finding {
     let owner = grant.status.owner.clone().unwrap_or_default();
-    let cluster = scene.clusters.iter().find(|cluster| crate::record::uid_of(cluster) == owner.uid);
+    let cluster = scene.clusters.iter().find(|cluster| uid_of(cluster) == owner.uid);
     let since = cluster
         .and_then(|cluster| condition(cluster, REACHABLE))
         .and_then(|reachable| reachable["lastTransitionTime"].as_str())

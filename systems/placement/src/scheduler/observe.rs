@@ -8,7 +8,9 @@ use crate::kinds::{
     CLAIM, GRANT, GRANTS_COUNTED_ON, GRANTS_MOVING, NAMESPACE, NAMESPACES_BY_GRANT, PLACEMENT,
     WORKLOAD_CLUSTER, YES,
 };
-use crate::record::{GrantRecord, has_finalizer, is_condition_true, is_deleting, name_of, uid_of};
+use crate::record::{
+    GrantRecord, has_finalizer, is_condition_true, is_deleting, name_of, syncers, uid_of,
+};
 use interlock_api::names::{
     ANNOTATION_CLUSTER, FINALIZER_CLAIM, FINALIZER_GRANT, LABEL_PLACED, PLACED_TRUE,
 };
@@ -79,6 +81,11 @@ pub(crate) fn namespace_address(grant: &GrantRecord) -> Address {
     Address::new(Place::HUB, &NAMESPACE, Name::cluster_wide(&grant.spec.namespace.name))
 }
 
+/// Where a cluster is, whether it is there or not.
+pub(crate) fn cluster_address(name: &str) -> Address {
+    Address::new(Place::HUB, &WORKLOAD_CLUSTER, Name::cluster_wide(name))
+}
+
 /// Reads what a step is about; the error says in words which object cannot be read.
 pub(crate) fn observe(
     grant_name: &str,
@@ -108,6 +115,7 @@ fn blank() -> Facts {
     Facts {
         namespace: Namespace::Unknown,
         has_finalizer: false,
+        has_syncers: false,
         grant: None,
         truth: None,
         clusters: Vec::new(),
@@ -123,9 +131,10 @@ fn facts(scene: &Scene, view: &dyn View, looks: &LooksAtHub) -> Facts {
     Facts {
         namespace: standing(scene, looks),
         has_finalizer: namespace.is_some_and(|found| has_finalizer(found, FINALIZER_GRANT)),
+        has_syncers: namespace.is_some_and(|found| syncers(found).next().is_some()),
         grant: scene.grant.as_ref().map(|grant| grant_facts(scene, grant)),
         truth: truth(scene, looks),
-        clusters: cluster_facts(scene, view),
+        clusters: cluster_facts(scene, view, looks),
         wish: wish(scene),
         has_room_for_move: moving < scene.limits.moves,
         can_copy: scene.limits.can_copy && can_take_images(scene),
@@ -197,7 +206,7 @@ fn wish(scene: &Scene) -> Wish {
     place.map_or(Wish::Unknown, Wish::On)
 }
 
-fn cluster_facts(scene: &Scene, view: &dyn View) -> Vec<Cluster> {
+fn cluster_facts(scene: &Scene, view: &dyn View, looks: &LooksAtHub) -> Vec<Cluster> {
     let needs = Needs::of(&Seeking {
         rules: scene.rules.as_ref().map(|rules| &rules.spec),
         is_by_name: scene.asked_for().is_some(),
@@ -209,6 +218,10 @@ fn cluster_facts(scene: &Scene, view: &dyn View) -> Vec<Cluster> {
         is_reachable: is_condition_true(cluster, REACHABLE),
         is_draining: cluster.data["spec"]["drain"] == true,
         grants: view.count(Place::HUB, &GRANTS_COUNTED_ON, uid_of(cluster)),
+        stays: looks.objects.get(&cluster_address(name_of(cluster))).map(|found| {
+            let is_it = |found: &&Object| uid_of(found) == uid_of(cluster);
+            found.as_ref().filter(is_it).is_some_and(|found| !is_deleting(found))
+        }),
     };
     scene.clusters.iter().map(of).collect()
 }

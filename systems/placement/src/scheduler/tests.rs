@@ -484,6 +484,79 @@ fn a_namespace_that_goes_takes_its_grant_along_at_last() {
 }
 
 #[test]
+fn a_cluster_that_only_the_cache_has_is_granted_nothing() {
+    let objects = vec![
+        shop(json!({})),
+        cluster("a", json!({})),
+        grant("shop", json!({"spec": {"target": reference("a")}})),
+    ];
+    let world = world(objects);
+    let subject = Subject::from(grant_of("shop"));
+    let step = Scheduler::default().step(&subject, &world, &Looks::default());
+    let Step::Look { reads, .. } = step else { panic!("{step:?}") };
+    let [interlock_kernel::Read::Object(address)] = &reads[..] else { panic!("{reads:?}") };
+    let going = json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}});
+    let another = json!({"metadata": {"uid": "another"}});
+    let seen = |patch| {
+        let there = World::of(&Scheduler::default()).with([cluster("a", patch)]);
+        there.get(Place::HUB, &WORKLOAD_CLUSTER, &Name::cluster_wide("a"))
+    };
+    for found in [None, seen(going), seen(another)] {
+        let mut looks = Looks::default();
+        looks.objects.insert(address.clone(), found);
+        let step = Scheduler::default().step(&subject, &world, &looks);
+        assert!(matches!(step, Step::Rest { .. }), "{step:?}");
+    }
+}
+
+#[test]
+fn a_cluster_that_is_deleted_is_the_target_of_no_grant_but_those_it_has() {
+    let going = json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}});
+    let target = |grant| settled(vec![asking_for("a"), cluster("a", going.clone()), grant]);
+    let (world, _) = target(grant("shop", json!({"spec": {"target": reference("a")}})));
+    assert!(grant_in(&world, &grant_of("shop"))["spec"]["target"].is_null());
+    assert_eq!(placed(&world).1, "WishDoesNotFit");
+    let (world, _) = target(granted("shop", "a", json!({})));
+    assert_eq!(grant_in(&world, &grant_of("shop"))["spec"]["target"], reference("a"));
+}
+
+/// A copy that a person gave up leaves before its syncer has closed; only the grant tells it to.
+#[test]
+fn a_grant_stays_until_every_syncer_has_let_go_of_its_namespace() {
+    let name = Name::cluster_wide("shop");
+    let held = json!({"metadata": {
+        "deletionTimestamp": "2001-01-01T00:00:00Z",
+        "finalizers": [HELD, "interlock.dev/syncer-uid-a"],
+    }});
+    let given_up = json!({"status": {"phase": "Deleting", "copies": []}});
+    let (mut world, _) =
+        settled(vec![shop(held), cluster("a", json!({})), granted("shop", "a", given_up)]);
+    let (status, reason, message) = placed(&world);
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "SyncersLeft"));
+    assert!(message.contains("the syncer of cluster a"), "{message}");
+    let let_go = json!({"metadata": {"finalizers": [HELD]}});
+    world.change(Place::HUB, &NAMESPACE, &name, &let_go);
+    world.settle(&Scheduler::default(), &mut NoMachine, &grant_of("shop"));
+    assert!(grant_in(&world, &grant_of("shop")).is_null());
+    assert!(world.json(Place::HUB, &NAMESPACE, &name).is_null());
+}
+
+/// What a cache shows of a namespace that is not being deleted there says nothing of its finalizers.
+#[test]
+fn a_grant_that_ends_waits_for_news_of_its_namespace() {
+    let given_up = json!({"status": {"phase": "Deleting", "copies": []}});
+    let objects = |namespace| {
+        vec![namespace, cluster("a", json!({})), granted("shop", "a", given_up.clone())]
+    };
+    for stale in
+        [shop(json!({})), namespace("shop", json!({})), shop(json!({"metadata": {"labels": null}}))]
+    {
+        let (_, run) = settled(objects(stale));
+        assert!(run.writes.is_empty(), "{:?}", run.writes);
+    }
+}
+
+#[test]
 fn a_namespace_made_again_gets_another_grant_and_the_old_one_ends() {
     let again = namespace("shop", json!({"metadata": {"uid": "again"}}));
     let (mut world, _) =

@@ -20,7 +20,9 @@ pub(super) enum Actor {
     Scheduler,
     Fencing,
     Clusters,
+    Departed,
     Claims,
+    SchedulerCache,
     Cache,
     Syncer,
     World,
@@ -35,12 +37,16 @@ pub(super) enum Deed {
     DeleteCluster,
     RegisterCluster,
     StripCluster,
+    ShutDown,
     AskToForget,
     AskForce,
     PutNamespaceFinalizer,
     LookForGrant,
     TakeNamespaceFinalizerOff,
     CreateGrant,
+    Target,
+    Untarget,
+    LookAtCluster,
     Grant,
     Revoke,
     RevokeToDelete,
@@ -52,8 +58,10 @@ pub(super) enum Deed {
     TakeClusterFinalizerOff,
     ForgetForAPerson,
     TakeWishOff,
+    TakeDepartedOff,
     MirrorNamespace,
     MirrorClaim,
+    Hear,
     Observe,
     Withdraw,
     StopOne,
@@ -77,19 +85,23 @@ pub(super) enum Deed {
     PowerOn,
 }
 
-const ALL: [Deed; 46] = [
+const ALL: [Deed; 52] = [
     Deed::DeleteNamespace,
     Deed::MakeNamespaceAgain,
     Deed::StripNamespace,
     Deed::DeleteCluster,
     Deed::RegisterCluster,
     Deed::StripCluster,
+    Deed::ShutDown,
     Deed::AskToForget,
     Deed::AskForce,
     Deed::PutNamespaceFinalizer,
     Deed::LookForGrant,
     Deed::TakeNamespaceFinalizerOff,
     Deed::CreateGrant,
+    Deed::Target,
+    Deed::Untarget,
+    Deed::LookAtCluster,
     Deed::Grant,
     Deed::Revoke,
     Deed::RevokeToDelete,
@@ -101,8 +113,10 @@ const ALL: [Deed; 46] = [
     Deed::TakeClusterFinalizerOff,
     Deed::ForgetForAPerson,
     Deed::TakeWishOff,
+    Deed::TakeDepartedOff,
     Deed::MirrorNamespace,
     Deed::MirrorClaim,
+    Deed::Hear,
     Deed::Observe,
     Deed::Withdraw,
     Deed::StopOne,
@@ -135,12 +149,16 @@ impl Deed {
             | Deed::DeleteCluster
             | Deed::RegisterCluster
             | Deed::StripCluster
+            | Deed::ShutDown
             | Deed::AskToForget
             | Deed::AskForce => Actor::User,
             Deed::PutNamespaceFinalizer
             | Deed::LookForGrant
             | Deed::TakeNamespaceFinalizerOff
             | Deed::CreateGrant
+            | Deed::Target
+            | Deed::Untarget
+            | Deed::LookAtCluster
             | Deed::Grant
             | Deed::Revoke
             | Deed::RevokeToDelete
@@ -152,7 +170,9 @@ impl Deed {
             | Deed::TakeClusterFinalizerOff
             | Deed::ForgetForAPerson
             | Deed::TakeWishOff => Actor::Clusters,
+            Deed::TakeDepartedOff => Actor::Departed,
             Deed::MirrorNamespace | Deed::MirrorClaim => Actor::Claims,
+            Deed::Hear => Actor::SchedulerCache,
             Deed::Observe => Actor::Cache,
             Deed::Withdraw
             | Deed::StopOne
@@ -180,6 +200,9 @@ impl Deed {
             Deed::DeleteCluster
             | Deed::RegisterCluster
             | Deed::StripCluster
+            | Deed::ShutDown
+            | Deed::TakeDepartedOff
+            | Deed::Hear
             | Deed::PutClusterFinalizer
             | Deed::LookForGrants
             | Deed::TakeClusterFinalizerOff
@@ -187,7 +210,11 @@ impl Deed {
             | Deed::Crash
             | Deed::PowerOff
             | Deed::PowerOn => About::Cluster,
-            Deed::AskToForget | Deed::ForgetForAPerson | Deed::Grant => About::Both,
+            Deed::AskToForget
+            | Deed::ForgetForAPerson
+            | Deed::Target
+            | Deed::LookAtCluster
+            | Deed::Grant => About::Both,
             _ if self.actor() == Actor::Syncer || self.actor() == Actor::Cache => About::Both,
             _ => About::Namespace,
         }
@@ -243,9 +270,10 @@ impl World {
         let on_cluster = format!("cluster {cluster}");
         match deed.actor() {
             Actor::User => Action::new(name, "user").to("hub"),
-            Actor::Scheduler => Action::new(name, "scheduler").to("hub"),
+            Actor::Scheduler | Actor::SchedulerCache => Action::new(name, "scheduler").to("hub"),
             Actor::Fencing => Action::new(name, "fencing").to("hub"),
             Actor::Clusters => Action::new(name, "clusters").to("hub"),
+            Actor::Departed => Action::new(name, "departed").to("hub"),
             Actor::Claims => Action::new(name, "claims").to("hub"),
             Actor::Cache => Action::new(name, format!("syncer {cluster}")).to("hub"),
             Actor::Syncer => {

@@ -40,6 +40,14 @@ pub(super) enum Flaw {
     ClaimNotMirrored,
     /// The scheduler always takes some copy to be left.
     CopiesNeverGone,
+    /// The scheduler does not look whether syncers hold the namespace.
+    SyncersOverlooked,
+    /// The scheduler takes a cluster to stay that its cache shows.
+    LookBelieved,
+    /// A cluster is let go although a grant is about to be its own.
+    TargetsDoNotHold,
+    /// The scheduler leaves a cluster the target that is being deleted.
+    TargetKept,
 }
 
 /// A mistake or several that cover for each other, what it is, what it breaks, and what must be in
@@ -82,6 +90,27 @@ const OF_DELETION: &[Row] = &[
         |world| (world.clusters, world.retire) = (1, true),
     ),
     (
+        "granted-to-a-cluster-that-was-let-go",
+        "the scheduler grants to a cluster that its cache still has, without a fresh look",
+        &["ClusterStays"],
+        &[Flaw::LookBelieved],
+        |world| (world.clusters, world.retire, world.lag) = (1, true, true),
+    ),
+    (
+        "let-go-under-a-grant",
+        "a cluster is let go between the look of the scheduler and its grant",
+        &["ClusterStays"],
+        &[Flaw::TargetsDoNotHold],
+        |world| (world.clusters, world.retire, world.lag) = (1, true, true),
+    ),
+    (
+        "target-kept",
+        "a cluster that is deleted stays the target of a grant, and so stays for ever",
+        &["DeletedClusterGoes"],
+        &[Flaw::TargetKept],
+        |world| (world.clusters, world.retire, world.lag) = (1, true, true),
+    ),
+    (
         "namespace-let-go-on-absence",
         "the finalizer comes off because the cache has no grant, and no syncer put one of its own \
          on: each alone would cover for the other",
@@ -109,6 +138,14 @@ const OF_DELETION: &[Row] = &[
         &["DeletedGoes"],
         &[Flaw::CopiesNeverGone],
         one_cluster,
+    ),
+    (
+        "syncer-left-behind",
+        "the grant goes while a syncer whose copy was given up holds the namespace: nothing tells it \
+         to let go",
+        &["DeletedGoes"],
+        &[Flaw::SyncersOverlooked],
+        |world| (world.clusters, world.faults) = (1, 1),
     ),
     (
         "old-grant-orphaned",

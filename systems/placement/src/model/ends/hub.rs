@@ -4,7 +4,7 @@ use super::World;
 use super::actions::Deed;
 use super::flaws::Flaw;
 use super::state::{Copies, Grant, Label, Labels, Life, MOST_CLUSTERS, State, bit};
-use crate::{claims, clusters, fencing, scheduler};
+use crate::{claims, clusters, departed, fencing, scheduler};
 use clusters::decide as retire;
 use interlock_api::placement::{CopyState, ForceOutcome, Phase, RevokedBecause};
 use scheduler::decide as schedule;
@@ -12,8 +12,10 @@ use scheduler::decide as schedule;
 impl World {
     /// The clusters that are at the hub, in the order in which a decision names them.
     fn known(&self, state: &State) -> Vec<usize> {
-        let is_known =
-            |c: &usize| matches!(state.registered[*c].life, Life::There | Life::Deleting);
+        let is_known = |c: &usize| {
+            let registered = &state.registered[*c];
+            registered.is_unheard || matches!(registered.life, Life::There | Life::Deleting)
+        };
         (0..self.clusters).filter(is_known).collect()
     }
 
@@ -38,7 +40,7 @@ impl World {
         let known = self.known(state);
         let place_of = |c: usize| known.iter().position(|known| *known == c);
         let grant = &state.grants[place];
-        let target = wish.and_then(place_of);
+        let wish = wish.and_then(place_of);
         let owner = match place_of(grant.owner.into()) {
             _ if grant.epoch == 0 => None,
             Some(owner) => Some(schedule::Owner::Cluster(owner)),
@@ -51,16 +53,32 @@ impl World {
         let cluster = |c: &usize| {
             let registered = &state.registered[*c];
             let misfit = match registered.life {
+                _ if registered.is_unheard => None,
                 Life::Deleting => Some(schedule::Misfit::Deleting),
                 _ if !registered.finalizer => Some(schedule::Misfit::NotReady),
                 _ => None,
             };
             let is_reachable = !state.machines[*c].off;
-            schedule::Cluster { misfit, is_reachable, is_draining: false, grants: 0 }
+            let stays = match self.lag && !self.has(Flaw::LookBelieved) {
+                true => (usize::from(grant.looked) == *c + 1).then_some(true),
+                false => Some(true),
+            };
+            schedule::Cluster { misfit, is_reachable, is_draining: false, grants: 0, stays }
+        };
+        let clusters: Vec<_> = known.iter().map(cluster).collect();
+        let is_going = |place: &usize| clusters[*place].misfit == Some(schedule::Misfit::Deleting);
+        // Where the target is not kept, it is whatever the scheduler wrote just before.
+        let target = match self.lag {
+            true => usize::from(grant.target).checked_sub(1).and_then(place_of),
+            false => wish.filter(|wish| {
+                let is_owner = grant.is_held() && owner == Some(schedule::Owner::Cluster(*wish));
+                is_owner || !is_going(wish)
+            }),
         };
         schedule::Facts {
             namespace: self.standing(state, place),
             has_finalizer: state.namespace.finalizer,
+            has_syncers: state.namespace.syncers != 0 && !self.has(Flaw::SyncersOverlooked),
             grant: (is_cached && grant.exists).then_some(schedule::Grant {
                 phase: match grant.phase {
                     Phase::Revoking if self.has(Flaw::GrantWithoutRelease) => Phase::Released,
@@ -80,8 +98,8 @@ impl World {
                 has_copies: grant.has_copies() || self.has(Flaw::CopiesNeverGone),
             }),
             truth: None,
-            clusters: known.iter().map(cluster).collect(),
-            wish: target.map_or(schedule::Wish::Unknown, schedule::Wish::On),
+            clusters,
+            wish: wish.map_or(schedule::Wish::Unknown, schedule::Wish::On),
             has_room_for_move: true,
             can_copy: true,
         }
@@ -164,6 +182,23 @@ impl World {
                 next.namespace.finalizer = false;
                 next = self.wrote_namespace(next);
                 Deed::TakeNamespaceFinalizerOff
+            }
+            Decision::Target(to) if is_cached && self.lag => {
+                c = *self.known(state).get(to)?;
+                grant.target = c as u8 + 1;
+                Deed::Target
+            }
+            Decision::Untarget if is_cached && self.lag && !self.has(Flaw::TargetKept) => {
+                grant.target = 0;
+                Deed::Untarget
+            }
+            Decision::LookAtCluster(at) => {
+                c = *self.known(state).get(at)?;
+                if state.registered[c].life != Life::There {
+                    return None;
+                }
+                grant.looked = c as u8 + 1;
+                Deed::LookAtCluster
             }
             Decision::Grant(to) if is_cached => {
                 c = *self.known(state).get(to)?;
@@ -255,8 +290,12 @@ impl World {
     }
 
     fn is_empty(&self, state: &State, c: usize) -> bool {
-        let has_to_do =
-            |grant: &Grant| grant.exists && (grant.is_held_by(c) || !grant.copies[c].are_none());
+        let has_to_do = |grant: &Grant| {
+            let is_to_come = usize::from(grant.target) == c + 1
+                && grant.phase != Phase::Deleting
+                && !self.has(Flaw::TargetsDoNotHold);
+            grant.exists && (grant.is_held_by(c) || !grant.copies[c].are_none() || is_to_come)
+        };
         self.has(Flaw::GrantsDoNotHold) || !state.grants.iter().any(has_to_do)
     }
 
@@ -330,6 +369,24 @@ impl World {
             }
             _ => {}
         }
+    }
+
+    /// What becomes of the finalizer of a cluster that is gone.
+    pub(super) fn depart(&self, state: &State, c: usize) -> Option<State> {
+        use departed::decide::{Decision, Facts, Truth, decide};
+        if state.namespace.syncers & bit(c) == 0 {
+            return None;
+        }
+        let truth = Truth {
+            is_there: matches!(state.registered[c].life, Life::There | Life::Deleting),
+            has_grants: !self.is_empty(state, c),
+            has_objects: false,
+        };
+        // The cache may have anything; what it says is followed by a look.
+        let decision = decide(&Facts { has_grants: false, truth: Some(truth) });
+        let mut next = state.clone();
+        next.namespace.syncers &= !bit(c);
+        (decision == Decision::TakeOffNamespace).then(|| self.wrote_namespace(next))
     }
 
     /// What the labels are to say, as the seed would read it off the grant.

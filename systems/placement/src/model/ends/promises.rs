@@ -2,7 +2,7 @@
 
 use super::World;
 use super::actions::{Actor, Deed};
-use super::state::{Here, Label, Labels, Life, State, bit};
+use super::state::{Grant, Here, Label, Labels, Life, State, bit};
 use crate::spec::name_of;
 use interlock_api::placement::{CopyState, Phase};
 use interlock_checker::{Fairness, Formula, Invariant, Property, Reachable, StepRule};
@@ -52,8 +52,17 @@ impl World {
             | "DeleteLeftover"
             | "ForgetCopy"
             | "TakeNamespaceFinalizerOff" => Some("the last namespace stays, and need not move"),
-            "DeleteCluster" | "TakeClusterFinalizerOff" | "LookForGrants" if !self.retire => {
+            "DeleteCluster"
+            | "TakeClusterFinalizerOff"
+            | "LookForGrants"
+            | "ShutDown"
+            | "TakeDepartedOff"
+                if !self.retire =>
+            {
                 Some("in this size the clusters stay")
+            }
+            "Target" | "Untarget" | "LookAtCluster" | "Hear" if !self.lag => {
+                Some("in this size the scheduler hears at once")
             }
             "RegisterCluster" | "PutClusterFinalizer" => {
                 Some("the clusters are there from the beginning, but for one that replaces another")
@@ -310,18 +319,33 @@ impl World {
         if !self.settle {
             properties.push(Property::new(
                 "DeletedGoes",
-                "a namespace that is deleted goes, unless data of it waits for a person, or a person \
-                 gave it up",
+                "a namespace that is deleted goes, unless data of it waits for a person",
                 Formula::always_leads_to(
                     |s: &State| {
                         s.namespace.place == 0
                             && s.namespace.life == Life::Deleting
                             && !s.grants[0].waits_for_a_person()
-                            // The finalizer of a syncer whose copy was given up is left to people too.
-                            && s.forgotten[0] == 0
                     },
                     |s: &State| s.is_gone(0),
                 ),
+            ));
+        }
+        if self.retire {
+            properties.push(Property::for_all(
+                "DeletedClusterGoes",
+                "a cluster that is deleted goes, once it owns nothing and has no data",
+                (0..self.clusters).map(|c| {
+                    let has_something = move |s: &State| {
+                        let names = |g: &Grant| g.is_held_by(c) || !g.copies[c].are_none();
+                        s.grants.iter().any(|grant| grant.exists && names(grant))
+                    };
+                    Formula::always_leads_to(
+                        move |s: &State| {
+                            s.registered[c].life == Life::Deleting && !has_something(s)
+                        },
+                        move |s: &State| s.registered[c].life == Life::Gone || has_something(s),
+                    )
+                }),
             ));
         }
         if self.namespaces == 2 {
@@ -385,6 +409,10 @@ impl World {
             fairness.push(Fairness::weak(format!("Clusters({name})"), retiring));
             fairness
                 .push(Fairness::weak(format!("PowerOn({name})"), [self.id(Deed::PowerOn, c, 0)]));
+            let hearing = [self.id(Deed::Hear, c, 0)];
+            fairness.push(Fairness::weak(format!("Hear({name})"), hearing));
+            let departing = [self.id(Deed::TakeDepartedOff, c, 0)];
+            fairness.push(Fairness::weak(format!("Departed({name})"), departing));
             for place in 0..self.namespaces {
                 for actor in [Actor::Cache, Actor::Syncer] {
                     let name = format!("{actor:?}({name}, {})", place + 1);

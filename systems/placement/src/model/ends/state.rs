@@ -116,6 +116,11 @@ pub(super) struct Grant {
     pub(super) is_forced: bool,
     /// The epochs that ever settled.
     pub(super) settled: Bits,
+    /// The cluster that is to have it, and one; kept only where the scheduler may hear late.
+    pub(super) target: u8,
+    /// The cluster that the scheduler saw staying, and one: it is granted next, if nobody writes to
+    /// the grant before.
+    pub(super) looked: u8,
 }
 
 impl Grant {
@@ -146,6 +151,8 @@ pub(super) struct Registered {
     pub(super) looked: bool,
     /// A person wants the copies of this namespace forgotten: its place and one.
     pub(super) forget: u8,
+    /// It was deleted, and the scheduler has not heard of it.
+    pub(super) is_unheard: bool,
 }
 
 /// Whose the Grant is, as far as that changes what a syncer does.
@@ -197,6 +204,8 @@ pub(super) struct Machine {
     pub(super) views: [Option<View>; MOST_NAMESPACES],
     pub(super) here: [Option<Here>; MOST_NAMESPACES],
     pub(super) off: bool,
+    /// Nobody runs it any more: its cluster was let go.
+    pub(super) is_shut_down: bool,
 }
 
 /// A label at the hub: the seed's states.
@@ -253,7 +262,8 @@ impl State {
         }
         for registered in &mut self.registered {
             if registered.life == Life::Deleting && !registered.finalizer {
-                *registered = Registered { life: Life::Gone, ..Registered::default() };
+                let is_unheard = registered.is_unheard;
+                *registered = Registered { life: Life::Gone, is_unheard, ..<_>::default() };
             }
         }
     }
@@ -296,6 +306,7 @@ impl World {
             coder.bool(&mut registered.finalizer);
             coder.bool(&mut registered.looked);
             coder.u8(&mut registered.forget, width(self.namespaces));
+            coder.bool(&mut registered.is_unheard);
         }
         for machine in &mut state.machines[..clusters] {
             self.code_machine(machine, coder);
@@ -326,6 +337,8 @@ impl World {
         coder.bool(&mut grant.is_settled);
         coder.bool(&mut grant.is_forced);
         coder.u8(&mut grant.settled, self.epochs.into());
+        coder.u8(&mut grant.target, width(self.clusters));
+        coder.u8(&mut grant.looked, width(self.clusters));
     }
 
     fn code_machine(&self, machine: &mut Machine, coder: &mut Coder) {
@@ -353,6 +366,7 @@ impl World {
             });
         }
         coder.bool(&mut machine.off);
+        coder.bool(&mut machine.is_shut_down);
     }
 
     pub(super) fn any_state(&self, rng: &mut Rng) -> State {
@@ -381,6 +395,7 @@ impl World {
                 finalizer: rng.flip(),
                 looked: rng.flip(),
                 forget: rng.below(self.namespaces + 1) as u8,
+                is_unheard: rng.flip(),
             };
             state.machines[c] = self.any_machine(rng);
             if self.labels {
@@ -411,6 +426,8 @@ impl World {
             is_settled: rng.flip(),
             is_forced: rng.flip(),
             settled: rng.below(1 << self.epochs) as u8,
+            target: rng.below(self.clusters + 1) as u8,
+            looked: rng.below(self.clusters + 1) as u8,
         };
         for copies in &mut grant.copies[..self.clusters] {
             *copies = World::any_copies(rng);
@@ -419,7 +436,8 @@ impl World {
     }
 
     fn any_machine(&self, rng: &mut Rng) -> Machine {
-        let mut machine = Machine { off: rng.flip(), ..Machine::default() };
+        let mut machine =
+            Machine { off: rng.flip(), is_shut_down: rng.flip(), ..Machine::default() };
         for place in 0..self.namespaces {
             let view = View {
                 seen: SEEN[rng.below(SEEN.len())],

@@ -20,6 +20,9 @@ impl World {
         }
         for c in 0..self.clusters {
             self.retire(state, c, |deed, place, next| moves.step(deed, (c, place), next));
+            if let Some(next) = self.depart(state, c) {
+                moves.step(Deed::TakeDepartedOff, (c, 0), next);
+            }
             moves.cluster(c);
         }
     }
@@ -34,6 +37,12 @@ struct Moves<'a> {
 
 impl Moves<'_> {
     fn step(&mut self, deed: Deed, (c, place): (usize, usize), mut next: State) {
+        for (grant, before) in next.grants.iter_mut().zip(&self.state.grants) {
+            // Every write makes one fail that was to be guarded by how it was before.
+            if grant != before && deed != Deed::LookAtCluster {
+                grant.looked = 0;
+            }
+        }
         next.collect();
         if next != *self.state {
             self.steps.step(self.world.id(deed, c, place), next);
@@ -90,8 +99,12 @@ impl Moves<'_> {
         let mut next = state.clone();
         match registered.life {
             Life::There if world.retire => {
-                next.registered[c] =
-                    Registered { life: Life::Deleting, looked: false, ..*registered };
+                next.registered[c] = Registered {
+                    life: Life::Deleting,
+                    looked: false,
+                    is_unheard: world.lag && registered.finalizer,
+                    ..*registered
+                };
                 self.step(Deed::DeleteCluster, (c, 0), next);
             }
             // Its name is free when the one before is gone.
@@ -105,7 +118,17 @@ impl Moves<'_> {
                     next.stripped_clusters |= bit(c);
                 });
             }
+            // Whoever sees that it was let go takes it away, whatever it still has.
+            Life::Gone if state.stripped_clusters & bit(c) == 0 => {
+                next.machines[c] = Machine { is_shut_down: true, ..Machine::default() };
+                self.step(Deed::ShutDown, (c, 0), next);
+            }
             Life::NotYet | Life::There | Life::Deleting | Life::Gone => {}
+        }
+        if registered.is_unheard {
+            let mut next = state.clone();
+            next.registered[c].is_unheard = false;
+            self.step(Deed::Hear, (c, 0), next);
         }
         if !matches!(registered.life, Life::There | Life::Deleting) || registered.forget != 0 {
             return;
@@ -152,7 +175,7 @@ impl Moves<'_> {
         let (world, state) = (self.world, self.state);
         let machine = &state.machines[c];
         // Nothing runs for a cluster that is to come.
-        if state.registered[c].life == Life::NotYet {
+        if state.registered[c].life == Life::NotYet || machine.is_shut_down {
             return;
         }
         if machine.off {
