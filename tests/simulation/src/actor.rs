@@ -10,7 +10,7 @@ use interlock_placement::heartbeat::Heartbeat;
 use interlock_placement::runtime::Runtime;
 use interlock_placement::scheduler::Scheduler;
 use interlock_placement::syncer::Syncer;
-use interlock_placement::{claims, clusters, fencing};
+use interlock_placement::{claims, clusters, departed, fencing};
 use interlock_shell::faults::{Fault, Faults, Point, Seam};
 use interlock_shell::{Clock, Ended, Hands, NoHands, Places, Server, Wiring, step_once};
 use std::collections::BTreeSet;
@@ -147,6 +147,7 @@ impl Actor {
         actor.wire(claims::Claims, NoHands);
         actor.wire(fencing::Fencing, NoHands);
         actor.wire(clusters::Clusters::default(), NoHands);
+        actor.wire(departed::Departed, NoHands);
         actor
     }
 

@@ -104,6 +104,9 @@ impl World {
         for effects in 0..IN_A_ROUND {
             let actor = self.actors.iter().position(|actor| actor.instance == instance);
             let Some(actor) = actor else { return Ok(effects) };
+            if self.is_standing(&self.actors[actor]) {
+                return Ok(effects);
+            }
             if effects > 0 {
                 self.bring_up_all(actor);
             }
@@ -115,6 +118,7 @@ impl World {
                 room: room.name(),
                 subject: Subject::clone(subject),
                 future: Arc::clone(room).step(Subject::clone(subject)),
+                deeds: Vec::new(),
                 held_until: 0,
             });
             match self.go_through(self.numbered).await? {

@@ -30,6 +30,8 @@ pub struct Counts {
     pub deaf_caches: u64,
     /// Second instances of a program, beside the first.
     pub twins: u64,
+    /// Moments that matter at which something went wrong.
+    pub moments: u64,
     /// Namespaces that went from one cluster to another.
     pub moves: u64,
 }
@@ -50,6 +52,7 @@ impl AddAssign for Counts {
             old_lists,
             deaf_caches,
             twins,
+            moments,
             moves,
         } = other;
         self.steps += steps;
@@ -64,6 +67,7 @@ impl AddAssign for Counts {
         self.old_lists += old_lists;
         self.deaf_caches += deaf_caches;
         self.twins += twins;
+        self.moments += moments;
         self.moves += moves;
     }
 }
@@ -76,6 +80,7 @@ impl fmt::Display for Counts {
             ("writes", self.writes),
             ("moves", self.moves),
             ("deaths", self.deaths),
+            ("aimed faults", self.moments),
             ("second instances", self.twins),
             ("power failures", self.power_failures),
             ("partitions", self.partitions),

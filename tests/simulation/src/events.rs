@@ -33,6 +33,9 @@ impl World {
 
     /// One event.
     async fn event(&mut self) -> Result<(), Broken> {
+        if self.is_hasty() && !self.chance.once_in(4) {
+            return self.burst().await;
+        }
         match self.chance.below(100) {
             0..=29 => self.go_on().await,
             30..=40 => self.begin_step(),
@@ -52,17 +55,22 @@ impl World {
 
     /// An actor does all it can, mostly with all news, while others lag behind.
     async fn burst(&mut self) -> Result<(), Broken> {
-        let actor = self.chance.below(self.actors.len());
+        let hub = self.actors.iter().position(|actor| actor.cluster.is_none());
+        // Nothing changes hands without the hub.
+        let actor = match hub.filter(|_| self.is_hasty() && self.chance.once_in(2)) {
+            Some(hub) => hub,
+            None => self.chance.below(self.actors.len()),
+        };
         let cannot = |actor: &crate::actor::Actor| {
             actor.is_cut_from(Place::HUB)
                 || actor.is_cut_from(Place::CLUSTER)
-                || actor.stopped_until > self.happened
+                || self.is_standing(actor)
         };
         if self.actors.get(actor).is_none_or(cannot) {
             return Ok(());
         }
         self.check().await?;
-        let hears = !self.is_stormy() || self.chance.once_in(2);
+        let hears = !self.is_stormy() || self.is_hasty() || self.chance.once_in(2);
         if hears {
             self.bring_up_all(actor);
         }
@@ -98,8 +106,7 @@ impl World {
             return Ok(());
         }
         let actor = self.chance.below(self.actors.len());
-        let now = self.happened;
-        let actor = self.actors.get(actor).filter(|actor| actor.stopped_until <= now);
+        let actor = self.actors.get(actor).filter(|actor| !self.is_standing(actor));
         let Some(actor) = actor else { return Ok(()) };
         let Some(room) = self.chance.one_of(&actor.rooms) else { return Ok(()) };
         let subjects = room.subjects();
@@ -119,6 +126,7 @@ impl World {
             room: room.name(),
             subject: subject.clone(),
             future: std::sync::Arc::clone(room).step(subject.clone()),
+            deeds: Vec::new(),
             held_until: 0,
         };
         self.under_way.push(step);
@@ -133,7 +141,7 @@ impl World {
         let now = self.happened;
         let is_stopped = |instance: u64| {
             let mut actors = self.actors.iter();
-            actors.any(|actor| actor.instance == instance && actor.stopped_until > now)
+            actors.any(|actor| actor.instance == instance && self.is_standing(actor))
         };
         let steps = self.under_way.iter().enumerate();
         let ready = steps.filter(|(_, s)| s.held_until <= now && !is_stopped(s.instance));
@@ -168,8 +176,9 @@ impl World {
         if way != Way::Through {
             self.note(format!("{who}: {way:?}"));
         }
-        for deed in &deeds {
+        for deed in deeds {
             self.note(format!("{who}: {deed}"));
+            under_way.deeds.push(deed);
         }
         let instance = under_way.instance;
         match &ended {
@@ -190,7 +199,7 @@ impl World {
             Some(Ended::Crashed) => self.die(place).await?,
             Some(Ended::Acted { .. }) => {
                 self.note(format!("{who}: done"));
-                self.moment(instance, &deeds).await?;
+                self.moment(instance, &under_way.deeds).await?;
             }
             Some(other) => self.note(format!("{who}: {other:?}")),
         }

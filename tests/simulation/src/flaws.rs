@@ -18,8 +18,10 @@ pub enum Flaw {
     None,
     /// A machine says that a process is gone, and its lock free, as soon as it was told to stop.
     GoneTooEarly,
-    /// A machine says that every lock is free; what it says of processes is right.
+    /// A machine says that every lock is free, to whoever asks; what it says of processes is right.
     LocksAreAlwaysFree,
+    /// The same, but only to the syncer: the runtime that lets a pod go asks for its lock, too.
+    SyncerSeesNoLocks,
     /// A scheduler takes what is being revoked for released.
     SchedulerDoesNotWait,
     /// A syncer takes what it is to close for closed.
@@ -38,9 +40,10 @@ pub enum Flaw {
 
 impl Flaw {
     /// All of them.
-    pub const ALL: [Flaw; 9] = [
+    pub const ALL: [Flaw; 10] = [
         Flaw::GoneTooEarly,
         Flaw::LocksAreAlwaysFree,
+        Flaw::SyncerSeesNoLocks,
         Flaw::SchedulerDoesNotWait,
         Flaw::SyncerAcknowledgesFirst,
         Flaw::BootIdStays,

@@ -200,8 +200,20 @@ impl Machine {
         }
     }
 
+    /// What a runtime is told about a lock.
+    fn answer(&self, lock: &LockName, instance: u64) -> Held {
+        match self.held(lock, instance) {
+            Held::Taken if self.flaw == Flaw::LocksAreAlwaysFree => Held::Free,
+            held => held,
+        }
+    }
+
     fn holding(&self, namespace: &str) -> Holding {
-        if matches!(self.flaw, Flaw::GoneTooEarly | Flaw::LocksAreAlwaysFree) {
+        let is_lie = matches!(
+            self.flaw,
+            Flaw::GoneTooEarly | Flaw::LocksAreAlwaysFree | Flaw::SyncerSeesNoLocks
+        );
+        if is_lie {
             return Holding::Free;
         }
         let state = self.state();
@@ -278,7 +290,7 @@ impl Hands<Processes> for OnMachine {
         self.gate.turn(Errand::Any).await;
         Ok(match question {
             Question::Process(pod) => Answer::Process(self.machine.known(&pod)),
-            Question::Lock(lock) => Answer::Lock(self.machine.held(&lock, self.instance)),
+            Question::Lock(lock) => Answer::Lock(self.machine.answer(&lock, self.instance)),
         })
     }
 

@@ -1,13 +1,15 @@
 //! What goes wrong at the moments that matter: right after something was written that others rest
 //! on, and right before a process starts. Chance alone would seldom hit these.
 
-use crate::actor::CacheAt;
+use crate::actor::{Actor, CacheAt};
 use crate::world::{Broken, World};
 use interlock_kernel::Place;
 use interlock_placement::kinds::NAMESPACE;
 
 /// For how long a program may be stopped, in events.
 const STOPPED: usize = 300;
+/// For how many events everybody else may make haste.
+const HASTE: usize = 24;
 /// How long it may take until news comes to one that goes on again.
 const LAG: usize = 80;
 
@@ -29,7 +31,9 @@ impl World {
         let place = self.actors.iter().position(|actor| actor.instance == instance);
         let Some(place) = place else { return Ok(()) };
         self.check().await?;
-        match self.chance.below(self.seldom()) {
+        let what = self.chance.below(self.seldom());
+        self.counts.moments += u64::from(what < 7);
+        match what {
             0 => self.die(place).await,
             1 => self.somebody_else_goes_on(place).await,
             2 => {
@@ -38,6 +42,7 @@ impl World {
             }
             3 => self.think_again().await,
             4 => self.fails_at_the_owner().await,
+            5..=6 => self.overtake(place).await,
             _ => Ok(()),
         }
     }
@@ -57,18 +62,59 @@ impl World {
         Ok(self.happened + self.chance.below(STOPPED) as u64)
     }
 
-    /// A program hears nothing any more, or not all; if it serves a cluster, another instance is
-    /// started beside it.
-    async fn somebody_else_goes_on(&mut self, place: usize) -> Result<(), Broken> {
-        let actor = &self.actors[place];
-        let (cluster, name) = (actor.cluster, actor.name.clone());
-        let of_cluster = self.actors.iter().filter(|actor| actor.cluster == cluster).count();
-        if let Some(cluster) = cluster
-            && of_cluster < 2
-            && !self.machines[cluster].is_off()
-        {
+    /// Whether everybody makes haste, but for one.
+    pub(crate) fn is_hasty(&self) -> bool {
+        self.happened < self.haste.0
+    }
+
+    /// Whether a program takes no step now: it is stopped, or all others make haste to overtake it.
+    pub(crate) fn is_standing(&self, actor: &Actor) -> bool {
+        let is_overtaken = self.is_hasty() && self.haste.1 == actor.instance;
+        self.is_trouble && (actor.stopped_until > self.happened || is_overtaken)
+    }
+
+    /// A program of a cluster hears of all that it did, and then nothing more of its cluster;
+    /// somebody wishes again, and all others make haste to do it before the program goes on.
+    async fn overtake(&mut self, place: usize) -> Result<(), Broken> {
+        if self.actors[place].cluster.is_none() {
+            return self.think_again().await;
+        }
+        self.bring_up_all(place);
+        self.goes_on_beside(place).await?;
+        let mut actor = self.actors.remove(place);
+        let hasty_until = self.happened + HASTE as u64;
+        let deaf_until = hasty_until + self.chance.below(LAG) as u64;
+        self.turn_deaf(&mut actor, deaf_until, |cache| cache.place == Place::CLUSTER);
+        self.haste = (hasty_until, actor.instance);
+        let event = format!("{} is overtaken: all others make haste", actor.name);
+        self.actors.insert(place, actor);
+        self.note(event);
+        self.think_again().await
+    }
+
+    /// Another instance is started beside one that serves a cluster.
+    async fn goes_on_beside(&mut self, place: usize) -> Result<(), Broken> {
+        let Some(cluster) = self.actors[place].cluster else { return Ok(()) };
+        let instances = self.actors.iter().filter(|actor| actor.cluster == Some(cluster)).count();
+        if instances < 2 && !self.machines[cluster].is_off() {
             self.revive(Some(cluster)).await?;
         }
+        Ok(())
+    }
+
+    /// A program hears nothing any more, or not all; if it serves a cluster, another instance is
+    /// started beside it. The others may make haste to overtake it.
+    async fn somebody_else_goes_on(&mut self, place: usize) -> Result<(), Broken> {
+        // What it did last it may still hear of: then it knows all up to this moment.
+        if self.chance.once_in(2) {
+            self.bring_up_all(place);
+        }
+        if self.chance.once_in(2) {
+            let until = self.happened + self.chance.below(HASTE) as u64;
+            self.haste = (until, self.actors[place].instance);
+        }
+        let name = self.actors[place].name.clone();
+        self.goes_on_beside(place).await?;
         let mut actor = self.actors.remove(place);
         let what = match self.chance.below(5) {
             0 | 1 => {

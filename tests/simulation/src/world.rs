@@ -37,6 +37,8 @@ pub(crate) struct UnderWay {
     pub(crate) room: &'static str,
     pub(crate) subject: Subject,
     pub(crate) future: Stepping,
+    /// What it has set out to do so far, in words.
+    pub(crate) deeds: Vec<String>,
     /// It is stuck until this event.
     pub(crate) held_until: u64,
 }
@@ -62,6 +64,8 @@ pub(crate) struct World {
     /// How many events there were in the time of trouble.
     pub(crate) happened: u64,
     pub(crate) is_trouble: bool,
+    /// Until this event everybody makes haste, but for this instance.
+    pub(crate) haste: (u64, u64),
     /// The version at which the story begins.
     pub(crate) floor: u64,
     pub(crate) counts: Counts,
@@ -102,6 +106,7 @@ impl World {
             numbered: 0,
             happened: 0,
             is_trouble: false,
+            haste: (0, 0),
             floor: 0,
             counts: Counts::default(),
             events: VecDeque::new(),
@@ -182,8 +187,16 @@ impl World {
         events.join("\n")
     }
 
-    /// Starts the program of the hub, or of a cluster, with lists that may be old.
+    /// Starts the program of the hub, or of a cluster, with lists that may be old. Nobody starts
+    /// anything for a cluster that the hub has let go.
     pub(crate) async fn revive(&mut self, cluster: Option<usize>) -> Result<(), Broken> {
+        let is_there = |place: usize| {
+            let name = self.clusters[place].name.as_str();
+            self.truth.get((crate::HUB, &WORKLOAD_CLUSTER), (None, name)).is_some()
+        };
+        if !cluster.is_none_or(is_there) {
+            return Ok(());
+        }
         self.numbered += 1;
         let clock = Arc::clone(&self.clock);
         let clock: interlock_shell::Clock = Arc::new(move || clock.now());
