@@ -3,13 +3,23 @@
 use crate::kind::Name;
 use crate::object::Object;
 use crate::view::Index;
+use filed::Filed;
+use kept::{AtHand, Kept};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+mod filed;
+mod kept;
+
+/// A kind that has no more objects than this, such as the clusters of a fleet, is kept as it is: all
+/// of them may be looked at in every step.
+const FEW: usize = 32;
 
 /// The objects of one kind on one server, as far as news of them has come.
 #[derive(Debug, Default)]
 pub struct Objects {
-    by_name: BTreeMap<Name, Object>,
-    indexes: Vec<(Index, HashMap<String, BTreeSet<Name>>)>,
+    by_name: BTreeMap<Name, Kept>,
+    at_hand: AtHand,
+    indexes: Vec<(Index, HashMap<String, Filed>)>,
     is_filled: bool,
 }
 
@@ -19,11 +29,9 @@ impl Objects {
         if self.indexes.iter().any(|(known, _)| known.name == index.name) {
             return;
         }
-        let mut filed: HashMap<String, BTreeSet<Name>> = HashMap::new();
-        for (name, object) in &self.by_name {
-            for value in (index.values)(object) {
-                filed.entry(value).or_default().insert(name.clone());
-            }
+        let mut filed = HashMap::new();
+        for (name, kept) in &self.by_name {
+            refile(&mut filed, name, (&[], &(index.values)(&self.at_hand.pass(name, kept))));
         }
         self.indexes.push((index.clone(), filed));
     }
@@ -44,20 +52,26 @@ impl Objects {
     }
 
     /// One object.
-    pub fn get(&self, name: &Name) -> Option<&Object> {
-        self.by_name.get(name)
+    pub fn get(&self, name: &Name) -> Option<Object> {
+        Some(self.at_hand.look(name, self.by_name.get(name)?))
+    }
+
+    /// The names of all objects, in order.
+    pub fn names(&self) -> impl Iterator<Item = &Name> {
+        self.by_name.keys()
     }
 
     /// All objects, or those of one namespace, by name.
     pub fn list(&self, namespace: Option<&str>) -> Vec<Object> {
         let Some(namespace) = namespace else {
-            return self.by_name.values().cloned().collect();
+            let all = self.by_name.iter();
+            return all.map(|(name, kept)| self.at_hand.pass(name, kept)).collect();
         };
         let from = Name::within(namespace, "");
         let names = self.by_name.range(from..);
         names
             .take_while(|(name, _)| name.namespace.as_deref() == Some(namespace))
-            .map(|(_, object)| object.clone())
+            .map(|(name, kept)| self.at_hand.look(name, kept))
             .collect()
     }
 
@@ -68,16 +82,16 @@ impl Objects {
 
     /// The first few of them.
     pub fn find_some(&self, index: &str, value: &str, at_most: usize) -> Vec<Object> {
-        let names = self.filed(index, value).into_iter().flatten().take(at_most);
-        names.filter_map(|name| self.by_name.get(name).cloned()).collect()
+        let names = self.filed(index, value).into_iter().flat_map(Filed::iter).take(at_most);
+        names.filter_map(|name| self.get(name)).collect()
     }
 
     /// How many objects an index files under a value.
     pub fn count(&self, index: &str, value: &str) -> usize {
-        self.filed(index, value).map_or(0, BTreeSet::len)
+        self.filed(index, value).map_or(0, Filed::len)
     }
 
-    fn filed(&self, index: &str, value: &str) -> Option<&BTreeSet<Name>> {
+    fn filed(&self, index: &str, value: &str) -> Option<&Filed> {
         let (_, filed) = self.indexes.iter().find(|(known, _)| known.name == index)?;
         filed.get(value)
     }
@@ -85,7 +99,16 @@ impl Objects {
     /// An object came or changed; the one that it replaces.
     pub fn put(&mut self, object: Object) -> Option<Object> {
         let name = Name::of(&object);
-        let before = self.by_name.insert(name.clone(), object.clone());
+        let before = self.get(&name);
+        let kept = match self.by_name.len() < FEW {
+            true => Kept::Whole(object.clone()),
+            false => Kept::of(&object),
+        };
+        match kept {
+            Kept::Text(_) => self.at_hand.put(&name, &object),
+            Kept::Whole(_) => self.at_hand.remove(&name),
+        }
+        self.by_name.insert(name.clone(), kept);
         for (index, filed) in &mut self.indexes {
             let old = before.as_deref().map(index.values).unwrap_or_default();
             let new = (index.values)(&object);
@@ -96,7 +119,9 @@ impl Objects {
 
     /// An object is gone.
     pub fn remove(&mut self, name: &Name) -> Option<Object> {
-        let before = self.by_name.remove(name)?;
+        let before = self.get(name)?;
+        self.by_name.remove(name);
+        self.at_hand.remove(name);
         for (index, filed) in &mut self.indexes {
             refile(filed, name, (&(index.values)(&before), &[]));
         }
@@ -121,12 +146,25 @@ impl Objects {
         changed
     }
 
+    /// Everything is listed for the first time, piece by piece, from here on. Nobody may look before
+    /// [`Objects::end_fill`].
+    pub fn begin_fill(&mut self) {
+        self.by_name.clear();
+        self.at_hand = AtHand::default();
+        self.indexes.iter_mut().for_each(|(_, filed)| filed.clear());
+    }
+
+    /// All pieces were put.
+    pub fn end_fill(&mut self) {
+        self.is_filled = true;
+    }
+
     /// We wrote an object, and this is what the server made of it. It is taken in at once if the
     /// version that was written over is the one in the cache: then it is surely the next one, and
     /// a controller need not decide once more on what it knows to be old.
     pub fn wrote(&mut self, over: &str, object: Object) -> bool {
         let name = Name::of(&object);
-        let is_next = self.by_name.get(&name).is_some_and(|before| {
+        let is_next = self.get(&name).is_some_and(|before| {
             before.metadata.resource_version.as_deref() == Some(over)
                 && before.metadata.uid == object.metadata.uid
         });
@@ -137,22 +175,21 @@ impl Objects {
     }
 }
 
-fn refile(
-    filed: &mut HashMap<String, BTreeSet<Name>>,
-    name: &Name,
-    (old, new): (&[String], &[String]),
-) {
+fn refile(filed: &mut HashMap<String, Filed>, name: &Name, (old, new): (&[String], &[String])) {
     for value in old.iter().filter(|value| !new.contains(value)) {
-        if let Some(names) = filed.get_mut(value) {
-            names.remove(name);
-            // A value that nothing is filed under takes no room: history does not pile up.
-            if names.is_empty() {
-                filed.remove(value);
-            }
+        // A value that nothing is filed under takes no room: history does not pile up.
+        if filed.get_mut(value).is_some_and(|names| names.remove(name)) {
+            filed.remove(value);
         }
     }
-    for value in new {
-        filed.entry(value.clone()).or_default().insert(name.clone());
+    // What was filed under a value is there still: to look for it among ten thousand takes time.
+    for value in new.iter().filter(|value| !old.contains(value)) {
+        match filed.get_mut(value) {
+            Some(names) => names.insert(name.clone()),
+            None => {
+                filed.insert(value.clone(), Filed::One(name.clone()));
+            }
+        }
     }
 }
 
@@ -210,6 +247,31 @@ mod tests {
         assert_eq!(names(&changed), ["y", "z"]);
         assert_eq!(names(&pods.list(Some("a"))), ["x", "z"]);
         assert!(pods.list(Some("b")).is_empty());
+    }
+
+    #[test]
+    fn of_many_objects_each_is_shown_as_it_was_last_put() {
+        let mut pods = Objects::default();
+        pods.file_by(&by_node());
+        let name = |number: usize| format!("p{number:04}");
+        for (version, node) in [("1", "one"), ("2", "two")] {
+            for number in 0..500 {
+                pods.put(pod(&name(number), node, version));
+            }
+        }
+        for number in (0..500).filter(|number| number % 2 == 0) {
+            let gone = pods.remove(&Name::within("a", &name(number)));
+            assert_eq!(gone, Some(pod(&name(number), "two", "2")));
+        }
+        for number in 0..500 {
+            let shown = pods.get(&Name::within("a", &name(number)));
+            let there = number % 2 == 1;
+            assert_eq!(shown, there.then(|| pod(&name(number), "two", "2")));
+        }
+        assert_eq!((pods.list(None).len(), pods.find("by-node", "two").len()), (250, 250));
+        assert_eq!(pods.count("by-node", "one"), 0);
+        pods.put(pod(&name(1), "three", "9"));
+        assert_eq!(names(&pods.find("by-node", "three")), [name(1)]);
     }
 
     #[test]

@@ -79,7 +79,7 @@ impl View for World {
     }
 
     fn get(&self, place: Place, kind: &Kind, name: &Name) -> Option<Object> {
-        self.cache(place, kind)?.get(name).cloned()
+        self.cache(place, kind)?.get(name)
     }
 
     fn list(&self, place: Place, kind: &Kind, namespace: Option<&str>) -> Vec<Object> {

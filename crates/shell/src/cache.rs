@@ -93,7 +93,7 @@ impl Cache {
     /// writes are known before the watch speaks of them.
     pub(crate) fn put(&self, object: Object) {
         let mut objects = self.change();
-        if objects.get(&Name::of(&object)).is_some_and(|known| !is_older(known, &object)) {
+        if objects.get(&Name::of(&object)).is_some_and(|known| !is_older(&known, &object)) {
             return;
         }
         let before = objects.put(Arc::clone(&object));
@@ -122,12 +122,13 @@ impl Cache {
         let mut kept = Vec::with_capacity(listed.len());
         for object in listed {
             let known = objects.get(&Name::of(&object));
-            let is_news = known.is_none_or(|known| is_older(known, &object));
-            before.extend(known.filter(|_| is_news).map(|known| (Name::of(known), known.clone())));
-            kept.push(match known {
-                Some(known) if !is_news => Arc::clone(known),
-                _ => object,
-            });
+            match known {
+                Some(known) if !is_older(&known, &object) => kept.push(known),
+                known => {
+                    before.extend(known.map(|known| (Name::of(&known), known)));
+                    kept.push(object);
+                }
+            }
         }
         let changed = objects.replace(kept).into_iter();
         let news: Vec<Change> =
@@ -137,10 +138,33 @@ impl Cache {
         self.tell(&news);
     }
 
+    /// Everything is listed for the first time, from here on: as nobody looks before it is there, no
+    /// piece has to wait for the others, and they need not all be held at once.
+    pub(crate) fn begin_fill(&self) {
+        self.change().begin_fill();
+    }
+
+    /// A piece of the first list.
+    pub(crate) fn fill(&self, piece: Vec<Object>) {
+        let mut objects = self.change();
+        for object in piece {
+            let known = objects.get(&Name::of(&object));
+            if known.is_none_or(|known| is_older(&known, &object)) {
+                objects.put(object);
+            }
+        }
+    }
+
+    /// The first list is whole.
+    pub(crate) fn end_fill(&self) {
+        self.change().end_fill();
+        self.filled.send_replace(true);
+    }
+
     /// We wrote an object; whether the cache shows it now. If not, the watch will bring it.
     pub(crate) fn wrote(&self, over: &str, object: &Object) -> bool {
         let mut objects = self.change();
-        let before = objects.get(&Name::of(object)).cloned();
+        let before = objects.get(&Name::of(object));
         let is_taken = objects.wrote(over, Arc::clone(object));
         drop(objects);
         if is_taken {
@@ -214,7 +238,7 @@ mod tests {
     }
 
     fn version(cache: &Cache) -> Option<String> {
-        let pod = cache.objects().get(&Name::within("a", "x")).cloned();
+        let pod = cache.objects().get(&Name::within("a", "x"));
         pod.and_then(|pod| pod.metadata.resource_version.clone())
     }
 

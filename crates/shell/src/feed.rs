@@ -40,15 +40,16 @@ pub(crate) async fn keep_filled(server: Arc<str>, api: Api, cache: Arc<Cache>) {
 /// One whole list, and then watches, for as long as one can follow on the other.
 async fn list_and_watch(server: &str, api: &Api, cache: &Arc<Cache>, pace: &mut Pace) {
     let kind = cache.kind();
-    let (objects, mut version) = match list(api, kind).await {
-        Ok(listed) => listed,
+    let is_filled = cache.objects().is_filled();
+    let listed = if is_filled { list_again(api, cache).await } else { fill(api, cache).await };
+    let mut version = match listed {
+        Ok(version) => version,
         Err(reason) => {
             warn!(server, kind = %kind, reason, "cannot list; what was known stays");
             return;
         }
     };
-    debug!(server, kind = %kind, objects = objects.len(), "listed");
-    cache.replace(objects);
+    debug!(server, kind = %kind, objects = cache.objects().len(), "listed");
     pace.went_well();
     loop {
         let began = Instant::now();
@@ -67,9 +68,47 @@ async fn list_and_watch(server: &str, api: &Api, cache: &Arc<Cache>, pace: &mut 
     }
 }
 
-/// Everything there is, page by page, by a quorum read; and the version to watch from.
+/// Lists everything into a cache that nobody looks at yet; the version to watch from.
+async fn fill(api: &Api, cache: &Cache) -> Result<String, String> {
+    let listed = pages(api, cache.kind(), |page| match page {
+        Page::First(objects) => {
+            cache.begin_fill();
+            cache.fill(objects);
+        }
+        Page::Next(objects) => cache.fill(objects),
+    });
+    let version = listed.await?;
+    cache.end_fill();
+    Ok(version)
+}
+
+/// Lists everything anew; what the cache had stays until the list is whole.
+async fn list_again(api: &Api, cache: &Cache) -> Result<String, String> {
+    let (objects, version) = list(api, cache.kind()).await?;
+    cache.replace(objects);
+    Ok(version)
+}
+
+/// Everything there is, and the version to watch from.
 pub(crate) async fn list(api: &Api, kind: &Kind) -> Result<(Vec<Object>, String), String> {
     let mut objects = Vec::new();
+    let version = pages(api, kind, |page| match page {
+        Page::First(first) => objects = first,
+        Page::Next(next) => objects.extend(next),
+    });
+    let version = version.await?;
+    Ok((objects, version))
+}
+
+/// A piece of a list.
+enum Page {
+    /// Whatever came before it is void.
+    First(Vec<Object>),
+    Next(Vec<Object>),
+}
+
+/// Everything there is, page by page, by a quorum read; the version to watch from.
+async fn pages(api: &Api, kind: &Kind, mut take: impl FnMut(Page)) -> Result<String, String> {
     let mut params = ListParams::default().limit(PAGE);
     loop {
         let page = match timeout(REQUEST_TIMEOUT, api.list(&params)).await {
@@ -79,17 +118,18 @@ pub(crate) async fn list(api: &Api, kind: &Kind) -> Result<(Vec<Object>, String)
                 if params.continue_token.is_none() {
                     return Err(status.message);
                 }
-                objects.clear();
                 params.continue_token = None;
                 continue;
             }
             Ok(Err(error)) => return Err(error.to_string()),
             Ok(Ok(page)) => page,
         };
-        objects.extend(page.items.into_iter().map(|object| as_cached(kind, object)));
+        let objects = page.items.into_iter().map(|object| as_cached(kind, object)).collect();
+        let is_first = params.continue_token.is_none();
+        take(if is_first { Page::First(objects) } else { Page::Next(objects) });
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => params.continue_token = Some(token),
-            None => return Ok((objects, page.metadata.resource_version.unwrap_or_default())),
+            None => return Ok(page.metadata.resource_version.unwrap_or_default()),
         }
     }
 }

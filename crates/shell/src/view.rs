@@ -61,7 +61,7 @@ impl View for Caches<'_> {
     }
 
     fn get(&self, place: Place, kind: &Kind, name: &Name) -> Option<Object> {
-        self.cache(place, kind).objects().get(name).cloned()
+        self.cache(place, kind).objects().get(name)
     }
 
     fn list(&self, place: Place, kind: &Kind, namespace: Option<&str>) -> Vec<Object> {

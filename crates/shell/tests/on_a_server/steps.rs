@@ -83,7 +83,7 @@ async fn a_namesake_is_left_alone() {
     let hub = Server::new("hub", client.clone());
     news(&hub).await;
     let name = Name::within("default", "a");
-    let old = hub.cache(&CONFIG_MAP).and_then(|cache| cache.objects().get(&name).cloned());
+    let old = hub.cache(&CONFIG_MAP).and_then(|cache| cache.objects().get(&name));
     let old = old.expect("it was listed");
     config_maps(&client).delete("a", &Default::default()).await.expect("it goes");
     make_original(&client, "a", "no").await;

@@ -78,7 +78,7 @@ impl View for Sight<'_> {
     }
 
     fn get(&self, place: Place, kind: &Kind, name: &Name) -> Option<Object> {
-        self.objects(place, kind)?.get(name).cloned()
+        self.objects(place, kind)?.get(name)
     }
 
     fn list(&self, place: Place, kind: &Kind, namespace: Option<&str>) -> Vec<Object> {
@@ -256,7 +256,7 @@ impl World {
     pub(crate) fn get(&self, cluster: &str, kind: &Kind, name: &Name) -> Option<Value> {
         let server = if cluster.is_empty() { HUB } else { cluster };
         let found = self.servers[server].get(kind)?.get(name)?;
-        Some(serde_json::to_value(&**found).unwrap())
+        Some(serde_json::to_value(&*found).unwrap())
     }
 
     pub(crate) fn change(&mut self, cluster: &str, (kind, name): (&Kind, &Name), patch: &Value) {
@@ -394,7 +394,7 @@ impl World {
             Read::Object(address) => {
                 let server = &self.servers[self.server(address.place, cluster)];
                 let found = server.get(&address.kind).and_then(|all| all.get(&address.name));
-                looks.objects.insert(address, found.cloned());
+                looks.objects.insert(address, found);
             }
             Read::List { place, kind, namespace } => {
                 let all = self.servers[self.server(place, cluster)].get(&kind);
