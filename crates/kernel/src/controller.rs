@@ -32,6 +32,12 @@ pub trait Controller: Send + Sync + 'static {
     /// What a change of this object is about. The object may be one that was just deleted.
     fn subjects(&self, watch: &Watch, object: &Object, view: &dyn View) -> Vec<Subject>;
 
+    /// All subjects there are, if there is a shorter way to them than through every object of every
+    /// watch: a syncer has its share of a fleet, and need not go through the whole of it.
+    fn everything(&self, _view: &dyn View) -> Option<Vec<Subject>> {
+        None
+    }
+
     /// The one next thing to do about a subject. `looks` has what an earlier call with the same
     /// subject asked to see afresh, and is empty at first.
     fn step(

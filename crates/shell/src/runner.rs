@@ -8,7 +8,7 @@ use crate::outside::Hands;
 use crate::pace::jittered;
 use crate::stop::{Stop, Stopper};
 use crate::turns::Turns;
-use interlock_kernel::{Controller, Limits, Object, Subject, Watch};
+use interlock_kernel::{Controller, Limits, Name, Object, Subject, Watch};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -129,11 +129,32 @@ where
 
     /// A turn for every subject there is, spread over a time.
     fn resync(&self, watched: &[Watched], spread: Duration) {
+        let add = |subject: Subject| {
+            let wait = share_of(spread, &subject);
+            self.turns.add_after(subject, wait);
+        };
+        if let Some(everything) = self.everything() {
+            return everything.into_iter().for_each(add);
+        }
         for Watched { watch, cache, .. } in watched {
-            let objects = cache.objects().list(None);
-            for subject in objects.iter().flat_map(|object| self.subjects(watch, object)) {
-                let wait = share_of(spread, &subject);
-                self.turns.add_after(subject, wait);
+            // One at a time: all at once, decoded, would take more room than all caches do.
+            let names: Vec<Name> = cache.objects().names().cloned().collect();
+            for name in names {
+                let object = cache.objects().get(&name);
+                object.iter().flat_map(|object| self.subjects(watch, object)).for_each(add);
+            }
+        }
+    }
+
+    fn everything(&self) -> Option<Vec<Subject>> {
+        let controller = &self.wiring.controller;
+        let view = self.wiring.places.view((self.wiring.clock)());
+        match catch_unwind(AssertUnwindSafe(|| controller.everything(&view))) {
+            Ok(everything) => everything,
+            Err(panic) => {
+                let because = words_of(&*panic);
+                error!(controller = controller.name(), because, "cannot tell all subjects");
+                None
             }
         }
     }

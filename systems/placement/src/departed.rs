@@ -13,31 +13,25 @@
 //! Which further kinds the cluster carried (`WorkloadCluster.spec.resources`) is gone with it. Objects
 //! of those keep the finalizer, and a person takes it off.
 
-use crate::kinds::{GRANT, GRANTS_BY_COPY, GRANTS_HELD_BY, NAMESPACE, WORKLOAD_CLUSTER};
+use crate::kinds::{
+    GRANT, GRANTS_BY_COPY, GRANTS_HELD_BY, NAMESPACE, NAMESPACES_BY_SYNCER, WORKLOAD_CLUSTER,
+};
 use crate::record::{name_of, syncers};
 use crate::syncer::objects::kinds::Kinds;
 use interlock_kernel::{
     Controller, Index, Looks, Nothing, Object, Place, Right, Step, Subject, Verb, View, Watch,
 };
-use kube_core::DynamicObject;
 
 mod act;
 pub mod decide;
 mod observe;
 
-/// Namespaces by the uid of each cluster whose syncer has a finalizer on them.
-const NAMESPACES_BY_SYNCER: Index =
-    Index { name: "by-syncer", kind: NAMESPACE, values: |found| holders(found) };
 /// WorkloadClusters by their uid.
 const CLUSTERS_BY_UID: Index = Index {
     name: "by-uid",
     kind: WORKLOAD_CLUSTER,
     values: |cluster| cluster.metadata.uid.clone().into_iter().collect(),
 };
-
-fn holders(namespace: &DynamicObject) -> Vec<String> {
-    syncers(namespace).map(str::to_owned).collect()
-}
 
 /// Whether the cache knows a cluster of this uid.
 fn is_known(uid: &str, view: &dyn View) -> bool {
@@ -77,7 +71,7 @@ impl Controller for Departed {
             let is_left = syncers(object).any(|uid| !is_known(uid, view));
             return is_left.then(|| Subject::from(name_of(object))).into_iter().collect();
         }
-        let mut uids = match watch.kind == WORKLOAD_CLUSTER {
+        let mut uids: Vec<String> = match watch.kind == WORKLOAD_CLUSTER {
             true => object.metadata.uid.clone().into_iter().collect(),
             // A copy that was given up may have been the last that kept a finalizer: those that the
             // grant names no more are found through its namespace.
@@ -85,7 +79,7 @@ impl Controller for Departed {
                 let name = object.data["spec"]["namespace"]["name"].as_str().unwrap_or_default();
                 let name = interlock_kernel::Name::cluster_wide(name);
                 let found = view.get(Place::HUB, &NAMESPACE, &name);
-                found.map(|namespace| holders(&namespace)).unwrap_or_default()
+                found.iter().flat_map(|found| syncers(found)).map(str::to_owned).collect()
             }
         };
         uids.retain(|uid| !is_known(uid, view));

@@ -3,6 +3,7 @@
 //! An index is what a fleet of ten thousand costs: a step asks an index, never all grants. All of
 //! them read raw objects, since a broken object is filed under what can be read of it.
 
+use crate::record::syncers;
 use interlock_api::names::{
     ANNOTATION_CLUSTER, ANNOTATION_GRANT, LABEL_PLACED, PLACED_TRUE, grant_name,
 };
@@ -185,6 +186,10 @@ pub const NAMESPACES_BY_WISH: Index = Index {
     },
 };
 
+/// Namespaces by the uid of each cluster whose syncer has a finalizer on them.
+pub const NAMESPACES_BY_SYNCER: Index =
+    Index { name: "by-syncer", kind: NAMESPACE, values: |found| holders(found) };
+
 /// ForceReleases by the uid of the grant that they name.
 pub const FORCES_BY_GRANT: Index = Index {
     name: "by-grant",
@@ -208,6 +213,10 @@ pub const YES: &str = "yes";
 
 /// The reason of the condition Placed of a grant whose move waits for others to end.
 pub const MOVES_FULL: &str = "MovesFull";
+
+fn holders(namespace: &DynamicObject) -> Vec<String> {
+    syncers(namespace).map(str::to_owned).collect()
+}
 
 fn yes(is_so: bool) -> Vec<String> {
     is_so.then(|| YES.to_owned()).into_iter().collect()

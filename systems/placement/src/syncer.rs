@@ -21,8 +21,9 @@ mod report;
 pub(crate) mod tests;
 
 use crate::kinds::{
-    CLAIM, CONFIG_MAP, DESTINATION, FORCE_RELEASE, GRANT, NAMESPACE, SECRET, SERVICE_ACCOUNT,
-    SNAPSHOT, SOURCE, STORAGE_CLASS, VOLUME, VOLUME_ATTACHMENT, VOLUMES_BY_GRANT,
+    CLAIM, CONFIG_MAP, DESTINATION, FORCE_RELEASE, GRANT, GRANTS_BY_CLUSTER,
+    GRANTS_BY_NAMESPACE_NAME, NAMESPACE, NAMESPACES_BY_SYNCER, SECRET, SERVICE_ACCOUNT, SNAPSHOT,
+    SOURCE, STORAGE_CLASS, VOLUME, VOLUME_ATTACHMENT, VOLUMES_BY_GRANT,
 };
 use interlock_api::names::{ANNOTATION_GRANT, grant_name, syncer_finalizer};
 use interlock_api::placement::Ref;
@@ -105,6 +106,22 @@ impl Syncer {
         namespace.is_some_and(|namespace| marks::has_finalizer(&namespace, &self.finalizer))
     }
 
+    /// The names of the grants that may be any of this cluster's business, some of them twice: those
+    /// of namespaces here, those that name the cluster, and those of namespaces with its finalizer.
+    fn candidates(&self, view: &dyn View) -> Vec<String> {
+        let own = |object: &Object| object.metadata.name.clone();
+        let here = view.list(Place::CLUSTER, &NAMESPACE, None);
+        let named = view.find(Place::HUB, &GRANTS_BY_CLUSTER, &self.cluster.uid);
+        let mut names: Vec<String> = here.iter().chain(&named).filter_map(own).collect();
+        for namespace in view.find(Place::HUB, &NAMESPACES_BY_SYNCER, &self.cluster.uid) {
+            let name = namespace.metadata.name.as_deref().unwrap_or_default();
+            names.push(grant_name(name, namespace.metadata.uid.as_deref().unwrap_or_default()));
+            let of_its_name = view.find(Place::HUB, &GRANTS_BY_NAMESPACE_NAME, name);
+            names.extend(of_its_name.iter().filter_map(own));
+        }
+        names
+    }
+
     /// The name of the grant that a change may be about.
     fn grant_of(&self, watch: &Watch, object: &Object, view: &dyn View) -> Option<String> {
         let own = object.metadata.name.clone();
@@ -139,8 +156,8 @@ impl Controller for Syncer {
 
     fn watches(&self) -> Vec<Watch> {
         let mut watches = vec![
-            Watch::all(Place::HUB, &GRANT),
-            Watch::all(Place::HUB, &NAMESPACE),
+            Watch::all(Place::HUB, &GRANT).by(&GRANTS_BY_CLUSTER).by(&GRANTS_BY_NAMESPACE_NAME),
+            Watch::all(Place::HUB, &NAMESPACE).by(&NAMESPACES_BY_SYNCER),
             Watch::all(Place::HUB, &FORCE_RELEASE),
             Watch::all(Place::CLUSTER, &NAMESPACE),
             Watch::all(Place::CLUSTER, &CLAIM),
@@ -198,6 +215,16 @@ impl Controller for Syncer {
             return vec![Arc::from(name)];
         }
         Vec::new()
+    }
+
+    /// Everything else that is watched is within one of these namespaces, or about one of these
+    /// grants.
+    fn everything(&self, view: &dyn View) -> Option<Vec<Subject>> {
+        let mut names = self.candidates(view);
+        names.sort_unstable();
+        names.dedup();
+        names.retain(|name| self.is_concerned(name, view));
+        Some(names.into_iter().map(Subject::from).collect())
     }
 
     fn step(&self, subject: &Subject, view: &dyn View, looks: &Looks<Locks>) -> Step<Locks> {

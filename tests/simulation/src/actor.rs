@@ -48,6 +48,10 @@ impl<C: Controller, H: Hands<C::Outside>> Room for Wired<C, H> {
                 subjects.extend(controller.subjects(&watch, &object, &view));
             }
         }
+        if let Some(everything) = controller.everything(&view) {
+            let everything: BTreeSet<Subject> = everything.into_iter().collect();
+            assert_eq!(everything, subjects, "the shorter way of {} leads elsewhere", self.name());
+        }
         subjects.into_iter().collect()
     }
 
