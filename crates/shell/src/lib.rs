@@ -22,6 +22,7 @@ mod metrics;
 mod once;
 mod outside;
 mod pace;
+mod patience;
 mod runner;
 mod server;
 mod shell;

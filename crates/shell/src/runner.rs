@@ -6,6 +6,7 @@ use crate::metrics::Counts;
 use crate::once::{Ended, News, Wiring, step_once, words_of};
 use crate::outside::Hands;
 use crate::pace::jittered;
+use crate::patience::Patience;
 use crate::stop::{Stop, Stopper};
 use crate::turns::Turns;
 use interlock_kernel::{Controller, Limits, Name, Object, Subject, Watch};
@@ -45,6 +46,7 @@ pub(crate) struct Running<C: Controller, H> {
     pub(crate) wiring: Wiring<C, H>,
     pub(crate) settings: Settings,
     pub(crate) turns: Turns,
+    pub(crate) patience: Patience,
     pub(crate) counts: Arc<Counts>,
     pub(crate) stop: Stop,
     /// Whether all caches were filled. Before that, news is not worth a turn.
@@ -222,11 +224,15 @@ where
     fn settle(&self, subject: &Subject, ended: Ended) {
         let controller = self.wiring.controller.name();
         let about = &**subject;
+        if !matches!(ended, Ended::Waits(_)) {
+            self.patience.ends(subject);
+        }
         match ended {
             Ended::Rests => self.turns.succeeded(subject),
             Ended::Waits(at_most) => {
                 self.turns.succeeded(subject);
-                self.turns.add_after(Arc::clone(subject), at_most.max(Duration::from_millis(1)));
+                let wait = self.patience.wait(subject, at_most.max(Duration::from_millis(1)));
+                self.turns.add_after(Arc::clone(subject), wait);
             }
             Ended::Acted { event, news } => {
                 if let Some(event) = event {

@@ -5,6 +5,7 @@ use crate::leader::{Campaign, Leadership};
 use crate::metrics::Metrics;
 use crate::once::{Clock, Wiring};
 use crate::outside::Hands;
+use crate::patience::Patience;
 use crate::runner::{Running, Settings};
 use crate::stop::{Stop, Stopper};
 use crate::turns::Turns;
@@ -130,6 +131,7 @@ impl Shell {
             },
             settings: self.settings.clone(),
             turns: Turns::new(self.settings.limits.clone(), Arc::clone(&counts)),
+            patience: Patience::default(),
             counts,
             stop: stopper.signal().or(&self.stopper.signal()).or(&death.signal()),
             is_ready: AtomicBool::new(false),
