@@ -28,14 +28,19 @@ impl Turns {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the queue and wakes those who wait: there may be something for them.
+    /// Changes the queue. If there is a turn more, or an earlier one, one of those who wait is woken:
+    /// all of them would find that there is something for one.
     fn change<T>(&self, change: impl FnOnce(&mut Queue<Subject>, Duration) -> T) -> T {
         let mut queue = self.queue();
-        let before = queue.ready();
+        let (ready, wakes_at) = (queue.ready(), queue.wakes_at());
         let changed = change(&mut queue, self.started.elapsed());
-        self.counts.queued(queue.ready() as i64 - before as i64);
+        self.counts.queued(queue.ready() as i64 - ready as i64);
+        let is_earlier = queue.wakes_at().is_some_and(|at| wakes_at.is_none_or(|was| at < was));
+        let is_news = queue.ready() > ready || is_earlier;
         drop(queue);
-        self.changed.notify_waiters();
+        if is_news {
+            self.changed.notify_one();
+        }
         changed
     }
 
@@ -77,10 +82,16 @@ impl Turns {
                 let before = queue.ready();
                 let next = queue.next(self.started.elapsed());
                 self.counts.queued(queue.ready() as i64 - before as i64);
+                let wakes_at = queue.wakes_at();
                 if let Some(subject) = next {
+                    // Whoever waits for a time may wait for this one: another has to wait for the
+                    // next.
+                    if wakes_at.is_some() {
+                        self.changed.notify_one();
+                    }
                     return subject;
                 }
-                queue.wakes_at()
+                wakes_at
             };
             match wakes_at {
                 None => changed.await,
