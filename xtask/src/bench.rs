@@ -30,7 +30,17 @@ pub(crate) enum Subject {
     /// The API server over HTTPS, with etcd beside it
     Apiserver(Run),
     /// A fleet of twenty clusters, as it grows
-    Placement(Size),
+    Placement {
+        /// How many namespaces there are, and how many of them move at once, step by step
+        #[arg(
+            long,
+            value_name = "NAMESPACES:MOVES",
+            value_delimiter = ',',
+            value_parser = placement::size,
+            default_value = "100:100,1000:1000,10000:1000"
+        )]
+        sizes: Vec<(usize, usize)>,
+    },
     /// The mover against the restic program
     Restic(Size),
     /// Images and volumes from images against `cp -a`, as they grow
@@ -79,7 +89,7 @@ pub(crate) fn run(subject: &Subject) -> anyhow::Result<bool> {
         Subject::Checker => checker::run(),
         Subject::Store(run) => store::run(run),
         Subject::Apiserver(run) => apiserver::run(run),
-        Subject::Placement(size) => placement::run(size.quick),
+        Subject::Placement { sizes } => placement::run(sizes),
         Subject::Restic(size) => restic::run(size.quick),
         Subject::Clone(size) => clone::run(size.quick),
     }

@@ -56,13 +56,7 @@ pub async fn shift(kubeconfig: &Path, moves: usize, to: &str, pid: u32) -> anyho
     let hears = follow(&access, (0, moves), wished).await?;
     let processor = measure::processor_seconds(pid);
     let began = Instant::now();
-    let cluster = to.to_owned();
-    for_each(&access, (0, moves), move |name| {
-        let patch = json!({"metadata": {"annotations": {"interlock.dev/cluster": cluster}}});
-        let path = format!("{NAMESPACES}/{name}");
-        (Method::PATCH, path, "application/merge-patch+json", patch)
-    })
-    .await?;
+    ask_for(&access, (0, moves), to).await?;
     wait_for(hears, moves).await?;
     let seconds = began.elapsed().as_secs_f64();
     let writes = self::version(&access).await? - version;
@@ -84,6 +78,28 @@ pub async fn rest(kubeconfig: &Path, pid: u32) -> anyhow::Result<Value> {
     Ok(json!({
         "writes_per_second": (after.0 - before.0) / REST.as_secs_f64(),
         "processor_us": (after.1 - before.1) * 1e6 / REST.as_secs_f64(),
+    }))
+}
+
+/// Asks for another cluster for the first namespace of a fleet that has just started, and waits until
+/// it is decided: the controllers have seen everything by then. Beside it, what it takes to list all
+/// that they have to see for that.
+pub async fn decide(kubeconfig: &Path, to: &str) -> anyhow::Result<Value> {
+    let access = Access::read(kubeconfig)?;
+    let began = Instant::now();
+    ask_for(&access, (0, 1), to).await?;
+    let cluster = to.to_owned();
+    let decided = move |grant: &Value| grant["spec"]["target"]["name"] == cluster;
+    let hears = follow(&access, (0, 1), decided).await?;
+    wait_for(hears, 1).await?;
+    let decided = began.elapsed();
+    let mut connection = access.connect(Protocol::Http1).await?;
+    let began = Instant::now();
+    connection.get(NAMESPACES).await?;
+    connection.get(GRANTS).await?;
+    Ok(json!({
+        "decided_us": decided.as_secs_f64() * 1e6,
+        "list_us": began.elapsed().as_secs_f64() * 1e6,
     }))
 }
 
@@ -158,6 +174,17 @@ async fn wait_for(mut hears: watch::Receiver<usize>, many: usize) -> anyhow::Res
     let waited = tokio::time::timeout(PATIENCE, all).await;
     anyhow::ensure!(waited.is_ok(), "{} of {many} are there", *hears.borrow());
     waited?.context("the watch ended")
+}
+
+/// Has the namespaces that are numbered so ask for a cluster.
+async fn ask_for(access: &Access, numbers: (usize, usize), cluster: &str) -> anyhow::Result<()> {
+    let cluster = cluster.to_owned();
+    for_each(access, numbers, move |name| {
+        let patch = json!({"metadata": {"annotations": {"interlock.dev/cluster": cluster}}});
+        let path = format!("{NAMESPACES}/{name}");
+        (Method::PATCH, path, "application/merge-patch+json", patch)
+    })
+    .await
 }
 
 async fn for_each(

@@ -74,6 +74,8 @@ enum What {
     FleetMove { kubeconfig: PathBuf, moves: usize, to: String, pid: u32 },
     /// A fleet: what it writes and costs while nothing happens
     FleetRest { kubeconfig: PathBuf, pid: u32 },
+    /// A fleet that has just started: how long until the first decision
+    FleetDecide { kubeconfig: PathBuf, to: String },
 }
 
 /// How hard, for how long, and whose processor time counts.
@@ -124,6 +126,7 @@ async fn main() -> anyhow::Result<()> {
             fleet::shift(&kubeconfig, moves, &to, pid).await?
         }
         What::FleetRest { kubeconfig, pid } => fleet::rest(&kubeconfig, pid).await?,
+        What::FleetDecide { kubeconfig, to } => fleet::decide(&kubeconfig, &to).await?,
     };
     println!("{answer}");
     Ok(())
