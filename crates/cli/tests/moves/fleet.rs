@@ -297,6 +297,11 @@ impl Fleet {
         story
     }
 
+    /// A placed namespace with nothing in it.
+    pub(crate) fn place_empty(&self, namespace: &str, cluster: &str) {
+        placed(&mut self.client(), namespace, cluster);
+    }
+
     /// A placed namespace with a writer in it; its uid.
     pub(crate) fn place(&self, namespace: &str, cluster: &str, numbers: &Numbers) -> String {
         place(&mut self.client(), (namespace, cluster), numbers)

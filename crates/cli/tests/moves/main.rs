@@ -6,6 +6,7 @@ mod harness;
 
 mod carrying;
 mod chaos;
+mod counting;
 mod deleting;
 mod demo;
 mod fleet;
