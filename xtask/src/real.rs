@@ -36,6 +36,7 @@ const SUITES: &[Suite] = &[
     Suite { package: "interlock-restic", only: "", is_optimised: true },
     Suite { package: "interlock-outside", only: "volume_file_systems", is_optimised: false },
     Suite { package: "interlock", only: "moves", is_optimised: false },
+    Suite { package: "interlock", only: "volumes", is_optimised: false },
 ];
 
 /// Runs all of it; false if anything failed.

@@ -21,6 +21,21 @@ pub(crate) const TOKEN: &str = "the-administrators-token";
 /// A machine that is busy with other things must not fail a test.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Waits until something is there, and says what was seen instead if it does not come.
+pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) -> T {
+    let began = Instant::now();
+    loop {
+        match look() {
+            Ok(found) => return found,
+            Err(seen) if began.elapsed() > PATIENCE => {
+                panic!("{what}: not after {PATIENCE:?}: {seen}")
+            }
+            // The pause between two looks.
+            Err(_) => thread::sleep(Duration::from_millis(20)),
+        }
+    }
+}
+
 /// A data directory of its own, with a token file beside the data.
 pub(crate) struct Place {
     directory: tempfile::TempDir,
@@ -80,12 +95,15 @@ impl Place {
     }
 }
 
-/// `interlock serve`, with nothing else said. Another binary than the one just built can be named, to try a
-/// release.
-pub(crate) fn serve() -> Command {
+/// Our program. Another one than was just built can be named, to try a release.
+pub(crate) fn interlock() -> Command {
     let binary = std::env::var_os("INTERLOCK_BINARY");
-    let mut command =
-        Command::new(binary.unwrap_or_else(|| env!("CARGO_BIN_EXE_interlock").into()));
+    Command::new(binary.unwrap_or_else(|| env!("CARGO_BIN_EXE_interlock").into()))
+}
+
+/// `interlock serve`, with nothing else said.
+pub(crate) fn serve() -> Command {
+    let mut command = interlock();
     command.arg("serve").env_remove("RUST_LOG").env("NO_COLOR", "1");
     command
 }
@@ -177,6 +195,11 @@ impl Process {
         // It may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+
+    /// Whether its end was seen already.
+    pub(crate) fn is_killed(&mut self) -> bool {
+        self.child.try_wait().is_ok_and(|ended| ended.is_some())
     }
 
     /// Sends it a signal: `TERM`, `INT`.

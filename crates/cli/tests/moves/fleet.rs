@@ -1,7 +1,8 @@
 //! A fleet of processes: `interlock serve`, `interlock controllers`, and one `interlock syncer` for
 //! each cluster.
 
-use super::harness::{Client, PATIENCE, Place, Process, TOKEN};
+pub(crate) use super::harness::until;
+use super::harness::{Client, Place, Process, TOKEN};
 use super::numbers::Numbers;
 use super::processes::{left_in, signal};
 use serde_json::{Value, json};
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub(crate) const GROUP: &str = "/apis/interlock.dev/v1alpha1";
 /// The server.
@@ -19,8 +20,6 @@ pub(crate) const HUB: &str = "hub";
 /// The process that has the hub's controllers; all others are called like their cluster.
 pub(crate) const CONTROLLERS: &str = "controllers";
 const BINARY: &str = env!("CARGO_BIN_EXE_interlock");
-/// A machine that is busy with other things must not fail a test.
-const LONG: Duration = Duration::from_secs(PATIENCE.as_secs());
 
 /// A hub, its controllers, and clusters with their syncers.
 pub(crate) struct Fleet {
@@ -92,19 +91,6 @@ impl Agents {
 
     fn log(&self, name: &str) -> PathBuf {
         self.directory.join(format!("{name}.log"))
-    }
-}
-
-/// Waits until something is there, and says what was seen instead if it does not come.
-pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) -> T {
-    let began = Instant::now();
-    loop {
-        match look() {
-            Ok(found) => return found,
-            Err(seen) if began.elapsed() > LONG => panic!("{what}: not after {LONG:?}: {seen}"),
-            // The pause between two looks.
-            Err(_) => thread::sleep(Duration::from_millis(20)),
-        }
     }
 }
 

@@ -258,11 +258,11 @@ fn nothing(scene: &Scene<'_>, why: Why) -> Step<Mover> {
         }
         Why::TargetNotBound => task.wait(running("the claim has no volume yet"), None),
         Why::ImageNotReady => {
-            let error = scene.image.as_ref().and_then(|image| images::error_of(image));
+            let flaw = scene.image.as_ref().and_then(|image| images::flaw_of(image));
             let mut say = running("the image is being taken");
-            say.findings.extend(error.map(|error| {
-                Finding::fails(HEALTHY, "SnapshotFailed", format!("{}: {error}", intent.image))
-            }));
+            say.findings.extend(
+                flaw.map(|Flaw { reason, message }| Finding::fails(HEALTHY, reason, message)),
+            );
             task.wait(say, None)
         }
         Why::SlotsFull => {

@@ -17,6 +17,8 @@ use crate::sync::steps::{
 };
 use crate::sync::task::Saying;
 use interlock_api::names::FINALIZER_IMAGES;
+use interlock_api::volumes::condition::HEALTHY;
+use interlock_kernel::conditions::Finding;
 use interlock_kernel::{Importance, Place, Step};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
@@ -175,20 +177,14 @@ fn give_up(scene: &Scene<'_>, intent: &Intent, why: Hopeless) -> Step<Mover> {
     let task = &scene.task;
     let say = match why {
         Hopeless::MoverFailed => match &scene.mover {
+            // The mover knows folders, and people know claims.
+            Some(Sync::Failed(Failure { reason: Reason::SourceEmpty, .. })) => {
+                task.gave_up(intent, &empty(scene))
+            }
             Some(Sync::Failed(failure)) => task.gave_up(intent, failure),
             _ => return Step::rest("it did not fail"),
         },
-        Hopeless::Empty => task.gave_up(
-            intent,
-            &Failure {
-                reason: Reason::SourceEmpty,
-                message: format!(
-                    "image {} has nothing in it; annotate the source with \
-                     interlock.dev/allow-empty=true if that is meant",
-                    intent.image
-                ),
-            },
-        ),
+        Hopeless::Empty => task.gave_up(intent, &empty(scene)),
         Hopeless::UselessImage => {
             let what = format!("image {} is gone, or not of this sync", intent.image);
             task.ended_badly(intent, &Flaw::new("ImageGone", what))
@@ -201,6 +197,16 @@ fn give_up(scene: &Scene<'_>, intent: &Intent, why: Hopeless) -> Step<Mover> {
         }
     };
     over(task, say)
+}
+
+/// There is nothing to back up: most likely by accident.
+fn empty(scene: &Scene<'_>) -> Failure {
+    let claim = scene.work.as_ref().map_or("", |work| work.claim.as_str());
+    let message = format!(
+        "claim {claim} has nothing in it, so nothing was saved; if that is meant, annotate the \
+         source: interlock.dev/allow-empty=true"
+    );
+    Failure { reason: Reason::SourceEmpty, message }
 }
 
 fn finish(scene: &Scene<'_>, intent: &Intent) -> Step<Mover> {
@@ -272,18 +278,12 @@ fn nothing(scene: &Scene<'_>, why: Why) -> Step<Mover> {
             task.wait(task.backing_off(intent).and(accepted()), Some(left))
         }
         Why::ImageNotReady => {
-            match scene.image.as_ref().and_then(|image| images::error_of(image)) {
-                Some(error) => {
-                    let flaw = Flaw::new("SnapshotFailed", format!("{}: {error}", intent.image));
-                    let mut say = task.running(intent, "the image cannot be taken so far");
-                    say.findings.extend(task.hindered(&flaw).findings.into_iter().filter(
-                        |finding| finding.kind == interlock_api::volumes::condition::HEALTHY,
-                    ));
-                    task.wait(say.and(accepted()), None)
-                }
-                None => task
-                    .wait(task.running(intent, "the image is being taken").and(accepted()), None),
-            }
+            let mut say = task.running(intent, "the image is being taken").and(accepted());
+            let flaw = scene.image.as_ref().and_then(|image| images::flaw_of(image));
+            say.findings.extend(
+                flaw.map(|Flaw { reason, message }| Finding::fails(HEALTHY, reason, message)),
+            );
+            task.wait(say, None)
         }
         Why::SlotsFull => task.wait(
             task.running(intent, "all places at the repository are taken").and(accepted()),

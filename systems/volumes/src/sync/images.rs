@@ -2,12 +2,13 @@
 
 use super::facts::Picture;
 use super::intent::Intent;
+use super::repository::Flaw;
 use super::task::Task;
 use crate::kinds::{CLAIM, SNAPSHOT_KIND};
 use crate::objects::{
     annotation, is_deleting, is_owned_by, label, name_of, owner_reference, uid_of,
 };
-use crate::outside::{Content, Mover};
+use crate::outside::{Content, Mover, Reason};
 use interlock_api::names::{
     ANNOTATION_BYTES, ANNOTATION_DIGEST, ANNOTATION_FILES, ANNOTATION_SYNC_ID, HOLD_PREFIX,
     LABEL_DO_NOT_DELETE,
@@ -73,9 +74,13 @@ pub(crate) fn is_ready(image: &DynamicObject) -> bool {
     image.data["status"]["readyToUse"] == true
 }
 
-/// Why an image could not be taken so far.
-pub(crate) fn error_of(image: &DynamicObject) -> Option<&str> {
-    image.data["status"]["error"]["message"].as_str()
+/// Why an image could not be taken so far. What the storage says begins with the reason.
+pub(crate) fn flaw_of(image: &DynamicObject) -> Option<Flaw> {
+    let said = image.data["status"]["error"]["message"].as_str()?;
+    let word = said.split_once(": ").map(|(word, _)| word);
+    let known = word.and_then(|word| Reason::ALL.iter().find(|reason| reason.word() == word));
+    let reason = known.map_or("SnapshotFailed", |reason| reason.word());
+    Some(Flaw::new(reason, format!("image {} cannot be taken: {said}", name_of(image))))
 }
 
 /// Who holds an image, by uid.

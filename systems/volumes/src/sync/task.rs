@@ -128,7 +128,10 @@ impl Task {
 
     /// What a failure rests on: while none of it changes, the same fails again.
     pub(crate) fn basis(&self, secret_version: &str) -> String {
-        format!("{}/{secret_version}", self.object.metadata.generation.unwrap_or_default())
+        let generation = self.object.metadata.generation.unwrap_or_default();
+        // An annotation is no part of the generation.
+        let empty = if self.allows_empty() { "/allow-empty" } else { "" };
+        format!("{generation}/{secret_version}{empty}")
     }
 
     /// When the next sync is due, on this basis.
