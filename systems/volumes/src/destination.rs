@@ -11,6 +11,7 @@
 //! | no intent; something is in the way, it is paused or not due | condition, wait |
 //! | no intent, due | write the intent, with the tag that is set now |
 //! | the sync is over by the status | mover forgets; leftovers, place and intent go, one a step |
+//! | an attempt failed, and waits; the spec or the Secret has changed | wait no longer |
 //! | an attempt failed, and waits; the image is not ready | wait |
 //! | the image is ready, with content or allowed to be empty | publish its uid, then one status write |
 //! | the mover is done, image absent | have it taken, under the name in the intent |

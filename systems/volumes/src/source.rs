@@ -11,6 +11,7 @@
 //! | no intent, an image that nobody needs | delete it |
 //! | no intent, due | write the intent, with the tag that is set now |
 //! | the sync is over by the status | mover forgets; image, place and intent go, one a step |
+//! | an attempt failed, and waits; the spec or the Secret has changed | wait no longer |
 //! | an attempt failed, and waits | wait |
 //! | image absent | have it taken, under the name in the intent |
 //! | image not ready | wait |

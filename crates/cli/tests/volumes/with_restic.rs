@@ -6,7 +6,7 @@ use super::harness::{Place, until};
 use super::up::{PASSWORD, Up};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 const SOURCE: &str = "ReplicationSource";
 const DESTINATION: &str = "ReplicationDestination";
@@ -91,6 +91,33 @@ fn what_restic_saved_fills_a_claim_and_the_fleet_goes_on_with_it() {
     space.answers(DESTINATION, "back", "again");
     space.claim_of("back", "copy", &json!({}));
     same(&contents(&theirs), &space.contents("copy"));
+}
+
+#[test]
+#[ignore = "needs restic: cargo xtask test-real"]
+fn the_lock_of_a_restic_that_died_goes_when_a_person_says_so() {
+    let up = Up::start();
+    let space = up.namespace("shop");
+    space.claim("data", "16Mi");
+    fill(&space.bound("data"), 1);
+    let repository = space.repository();
+    space.source("data", "one", &json!({}));
+    space.answers(SOURCE, "data", "one");
+    // A restic that waits for what it is to save, and dies.
+    let mut dying = restic(&repository, &["backup", "--stdin"]);
+    let mut dying = dying.stdin(Stdio::piped()).spawn().expect("restic runs");
+    let locks = || std::fs::read_dir(repository.join("locks")).map_or(0, Iterator::count);
+    until("restic has its lock", || if locks() > 0 { Ok(()) } else { Err("none".to_owned()) });
+    dying.kill().expect("it is our child");
+    dying.wait().expect("it is our child");
+    space.trigger(SOURCE, "data", "two");
+    let message = space.fails(SOURCE, "data", "RepositoryLocked");
+    assert!(message.contains("unlock"), "{message}");
+    space.change(SOURCE, "data", &json!({"spec": {"restic": {"unlock": "he-is-dead"}}}));
+    let source = space.answers(SOURCE, "data", "two");
+    assert_eq!(source["status"]["restic"]["lastUnlocked"], "he-is-dead", "{source:#}");
+    assert_eq!(locks(), 0);
+    run(restic(&repository, &["check", "--read-data"]));
 }
 
 /// A file system of a few megabytes.

@@ -12,7 +12,7 @@ use crate::sync::repository::Flaw;
 use crate::sync::slots;
 use crate::sync::steps::{
     LOOK_FOR_PLACE, ask, ask_after, at_rest, back_off_left, broken_intent, delete_image, forget,
-    forget_earlier, give_slot_back, let_go, look, over, perform, retry, take_slot,
+    forget_earlier, give_slot_back, let_go, look, over, perform, renew, retry, take_slot,
 };
 use crate::sync::task::Saying;
 use interlock_api::names::{ANNOTATION_LATEST_IMAGE_UID, FINALIZER_IMAGES};
@@ -42,6 +42,7 @@ pub(super) fn act(scene: &Scene<'_>, decision: Decision) -> Step<Mover> {
         Decision::Forget => forget(intent),
         Decision::GiveSlotBack => give_slot_back(&scene.slot),
         Decision::Retry => retry(task, intent, (scene.mover.as_ref(), &scene.basis())),
+        Decision::Renew => renew(task, intent.clone(), &scene.basis()),
         Decision::GiveUp(why) => give_up(scene, intent, why),
         Decision::DeleteTarget => match &scene.claim {
             Some(claim) => Step::write(
@@ -76,6 +77,7 @@ fn without_intent(scene: &Scene<'_>, decision: Decision) -> Step<Mover> {
         | Decision::Forget
         | Decision::GiveSlotBack
         | Decision::Retry
+        | Decision::Renew
         | Decision::GiveUp(_)
         | Decision::DeleteTarget
         | Decision::RemoveIntent => Step::rest("it was about a sync that is not there"),

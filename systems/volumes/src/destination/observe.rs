@@ -217,6 +217,7 @@ impl<'a> Scene<'a> {
         Sync {
             is_over: self.task.is_over(intent),
             backs_off: intent.backs_off(self.task.now).is_some(),
+            is_changed: intent.basis != self.basis(),
             is_last_attempt: intent.is_last_attempt(),
             image: self.image_fact(intent),
             target: match &self.claim {

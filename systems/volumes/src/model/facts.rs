@@ -250,6 +250,7 @@ impl World {
         let sync = product.map(|product| publish::Sync {
             is_over: false,
             backs_off: false,
+            is_changed: false,
             is_last_attempt: false,
             image: match state.image(product).stage {
                 Stage::Never => publish::Image::Missing,

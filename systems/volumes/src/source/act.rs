@@ -13,7 +13,7 @@ use crate::sync::repository::Flaw;
 use crate::sync::slots;
 use crate::sync::steps::{
     LOOK_FOR_PLACE, ask, ask_after, at_rest, back_off_left, broken_intent, delete_image, forget,
-    forget_earlier, give_slot_back, let_go, look, over, perform, retry, take_slot,
+    forget_earlier, give_slot_back, let_go, look, over, perform, renew, retry, take_slot,
 };
 use crate::sync::task::Saying;
 use interlock_api::names::FINALIZER_IMAGES;
@@ -36,7 +36,13 @@ pub(super) fn act(scene: &Scene<'_>, decision: Decision) -> Step<Mover> {
         Decision::ForgetEarlier => forget_earlier(intent),
         Decision::Forget => forget(intent),
         Decision::GiveSlotBack => give_slot_back(&scene.slot),
-        Decision::Retry => retry(task, intent, (scene.mover.as_ref(), &scene.basis())),
+        Decision::Retry => {
+            let next = Intent { unlock: unlock(scene), ..intent.clone() };
+            retry(task, &next, (scene.mover.as_ref(), &scene.basis()))
+        }
+        Decision::Renew => {
+            renew(task, Intent { unlock: unlock(scene), ..intent.clone() }, &scene.basis())
+        }
         Decision::GiveUp(why) => give_up(scene, intent, why),
         Decision::Finish => finish(scene, intent),
         Decision::RemoveIntent => Step::write(task.remove_intent(), "nothing is left of the sync"),
@@ -62,6 +68,7 @@ fn without_intent(scene: &Scene<'_>, decision: Decision) -> Step<Mover> {
         | Decision::Forget
         | Decision::GiveSlotBack
         | Decision::Retry
+        | Decision::Renew
         | Decision::GiveUp(_)
         | Decision::Finish
         | Decision::RemoveIntent => Step::rest("it was about a sync that is not there"),

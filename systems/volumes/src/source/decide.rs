@@ -32,6 +32,8 @@ pub struct Sync {
     pub is_over: bool,
     /// Whether the next attempt is still to wait.
     pub backs_off: bool,
+    /// Whether the spec or the Secret has changed since the last attempt failed.
+    pub is_changed: bool,
     /// Whether this attempt is the last.
     pub is_last_attempt: bool,
     /// Whether the image itself is what the sync is for, and there is no mover.
@@ -71,6 +73,8 @@ pub enum Decision {
     GiveSlotBack,
     /// The next attempt, later.
     Retry,
+    /// The next attempt at once, with what has changed.
+    Renew,
     /// Say that it is given up.
     GiveUp(Hopeless),
     /// Say that it is done.
@@ -181,7 +185,8 @@ fn clear(facts: &Facts, sync: Sync) -> Decision {
 fn go_on(facts: &Facts, sync: Sync) -> Decision {
     // What can only be waited for is not worth a question.
     if sync.backs_off {
-        return Decision::Nothing(Why::BacksOff);
+        // Whoever mends something does not wait for the end of a pause.
+        return if sync.is_changed { Decision::Renew } else { Decision::Nothing(Why::BacksOff) };
     }
     if sync.image == Image::NotReady {
         return Decision::Nothing(Why::ImageNotReady);

@@ -198,6 +198,25 @@ fn a_failure_that_may_heal_is_tried_again_later_and_others_have_the_place_meanwh
 }
 
 #[test]
+fn whoever_mends_something_does_not_wait_for_the_end_of_a_pause() {
+    let mut world = world([source(&json!({}))]);
+    let mut mover = FakeMover::that(failed(Reason::RepositoryLocked));
+    settle(&mut world, &mut mover);
+    take_images(&mut world, 1);
+    settle(&mut world, &mut mover);
+    assert_eq!(intent(&world)["attempt"], 2);
+    mover.next = done(1);
+    let unlock = json!({"metadata": {"generation": 2}, "spec": {"restic": {"unlock": "now"}}});
+    change(&mut world, &unlock);
+    settle(&mut world, &mut mover);
+    assert_eq!(seen(&world)["status"]["lastManualSync"], "one");
+    assert_eq!(seen(&world)["status"]["restic"]["lastUnlocked"], "now");
+    let (id, job) = mover.begun.last().unwrap();
+    let Job::Backup { keep: Some(keep), .. } = job else { panic!("{job:?}") };
+    assert!(id.attempt == 2 && keep.unlock, "{id:?} {keep:?}");
+}
+
+#[test]
 fn after_eight_attempts_it_is_given_up_and_stays_so_until_something_changes() {
     let mut world = world([source(&json!({}))]);
     let mut mover = FakeMover::that(failed(Reason::RepositoryUnreachable));

@@ -126,6 +126,12 @@ pub(crate) fn retry(
         .telling(task.tells(Importance::Warning, "TransferFailed", note))
 }
 
+/// The next attempt at once: what the last one failed by may be mended.
+pub(crate) fn renew(task: &Task, intent: Intent, basis: &str) -> Step<Mover> {
+    let next = Intent { basis: basis.to_owned(), after: None, ..intent };
+    Step::write(task.write_intent(&next, json!({})), "what it rests on has changed")
+}
+
 /// The one status write of a sync that is over.
 pub(crate) fn over(task: &Task, say: Saying) -> Step<Mover> {
     let step = Step::write(task.write_status(say.status, &say.findings), say.because);

@@ -404,7 +404,14 @@ impl Task {
         if let Some((word, message)) = &intent.failed {
             let next = intent.after.as_ref().map(|after| json!(after)).unwrap_or_default();
             let next = next.as_str().unwrap_or_default().to_owned();
-            let message = format!("attempt {} comes at {next}: {message}", intent.attempt);
+            let advice = match word == Reason::RepositoryLocked.word() {
+                true => {
+                    "; if that process is dead, set spec.restic.unlock of a ReplicationSource \
+                         of this repository to a new word"
+                }
+                false => "",
+            };
+            let message = format!("attempt {} comes at {next}: {message}{advice}", intent.attempt);
             say.findings.push(Finding::fails(words::HEALTHY, reason_of(word), message.clone()));
             say.event = Some(self.tells(Importance::Warning, "TransferFailed", message));
         }

@@ -107,6 +107,7 @@ impl Syncs {
             sync: record.intent.map(|intent| source::Sync {
                 is_over: record.over == Some(intent.sync),
                 backs_off: false,
+                is_changed: false,
                 is_last_attempt: usize::from(intent.attempt) + 1 == ATTEMPTS,
                 is_image_only,
                 image: match sight.image {
@@ -142,6 +143,7 @@ impl Syncs {
             sync: record.intent.map(|intent| destination::Sync {
                 is_over: record.over == Some(intent.sync),
                 backs_off: false,
+                is_changed: false,
                 is_last_attempt: usize::from(intent.attempt) + 1 == ATTEMPTS,
                 image: match sight.image {
                     Shown::Absent => destination::Image::Missing,

@@ -499,8 +499,8 @@ fn of_source(decision: source::Decision) -> What {
         Decision::DeleteImage => What::DeleteImage,
         Decision::RemoveIntent => What::RemoveIntent,
         Decision::LetGo => What::LetGo,
-        // There are no places in this world.
-        Decision::TakeSlot | Decision::GiveSlotBack => What::Rest,
+        // There are no places in this world, and no pauses.
+        Decision::TakeSlot | Decision::GiveSlotBack | Decision::Renew => What::Rest,
     }
 }
 
@@ -521,8 +521,9 @@ fn of_destination(decision: destination::Decision) -> What {
         Decision::DeleteImage => What::DeleteImage,
         Decision::RemoveIntent => What::RemoveIntent,
         Decision::LetGo => What::LetGo,
-        // The volume is there, and there are no places in this world.
+        // The volume is there, and there are no places in this world, and no pauses.
         Decision::MakeTarget
+        | Decision::Renew
         | Decision::DeleteTarget
         | Decision::TakeSlot
         | Decision::GiveSlotBack => What::Rest,
