@@ -308,13 +308,6 @@ pub enum Job {
         /// Whether an image with nothing in it is meant to be so.
         allow_empty: bool,
     },
-    /// Forgets and prunes only.
-    Tidy {
-        /// The repository.
-        repository: Repository,
-        /// Which snapshots stay.
-        keep: Keep,
-    },
 }
 
 /// A folder of this cluster.

@@ -6,7 +6,6 @@ use interlock_volumes::outside::{
     Choice, Content, Failure, Folder, Job, Keep, Mark, Outcome, Progress, Reason, Repository, Sync,
     SyncId,
 };
-use jiff::Timestamp;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -112,11 +111,6 @@ impl Repositories {
                     unlock: false,
                 };
                 restic::restore(&settings, &job, watch).map(outcome).map_err(failure)
-            }
-            Job::Tidy { repository, keep } => {
-                let began = Some(Timestamp::now());
-                restic::tidy(&settings(&repository)?, &tidy(keep), watch).map_err(failure)?;
-                Ok(Outcome { began, ended: Some(Timestamp::now()), ..Outcome::default() })
             }
             Job::Copy { .. } => Err(Failure {
                 reason: Reason::MoverFailed,

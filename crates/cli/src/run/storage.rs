@@ -123,7 +123,7 @@ impl Hands<Mover> for OnThisDisk {
                     let copy = NewCopy { into, cluster, image, digest, allow_empty };
                     self.aside(move |own| own.volumes.begin_copy(&name(&id), &copy)).await
                 }
-                job @ (Job::Backup { .. } | Job::Restore { .. } | Job::Tidy { .. }) => {
+                job @ (Job::Backup { .. } | Job::Restore { .. }) => {
                     self.repositories.begin(&id, job).map_err(|error| error.to_string())
                 }
             },
