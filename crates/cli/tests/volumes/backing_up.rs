@@ -2,7 +2,7 @@
 
 use super::contents::{contents, fill, same};
 use super::harness::until;
-use super::up::{Up, WEST, condition};
+use super::up::{Up, WEST, claim, condition};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -34,13 +34,26 @@ fn what_a_pod_wrote_is_backed_up_and_fills_another_claim_byte_for_byte() {
     same(&wanted, &found);
     assert_eq!(found.len(), 4, "{:?}", found.keys());
 
+    // A claim at the hub that names it is filled on the cluster, too.
+    let mut again = claim("again", "16Mi");
+    again["spec"]["dataSourceRef"] = json!({
+        "apiGroup": "volsync.backube", "kind": "ReplicationDestination", "name": "back",
+    });
+    let claims = "/api/v1/namespaces/shop/persistentvolumeclaims";
+    up.client().must("POST", claims, Some(&again));
+    until("the hub says so", || {
+        let found = up.get(&format!("{claims}/again"));
+        if found["status"]["phase"] == "Bound" { Ok(()) } else { Err(format!("{found:#}")) }
+    });
+    same(&wanted, &shop.contents("again"));
+
     // Of the backup nothing is left on the cluster, and of the restore only what fills claims.
     until("nothing is left that nobody needs", || {
         let images = shop.all("VolumeSnapshot");
         let leases =
             up.get(&format!("{WEST}/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"));
         let claims: Vec<Value> = shop.all("PersistentVolumeClaim");
-        let is_clean = images.len() == 1 && leases["items"] == json!([]) && claims.len() == 3;
+        let is_clean = images.len() == 1 && leases["items"] == json!([]) && claims.len() == 4;
         if is_clean { Ok(()) } else { Err(format!("{images:#?} {leases:#} {claims:#?}")) }
     });
 }

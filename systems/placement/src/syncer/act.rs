@@ -240,7 +240,7 @@ fn create_claim(scene: &Scene<'_>, place: usize) -> Step<Locks> {
         address: Address::new(Place::CLUSTER, &CLAIM, name),
         object: new_claim(at_hub, &grant.spec.volumes, at),
     };
-    Step::write(write, "the claim was never used: an empty volume will do")
+    Step::write(write, "the claim was never used: a new volume will do")
 }
 
 fn keep(scene: &Scene<'_>, place: usize) -> Step<Locks> {

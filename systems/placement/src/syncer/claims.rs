@@ -222,12 +222,19 @@ pub(super) fn identity(here: &DynamicObject) -> &str {
     volume.unwrap_or_else(|| uid(here))
 }
 
-/// The claim on the cluster for a claim at the hub: a new volume, and an empty one unless more is
-/// said.
+/// The claim on the cluster for a claim at the hub: a new volume, filled from what the claim names,
+/// and an empty one only if it names nothing.
 pub(super) fn new_claim(at_hub: &DynamicObject, policy: &VolumePolicy, at: At<'_>) -> Value {
     let asked = &at_hub.data["spec"];
     let mut spec = Map::new();
-    for field in ["accessModes", "resources", "volumeMode", "volumeAttributesClassName"] {
+    for field in [
+        "accessModes",
+        "resources",
+        "volumeMode",
+        "volumeAttributesClassName",
+        "dataSource",
+        "dataSourceRef",
+    ] {
         if !asked[field].is_null() {
             spec.insert(field.to_owned(), asked[field].clone());
         }

@@ -178,6 +178,10 @@ pub(super) fn fill(scene: &Scene<'_>, claim: &ClaimSeen, origin: Origin<'_>) -> 
         return Step::write(Write::Create { address, object }, because);
     }
     let mut wanted = wanted;
+    // Whatever it was filled from at first, its data is in the image now.
+    if let Some(spec) = wanted["spec"].as_object_mut() {
+        spec.remove("dataSource");
+    }
     wanted["spec"]["dataSourceRef"] = json!({
         "apiGroup": DESTINATION.group, "kind": DESTINATION.kind, "name": destination,
     });

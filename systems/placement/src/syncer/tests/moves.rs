@@ -108,6 +108,22 @@ fn a_claim_gets_a_volume_before_anything_runs_and_data_is_not_left_behind() {
 }
 
 #[test]
+fn a_claim_that_names_what_it_is_filled_from_is_never_given_an_empty_volume() {
+    let mut world = world();
+    let from = json!({
+        "apiGroup": "volsync.backube", "kind": "ReplicationDestination", "name": "backup",
+    });
+    let claim = json!({"spec": {
+        "accessModes": ["ReadWriteOnce"], "storageClassName": "local",
+        "dataSource": from, "dataSourceRef": from,
+    }});
+    world.put(Place::HUB, &CLAIM, (at_hub("data"), ""), claim);
+    world.settle();
+    let made = world.get("a", &CLAIM, &here("data")).unwrap();
+    assert_eq!((&made["spec"]["dataSource"], &made["spec"]["dataSourceRef"]), (&from, &from));
+}
+
+#[test]
 fn a_deleted_namespace_leaves_nothing_on_the_cluster() {
     let mut world = world();
     let claim = json!({"spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "local"}});
