@@ -1,7 +1,7 @@
 //! Metrics in Prometheus' text form: few, with few labels, and none of them per logical cluster.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -18,6 +18,16 @@ const OTHER: &str = "other";
 #[derive(Debug, Default)]
 pub struct Metrics {
     counted: Mutex<Counted>,
+    others: Mutex<Vec<Other>>,
+}
+
+/// What somebody else in this process counts, as text.
+struct Other(Box<dyn Fn() -> String + Send + Sync>);
+
+impl fmt::Debug for Other {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Other")
+    }
 }
 
 #[derive(Debug, Default)]
@@ -63,6 +73,12 @@ impl Metrics {
         }
     }
 
+    /// Has what somebody else counts on the same page.
+    pub fn add(&self, count: impl Fn() -> String + Send + Sync + 'static) {
+        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        others.push(Other(Box::new(count)));
+    }
+
     /// Everything as text, with gauges of others: pairs of a name and a value. A name may carry
     /// labels, and one that ends in `_total` is a counter.
     pub fn render(&self, gauges: &[(&str, f64)]) -> String {
@@ -81,6 +97,8 @@ impl Metrics {
             text.push_str("# TYPE process_resident_memory_bytes gauge\n");
             line(&mut text, format_args!("process_resident_memory_bytes {bytes}"));
         }
+        let others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        text.extend(others.iter().map(|Other(count)| count()));
         text
     }
 

@@ -227,7 +227,8 @@ impl Server {
         &self.0.limits
     }
 
-    pub(crate) fn metrics(&self) -> &Metrics {
+    /// What is counted, and served under `/metrics`.
+    pub fn metrics(&self) -> &Metrics {
         &self.0.metrics
     }
 

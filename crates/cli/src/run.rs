@@ -5,6 +5,7 @@ pub(crate) mod cluster;
 mod hands;
 pub(crate) mod hub;
 pub(crate) mod install;
+pub(crate) mod metrics;
 mod repositories;
 pub(crate) mod roles;
 mod storage;

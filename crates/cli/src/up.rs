@@ -4,6 +4,7 @@ use crate::demo;
 use crate::output;
 use crate::run::access::{HUB, Who, allow_at_hub, allow_for_cluster};
 use crate::run::cluster::{Agent, Runtime, kind};
+use crate::run::metrics::volumes;
 use crate::run::{self, install};
 use crate::serving::{Reach, Serving, Signals, block_on};
 use anyhow::Context;
@@ -12,6 +13,7 @@ use interlock_api::placement::{Connection, Ref, WorkloadCluster, WorkloadCluster
 use interlock_kernel::Kind;
 use interlock_outside::processes::Processes;
 use interlock_shell::{Runner, Shell};
+use jiff::Timestamp;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, PostParams};
 use kube::{Client, ResourceExt};
 use std::path::Path;
@@ -110,6 +112,8 @@ impl Fleet {
         install::install(&hub).await?;
         allow_at_hub(&hub).await?;
         let shell = Shell::new(run::settings());
+        let counts = shell.metrics();
+        server.metrics().add(move || counts.render() + &volumes(&counts, Timestamp::now()));
         let pace = run::Pace::default();
         let known = interlock_shell::Server::new("hub", Who::Caches.client(server, HUB));
         let controllers = known.acting_as(Who::Controllers.client(server, HUB));

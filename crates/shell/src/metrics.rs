@@ -2,6 +2,7 @@
 
 use crate::once::{Ended, News};
 use crate::server::{Remembered, Server};
+use interlock_kernel::{Kind, Object};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -97,6 +98,19 @@ impl Metrics {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         servers.retain(|_, server| server.server().is_some());
         servers.insert(server.name().to_owned(), server.remembered());
+    }
+
+    /// The objects of a kind in the caches of all servers, by the name of the server: for those who
+    /// count what stands in them.
+    pub fn objects(&self, kind: &Kind) -> Vec<(String, Vec<Object>)> {
+        let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let of = |(name, server): (String, Remembered)| {
+            let caches = server.server()?.caches();
+            let cache = caches.into_iter().find(|cache| cache.kind() == kind)?;
+            let objects = cache.objects().list(None);
+            Some((name, objects))
+        };
+        servers.into_iter().filter_map(of).collect()
     }
 
     /// All of it, as Prometheus reads it.

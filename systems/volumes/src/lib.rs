@@ -11,6 +11,7 @@
 //! * [`destination`]: brings an image back into a volume, and publishes an image of that.
 //! * [`keeper`]: what stays in a repository, and whose places at it are free.
 //! * [`sync`]: what sources and destinations have in common.
+//! * [`measure`]: what is counted of sources and destinations, under VolSync's names.
 //! * [`outside`]: what is asked of the machine and the mover, and done to them.
 
 pub mod destination;
@@ -19,6 +20,7 @@ pub mod fixed;
 pub mod hold;
 pub mod keeper;
 pub mod kinds;
+pub mod measure;
 pub mod model;
 mod objects;
 pub mod outside;

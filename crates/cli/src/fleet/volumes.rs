@@ -51,6 +51,8 @@ struct Claim {
     volume: Option<String>,
     /// What it is filled from: a kind and a name.
     from: Option<String>,
+    /// Why it has no volume: a word and a sentence; null: nothing is wrong.
+    trouble: Option<String>,
 }
 
 /// What takes or brings images, for programs.
@@ -70,6 +72,12 @@ struct Sync {
     bytes: Option<u64>,
     /// How many it has to move.
     of_bytes: Option<u64>,
+    /// How many files it has moved.
+    files: Option<u64>,
+    /// How many bytes it moved a second, so far.
+    bytes_per_second: Option<u64>,
+    /// How many seconds it takes from here, if it goes on like that.
+    seconds_left: Option<u64>,
     /// What is wrong with it: a word and a sentence; null: nothing.
     trouble: Option<String>,
 }
@@ -128,7 +136,7 @@ impl Cluster {
         let mut syncs = self.sources.iter().chain(&self.destinations);
         self.error.is_none()
             && syncs.all(|sync| sync.trouble.is_none())
-            && self.claims.iter().all(|claim| claim.phase != "Lost")
+            && self.claims.iter().all(|claim| claim.phase != "Lost" && claim.trouble.is_none())
     }
 }
 
@@ -172,7 +180,23 @@ fn claim(object: &DynamicObject) -> Claim {
         capacity: text_of(&status["capacity"]["storage"]).or_else(|| text_of(asked)),
         volume: text_of(&spec["volumeName"]),
         from: from.map(|(kind, name)| format!("{kind} {name}")),
+        // What was in the way of a claim that has its volume is history.
+        trouble: trouble(status).filter(|_| status["phase"] != "Bound"),
     }
+}
+
+/// The first thing that is wrong.
+fn trouble(status: &Value) -> Option<String> {
+    let is_trouble = |condition: &&Value| {
+        let kind = condition["type"].as_str().unwrap_or_default();
+        ["interlock.dev/Healthy", "interlock.dev/Accepted"].contains(&kind)
+            && condition["status"] == "False"
+    };
+    let mut conditions = status["conditions"].as_array().into_iter().flatten();
+    conditions.find(is_trouble).map(|condition| {
+        let word = |key: &str| condition[key].as_str().unwrap_or_default();
+        format!("{}: {}", word("reason"), word("message"))
+    })
 }
 
 fn sync(object: &DynamicObject) -> Sync {
@@ -180,27 +204,41 @@ fn sync(object: &DynamicObject) -> Sync {
     let status = &object.data["status"];
     let told = &status["external"];
     let number = |key: &str| told[key].as_str().and_then(|text| text.parse().ok());
-    let is_trouble = |condition: &&Value| {
-        let kind = condition["type"].as_str().unwrap_or_default();
-        ["interlock.dev/Healthy", "interlock.dev/Accepted"].contains(&kind)
-            && condition["status"] == "False"
-    };
-    let conditions = status["conditions"].as_array().into_iter().flatten();
-    let trouble = conditions.into_iter().find(is_trouble).map(|condition| {
-        let word = |key: &str| condition[key].as_str().unwrap_or_default();
-        format!("{}: {}", word("reason"), word("message"))
-    });
+    let time = |value: &Value| value.as_str().and_then(|time| time.parse::<Timestamp>().ok());
+    let (bytes, of_bytes) = (number("progressBytes"), number("progressOfBytes"));
+    let began = time(&status["lastSyncStartTime"]);
+    let seconds = time(&told["progressTime"]).zip(began);
+    let seconds = seconds.map(|(now, began)| now.duration_since(began).as_secs());
+    let seconds = seconds.and_then(|seconds| u64::try_from(seconds).ok()).filter(|some| *some > 0);
+    let bytes_per_second = bytes.zip(seconds).map(|(bytes, seconds): (u64, u64)| bytes / seconds);
+    let left = of_bytes.zip(bytes).map(|(all, bytes): (u64, u64)| all.saturating_sub(bytes));
+    let rate = bytes_per_second.filter(|rate| *rate > 0);
     Sync {
         namespace,
         name,
         claim: text_of(&object.data["spec"]["sourcePVC"]),
-        last_sync: status["lastSyncTime"].as_str().and_then(|time| time.parse().ok()),
+        last_sync: time(&status["lastSyncTime"]),
         last_tag: text_of(&status["lastManualSync"]),
         image: text_of(&told["image"]).or_else(|| text_of(&status["latestImage"]["name"])),
-        bytes: number("progressBytes"),
-        of_bytes: number("progressOfBytes"),
-        trouble,
+        bytes,
+        of_bytes,
+        files: number("progressFiles"),
+        bytes_per_second,
+        seconds_left: left.zip(rate).map(|(left, rate)| left / rate),
+        trouble: trouble(status),
     }
+}
+
+/// How far a sync is: `1.2 GiB of 3.0 GiB, 523 files, 45 MiB/s, 40s left`.
+fn progress(sync: &Sync) -> Option<String> {
+    let mut words = vec![match sync.of_bytes {
+        Some(all) => format!("{} of {}", size(sync.bytes?), size(all)),
+        None => size(sync.bytes?),
+    }];
+    words.extend(sync.files.map(|files| format!("{files} files")));
+    words.extend(sync.bytes_per_second.map(|rate| format!("{}/s", size(rate))));
+    words.extend(sync.seconds_left.map(|left| format!("{left}s left")));
+    Some(words.join(", "))
 }
 
 fn image(object: &DynamicObject) -> Image {
@@ -254,23 +292,18 @@ fn text(clusters: &[Cluster], now: Timestamp) -> String {
                 row.phase.clone(),
                 dash(&row.capacity),
                 row_from,
+                row.trouble.clone().unwrap_or_default(),
             ]
         })
     });
-    add(&["CLUSTER", "NAMESPACE", "CLAIM", "PHASE", "SIZE", "FROM"], claims.collect());
+    add(&["CLUSTER", "NAMESPACE", "CLAIM", "PHASE", "SIZE", "FROM", "NOTE"], claims.collect());
     let syncs = |of: fn(&Cluster) -> &[Sync]| -> Vec<Vec<String>> {
         let rows = clusters.iter().flat_map(move |cluster| {
             of(cluster).iter().map(move |row| (cluster.name.clone(), row))
         });
         rows.map(|(at, row)| {
-            let note = match (&row.trouble, row.bytes) {
-                (Some(trouble), _) => trouble.clone(),
-                (None, Some(bytes)) => match row.of_bytes {
-                    Some(all) => format!("{} of {}", size(bytes), size(all)),
-                    None => size(bytes),
-                },
-                (None, None) => String::new(),
-            };
+            // One that runs is on its way, whatever became of the one before.
+            let note = progress(row).or_else(|| row.trouble.clone()).unwrap_or_default();
             let last = age_or_dash(now, row.last_sync);
             vec![
                 at,
@@ -332,6 +365,22 @@ mod tests {
     }
 
     #[test]
+    fn a_sync_that_runs_says_how_far_it_is_and_how_long_it_takes() {
+        let mib = |count: u64| (count << 20).to_string();
+        let found = sync(&object(json!({
+            "metadata": {"namespace": "shop", "name": "data"},
+            "status": {"lastSyncStartTime": "2026-01-01T00:00:00Z", "external": {
+                "progressBytes": mib(200), "progressOfBytes": mib(500), "progressFiles": "523",
+                "progressTime": "2026-01-01T00:00:10Z"}},
+        })));
+        assert_eq!(
+            progress(&found).as_deref(),
+            Some("200 MiB of 500 MiB, 523 files, 20.0 MiB/s, 15s left")
+        );
+        assert_eq!(progress(&sync(&object(json!({"metadata": {"name": "data"}})))), None);
+    }
+
+    #[test]
     fn what_is_wrong_is_said_first_and_beside_what_it_is_wrong_with() {
         let source = object(json!({
             "metadata": {"namespace": "shop-1", "name": "move-data"},
@@ -368,7 +417,7 @@ mod tests {
             "\
 something is wrong on 1 of 1 clusters
 
-CLUSTER  NAMESPACE  CLAIM  PHASE  SIZE  FROM
+CLUSTER  NAMESPACE  CLAIM  PHASE  SIZE  FROM                                NOTE
 west     shop-1     data   Bound  1Gi   ReplicationDestination move-data-3
 
 CLUSTER  NAMESPACE  SOURCE     LAST SYNC  TAG      IMAGE  NOTE

@@ -10,5 +10,6 @@ mod examples;
 mod failing;
 mod filling;
 mod locked;
+mod showing;
 mod up;
 mod with_restic;

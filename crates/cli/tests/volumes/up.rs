@@ -110,6 +110,18 @@ impl Up {
         let uid = cluster["metadata"]["uid"].as_str().expect("it has one");
         self.place.data().join(sort).join(uid)
     }
+
+    /// Runs a command of ours against this fleet: how it ends, and what it says.
+    pub(crate) fn run(&self, args: &[&str]) -> (Option<i32>, String) {
+        let output = interlock()
+            .args(args)
+            .arg("--kubeconfig")
+            .arg(self.place.data().join("kubeconfig"))
+            .env("NO_COLOR", "1")
+            .output()
+            .expect("the binary runs");
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    }
 }
 
 impl Drop for Up {

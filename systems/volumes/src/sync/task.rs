@@ -27,6 +27,9 @@ pub(crate) const GAVE_UP_ON: &str = "gaveUpOn";
 pub(crate) const GAVE_UP_AT: &str = "gaveUpAt";
 /// In `status.external`: how many intervals of the schedule went by without a sync.
 pub(crate) const MISSED: &str = "missedIntervals";
+/// In `status.external`: how many syncs were done, and how long all of them took.
+pub(crate) const SYNCS: &str = "syncs";
+pub(crate) const SYNC_MILLISECONDS: &str = "syncMilliseconds";
 /// In `status.external`: how far the sync that runs is.
 const PROGRESS: [&str; 4] = ["progressBytes", "progressOfBytes", "progressFiles", "progressTime"];
 /// Progress is written at most this often.
@@ -349,17 +352,21 @@ impl Task {
             .when
             .as_ref()
             .is_ok_and(|when| super::trigger::has_missed(when, self.known.synced, self.now));
-        let missed: u64 =
-            self.known.external.get(MISSED).and_then(|text| text.parse().ok()).unwrap_or(0);
-        let missed = missed.saturating_add(u64::from(has_missed));
+        let took = self.now.duration_since(intent.began.0);
+        let milliseconds = u64::try_from(took.as_millis()).unwrap_or(0);
+        let count = |key: &str, more: u64| number(&self.known.external, key).saturating_add(more);
+        let missed = count(MISSED, u64::from(has_missed));
         let mut external = over(intent);
         external.insert(GAVE_UP_ON.to_owned(), Value::Null);
         external.insert(GAVE_UP_AT.to_owned(), Value::Null);
         external.insert(MISSED.to_owned(), json!((missed > 0).then(|| missed.to_string())));
+        external.insert(SYNCS.to_owned(), json!(count(SYNCS, 1).to_string()));
+        let all = count(SYNC_MILLISECONDS, milliseconds);
+        external.insert(SYNC_MILLISECONDS.to_owned(), json!(all.to_string()));
         external.extend(object(product));
         say.status.extend(object(json!({
             "lastSyncTime": Time(self.now),
-            "lastSyncDuration": go_duration(self.now.duration_since(intent.began.0)),
+            "lastSyncDuration": go_duration(took),
             "lastManualSync": intent.tag,
             "latestMoverStatus": { "result": "Successful", "logs": cut(&outcome.log) },
             "external": external,
@@ -438,6 +445,11 @@ impl Saying {
         }
         self
     }
+}
+
+/// A number in `status.external`; none is zero.
+pub(crate) fn number(external: &BTreeMap<String, String>, key: &str) -> u64 {
+    external.get(key).and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
 /// What `status.external` says of a sync that is over.
