@@ -1,7 +1,7 @@
 //! A fleet of one workload cluster in one process, and the namespaces of its users.
 
 use super::contents::{Contents, contents};
-use super::harness::{Client, Place, Process, interlock, until};
+use super::harness::{Client, Place, Process, TOKEN, interlock, until};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::Command;
@@ -113,13 +113,18 @@ impl Up {
 
     /// Runs a command of ours against this fleet: how it ends, and what it says.
     pub(crate) fn run(&self, args: &[&str]) -> (Option<i32>, String) {
-        let output = interlock()
-            .args(args)
-            .arg("--kubeconfig")
-            .arg(self.place.data().join("kubeconfig"))
-            .env("NO_COLOR", "1")
-            .output()
-            .expect("the binary runs");
+        let server = self.process.lock().expect("nobody panics with it").address();
+        let config = self.place.path("config");
+        let text = format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: hub\n\
+             clusters:\n- name: hub\n  cluster: {{server: \"http://{server}\"}}\n\
+             contexts:\n- name: hub\n  context: {{cluster: hub, user: operator}}\n\
+             users:\n- name: operator\n  user: {{token: {TOKEN}}}\n"
+        );
+        std::fs::write(&config, text).expect("the directory is ours");
+        let mut command = interlock();
+        command.args(args).arg("--kubeconfig").arg(config).env("NO_COLOR", "1");
+        let output = command.output().expect("the binary runs");
         (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
     }
 }
