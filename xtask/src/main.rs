@@ -2,6 +2,7 @@
 
 mod bench;
 mod compare;
+mod counts;
 mod crds;
 mod interlock;
 mod kinds;
@@ -34,6 +35,12 @@ enum Command {
         #[arg(long)]
         all: bool,
     },
+    /// Check every model in its default size, and hold its number of states against specs/counts.json
+    Counts {
+        /// Write the record anew
+        #[arg(long)]
+        write: bool,
+    },
     /// Write the tables of built-in kinds anew from upstream's published modules (needs Go and the network)
     Kinds,
     /// Write the definitions of our own kinds anew from their types
@@ -56,6 +63,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::TestReal => real::run(),
         Command::Tlc { id, all } => compare::run(&id, all),
+        Command::Counts { write } => counts::run(write),
         Command::Kinds => kinds::run(&root().join("crates/apiserver/kinds")).map(|()| true),
         Command::Crds => crds::run(&root().join("crates/api/crds")).map(|()| true),
         Command::KubeRs { binary } => kube_rs::run(binary),
