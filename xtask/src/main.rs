@@ -7,6 +7,7 @@ mod crds;
 mod interlock;
 mod kinds;
 mod kube_rs;
+mod kubernetes;
 mod real;
 mod tlc;
 
@@ -51,6 +52,12 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         binary: Option<PathBuf>,
     },
+    /// Placement on API servers of Kubernetes itself, which are built once (needs Go, etcd and kubectl)
+    Kubernetes {
+        /// The binary to run, instead of a fresh release build
+        #[arg(long, value_name = "FILE")]
+        binary: Option<PathBuf>,
+    },
     /// Measure, with a peer beside us in the same run
     Bench {
         /// What to measure
@@ -67,6 +74,7 @@ fn main() -> ExitCode {
         Command::Kinds => kinds::run(&root().join("crates/apiserver/kinds")).map(|()| true),
         Command::Crds => crds::run(&root().join("crates/api/crds")).map(|()| true),
         Command::KubeRs { binary } => kube_rs::run(binary),
+        Command::Kubernetes { binary } => kubernetes::run(binary),
         Command::Bench { subject } => bench::run(&subject),
     };
     match outcome {

@@ -5,6 +5,9 @@ pub const FIELD_MANAGER: &str = "interlock";
 
 /// The runtime class of pods that are local processes.
 pub const RUNTIME_CLASS: &str = "interlock-process";
+/// What the runtime class selects nodes by. No node has it: what is a process of a machine must not be
+/// a pod of a node, too.
+pub const NODE_LABEL: &str = "interlock.dev/runs-processes";
 
 /// On a hub Namespace: `"true"` opts in to placement.
 pub const LABEL_PLACED: &str = "interlock.dev/placed";

@@ -29,7 +29,7 @@ pub(crate) struct Args {
     /// The image with the `interlock` binary
     #[arg(long, default_value = concat!("interlock:", env!("CARGO_PKG_VERSION")))]
     image: String,
-    /// With `cluster`: the syncer also runs pods as processes, with volumes of its machine
+    /// With `cluster`: for a syncer that runs pods as processes of its machine, so not as a pod itself
     #[arg(long)]
     with_runtime: bool,
     /// As JSON, a List
@@ -55,8 +55,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         (Part::Hub, Some(name)) => bail!("the hub is for all clusters: leave `{name}` out"),
         (Part::Access, Some(name)) => (format!("access {name}"), access(name)),
         (Part::Cluster, Some(name)) => {
-            let runtime = if args.with_runtime { runtime()? } else { Vec::new() };
-            (format!("cluster {name}"), [cluster(name, &args.image), runtime].concat())
+            let of_machine = args.with_runtime.then(machine).transpose()?;
+            let objects = of_machine.unwrap_or_else(|| cluster(name, &args.image));
+            (format!("cluster {name}"), objects)
         }
         (Part::Access | Part::Cluster, None) => {
             bail!("which WorkloadCluster? for example: interlock manifests cluster west")
@@ -86,6 +87,7 @@ fn hub(image: &str) -> Vec<Value> {
         cluster_role(roles::CONTROLLERS, &Rules::of_controllers()),
         cluster_role_binding(roles::CONTROLLERS, roles::CONTROLLERS, &account),
         cluster_role(roles::SYNCER, &Rules::of_syncer_at_hub(&[])),
+        install::runtime_class(),
     ];
     objects.extend(leading(CONTROLLERS_LEASE, &account));
     objects.push(deployment(
@@ -111,33 +113,36 @@ fn access(cluster: &str) -> Vec<Value> {
     objects
 }
 
-/// What a workload cluster needs.
-fn cluster(name: &str, image: &str) -> Vec<Value> {
-    let kubeconfig = format!("{HUB_FOLDER}/kubeconfig");
-    let mut container =
-        container(image, &["syncer", name, "--in-cluster", "--kubeconfig", &kubeconfig]);
-    container["volumeMounts"] = json!([{"name": "hub", "mountPath": HUB_FOLDER, "readOnly": true}]);
+/// The account of a syncer on its cluster, and what it may do there.
+fn rights() -> Vec<Value> {
     vec![
         namespace(),
         service_account(SYNCER),
         cluster_role(roles::SYNCER, &Rules::of_syncer_on_cluster(&[])),
         cluster_role_binding(roles::SYNCER, roles::SYNCER, &account(SYNCER)),
-        deployment(
-            (SYNCER, 1),
-            &container,
-            &json!([{"name": "hub", "secret": {"secretName": HUB_SECRET}}]),
-        ),
     ]
 }
 
-/// What the syncer needs besides, where it runs pods as processes of its machine.
-fn runtime() -> anyhow::Result<Vec<Value>> {
+/// What a workload cluster needs: the syncer is a pod of it.
+fn cluster(name: &str, image: &str) -> Vec<Value> {
+    let kubeconfig = format!("{HUB_FOLDER}/kubeconfig");
+    let mut container =
+        container(image, &["syncer", name, "--in-cluster", "--kubeconfig", &kubeconfig]);
+    container["volumeMounts"] = json!([{"name": "hub", "mountPath": HUB_FOLDER, "readOnly": true}]);
+    let volumes = json!([{"name": "hub", "secret": {"secretName": HUB_SECRET}}]);
+    [rights(), vec![deployment((SYNCER, 1), &container, &volumes)]].concat()
+}
+
+/// What a workload cluster needs whose pods are processes of a machine: the syncer runs on that
+/// machine, and so is no pod.
+fn machine() -> anyhow::Result<Vec<Value>> {
     let copying = Rules::of_copying_syncer_on_cluster(&[]);
     let rules = Rules::of_runtime().and(copying).and(Rules::of_volumes());
     let definitions = interlock_api::volume_definitions().into_iter();
-    let mut objects = definitions.map(serde_json::to_value).collect::<Result<Vec<_>, _>>()?;
+    let definitions = definitions.map(serde_json::to_value).collect::<Result<Vec<_>, _>>()?;
+    let mut objects = [rights(), definitions].concat();
     objects.extend([
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}}),
+        install::runtime_class(),
         install::storage_class(true),
         install::snapshot_class(),
         cluster_role(roles::RUNTIME, &rules),

@@ -297,13 +297,20 @@ pub(crate) fn log_warnings() {
     log_from(tracing::Level::WARN);
 }
 
-/// Coloured only on a terminal.
+/// Coloured only on a terminal. Whatever the level, crates of others speak only if something is wrong:
+/// a client that tells of each request drowns what we say.
 fn log_from(level: tracing::Level) {
     use std::io::IsTerminal;
+    use tracing_subscriber::filter::{LevelFilter, Targets};
+    use tracing_subscriber::layer::SubscriberExt;
+    use tracing_subscriber::util::SubscriberInitExt;
+    let ours = Targets::new().with_default(LevelFilter::WARN).with_target("interlock", level);
     tracing_subscriber::fmt()
         .with_max_level(level)
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
         .with_target(false)
+        .finish()
+        .with(ours)
         .init();
 }

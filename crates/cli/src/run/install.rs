@@ -2,7 +2,8 @@
 
 use super::SOON;
 use anyhow::{Context, bail};
-use interlock_api::names::{LOCAL_CLASS, LOCAL_DRIVER};
+use interlock_api::names::{LOCAL_CLASS, LOCAL_DRIVER, NODE_LABEL, RUNTIME_CLASS};
+use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::storage::v1::StorageClass;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{
@@ -25,7 +26,8 @@ pub(crate) async fn install(hub: &Client) -> anyhow::Result<()> {
     for definition in interlock_api::definitions() {
         install_kind(hub, &definition).await?;
     }
-    make_namespace(hub, NAMESPACE).await
+    make_namespace(hub, NAMESPACE).await?;
+    make_runtime_class(hub).await
 }
 
 async fn make_namespace(at: &Client, name: &str) -> anyhow::Result<()> {
@@ -35,7 +37,15 @@ async fn make_namespace(at: &Client, name: &str) -> anyhow::Result<()> {
     made(namespaces.create(&PostParams::default(), &namespace).await, &format!("namespace {name}"))
 }
 
-/// Installs what volumes of this machine need on a workload cluster: VolSync's kinds, unless somebody
+/// A pod that names a runtime class which is not there is refused, at the hub and on the cluster.
+async fn make_runtime_class(at: &Client) -> anyhow::Result<()> {
+    let classes: Api<RuntimeClass> = Api::all(at.clone());
+    let class = serde_json::from_value(runtime_class()).context("a runtime class")?;
+    let created = classes.create(&PostParams::default(), &class).await;
+    made(created, &format!("runtime class {RUNTIME_CLASS}"))
+}
+
+/// Installs what processes and volumes of this machine need on a workload cluster: VolSync's kinds, unless somebody
 /// has brought them already, and a class for volumes and one for their images. Claims that name no
 /// class get ours, unless the cluster has another default.
 pub(crate) async fn install_volumes(cluster: &Client) -> anyhow::Result<()> {
@@ -44,8 +54,9 @@ pub(crate) async fn install_volumes(cluster: &Client) -> anyhow::Result<()> {
             install_kind(cluster, &definition).await?;
         }
     }
-    // Places at repositories are Leases there, as on any Kubernetes cluster.
-    make_namespace(cluster, "kube-system").await?;
+    // Places at repositories are Leases there.
+    make_namespace(cluster, NAMESPACE).await?;
+    make_runtime_class(cluster).await?;
     let classes: Api<StorageClass> = Api::all(cluster.clone());
     let known =
         classes.list(&ListParams::default()).await.context("cannot list storage classes")?;
@@ -87,11 +98,30 @@ pub(crate) fn snapshot_class() -> Value {
     })
 }
 
+/// The class of pods that are processes. A hub or a cluster with nodes of its own must not run them
+/// a second time, so it selects nodes that there are none of.
+pub(crate) fn runtime_class() -> Value {
+    json!({
+        "apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass",
+        "metadata": {"name": RUNTIME_CLASS}, "handler": RUNTIME_CLASS,
+        "scheduling": {"nodeSelector": {NODE_LABEL: "true"}},
+    })
+}
+
 /// Whether something was made, or was there already.
 fn made<K>(created: kube::Result<K>, what: &str) -> anyhow::Result<()> {
     match created {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 403 => bail!(
+            "cannot make the {what}: {}; have an administrator apply what `interlock manifests` \
+             prints, and start with --no-install",
+            status.message
+        ),
+        Err(kube::Error::Api(status)) if status.code == 404 => bail!(
+            "cannot make the {what}: its kind is not served there; install the definitions of the \
+             CSI snapshotter first (docs/deploying.md)"
+        ),
         Err(error) => Err(error).context(format!("cannot make the {what}")),
     }
 }

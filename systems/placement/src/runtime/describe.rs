@@ -5,7 +5,7 @@ use super::outside::{LockName, Mount, Run};
 use crate::kinds::{CLAIM, CONFIG_MAP, SECRET, VOLUME};
 use crate::syncer::marks::{annotation, is_going, is_ours, label, name, uid};
 use crate::syncer::objects::desired::TOKEN_VOLUME_PREFIX;
-use interlock_api::names::LOCAL_DRIVER;
+use interlock_api::names::{LOCAL_DRIVER, NODE_LABEL};
 use interlock_kernel::{Kind, Name, Object, Place, View};
 use k8s_openapi::ByteString;
 use serde::Deserialize;
@@ -136,7 +136,6 @@ fn fields_without_effect(spec: &Value) -> Vec<&'static str> {
     ];
     let of_pod = [
         "securityContext",
-        "nodeSelector",
         "affinity",
         "topologySpreadConstraints",
         "imagePullSecrets",
@@ -150,6 +149,10 @@ fn fields_without_effect(spec: &Value) -> Vec<&'static str> {
     let is_said = |value: &Value| is_filled(value) && *value != false;
     fields.extend(of_container.into_iter().filter(|field| is_said(&container[*field])));
     fields.extend(of_pod.into_iter().filter(|field| is_said(&spec[*field])));
+    let mut nodes = spec["nodeSelector"].as_object().into_iter().flatten();
+    if nodes.any(|(label, _)| label != NODE_LABEL) {
+        fields.push("nodeSelector");
+    }
     fields.dedup();
     fields
 }
@@ -441,7 +444,7 @@ mod tests {
                 "resources": {}, "securityContext": {}, "stdin": false,
                 "terminationMessagePath": "/dev/termination-log"}],
             "securityContext": {}, "hostNetwork": false, "schedulerName": "default-scheduler",
-            "dnsPolicy": "ClusterFirst",
+            "dnsPolicy": "ClusterFirst", "nodeSelector": {"interlock.dev/runs-processes": "true"},
         });
         assert_eq!(refused(&spec, false), [""; 0]);
         assert_eq!(fields_without_effect(&spec), [""; 0]);

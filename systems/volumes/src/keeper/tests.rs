@@ -11,7 +11,7 @@ fn lease(sync: &str) -> Value {
     let name = slot_name(&places, 0).name;
     json!({
         "kind": "Lease",
-        "metadata": {"namespace": "kube-system", "name": &*name, "uid": "l",
+        "metadata": {"namespace": "interlock-system", "name": &*name, "uid": "l",
             "labels": {"interlock.dev/slot": places},
             "annotations": {"interlock.dev/slot-of": "ReplicationSource shop/data"}},
         "spec": {"holderIdentity": sync},
@@ -69,7 +69,7 @@ fn a_source_that_goes_wakes_whoever_gives_its_place_back() {
 
 #[test]
 fn a_lease_of_somebody_else_is_left_alone() {
-    let theirs = json!({"kind": "Lease", "metadata": {"namespace": "kube-system", "name": "node",
+    let theirs = json!({"kind": "Lease", "metadata": {"namespace": "interlock-system", "name": "node",
         "uid": "n"}, "spec": {"holderIdentity": "x"}});
     let mut world = World::of(&Keeper).with([theirs]);
     settle(&mut world, &mut FakeMover::that(done(1)));

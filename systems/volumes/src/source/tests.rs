@@ -407,7 +407,7 @@ fn no_more_than_four_work_at_one_repository() {
             Place::CLUSTER,
             json!({
                 "kind": "Lease",
-                "metadata": {"namespace": "kube-system", "name": &*name, "uid": &*name,
+                "metadata": {"namespace": "interlock-system", "name": &*name, "uid": &*name,
                     "labels": {"interlock.dev/slot": places}},
                 "spec": {"holderIdentity": format!("other-{place}")},
             }),

@@ -12,7 +12,7 @@ use serde_json::json;
 /// How many syncs work at one repository at a time.
 pub(crate) const SLOTS: usize = 4;
 /// Where the Leases are: sources of all namespaces may share a repository.
-pub(crate) const SLOT_NAMESPACE: &str = "kube-system";
+pub(crate) const SLOT_NAMESPACE: &str = "interlock-system";
 /// Copies from volume to volume have no repository, and still share one disk.
 pub(crate) const COPIES: &str = "copy";
 

@@ -5,7 +5,7 @@ use super::compare::digest;
 use super::kinds::JOB;
 use crate::kinds::{CONFIG_MAP, POD, SECRET, SERVICE, SERVICE_ACCOUNT};
 use crate::syncer::marks::{ANNOTATION_FROM, FINALIZER_PROCESS, LABEL_GRANT, name, uid};
-use interlock_api::names::RUNTIME_CLASS;
+use interlock_api::names::{NODE_LABEL, RUNTIME_CLASS};
 use interlock_kernel::Kind;
 use kube_core::DynamicObject;
 use serde_json::{Map, Value, json};
@@ -99,6 +99,13 @@ fn clean_pod(spec: &mut Map<String, Value>) {
     for field in ["nodeName", "serviceAccount", "priority", "ephemeralContainers"] {
         spec.remove(field);
     }
+    // A server adds it where the runtime class asks for it, and so will the cluster's.
+    if let Some(nodes) = spec.get_mut("nodeSelector").and_then(Value::as_object_mut) {
+        nodes.remove(NODE_LABEL);
+        if nodes.is_empty() {
+            spec.remove("nodeSelector");
+        }
+    }
     let is_token = |value: &Value| {
         value["name"].as_str().is_some_and(|name| name.starts_with(TOKEN_VOLUME_PREFIX))
     };
@@ -160,6 +167,7 @@ mod tests {
             },
             "spec": {
                 "nodeName": "n1", "priority": 0, "serviceAccount": "default",
+                "nodeSelector": {"interlock.dev/runs-processes": "true"},
                 "volumes": [{"name": "kube-api-access-1"}, {"name": "data"}],
                 "containers": [{"name": "c", "volumeMounts": [
                     {"name": "kube-api-access-1"}, {"name": "data"},
