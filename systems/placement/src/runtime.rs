@@ -95,11 +95,10 @@ impl Controller for Runtime {
     }
 
     fn step(&self, subject: &Subject, view: &dyn View, looks: &Looks<Machine>) -> Step<Machine> {
-        let scene = subject.split_once('/').and_then(|(namespace, name)| {
-            observe::Scene::of(self, &Name::within(namespace, name), (view, looks))
-        });
-        let Some(scene) = scene else {
-            return Step::rest("the pod is not in the cache, which proves nothing");
+        let (namespace, name) = subject.split_once('/').unwrap_or_default();
+        let name = Name::within(namespace, name);
+        let Some(scene) = observe::Scene::of(self, &name, (view, looks)) else {
+            return act::without_pod(&name, looks);
         };
         match scene.facts() {
             Some(facts) => act::act(&scene, decide::decide(&facts)),

@@ -231,16 +231,16 @@ impl Machine {
         let is_alive = state.processes.get(&run.lock.pod).is_some_and(Process::is_alive);
         if !is_mine || is_alive {
             let why = if is_alive { "beside one that lives" } else { "without its lock" };
-            state.broken.push(format!("{} starts on {} {why}", run.name, self.cluster));
+            state.broken.push(format!("{} starts on {} {why}", run.lock.name, self.cluster));
             return;
         }
         state.taken.retain(|(lock, _)| *lock != run.lock);
         state.pids += 1;
-        let key = (run.lock.namespace.clone(), run.name.clone());
+        let key = (run.lock.namespace.clone(), run.lock.name.clone());
         let records = records.lock().unwrap_or_else(PoisonError::into_inner);
         let process = Process {
             namespace: run.lock.namespace.clone(),
-            name: run.name,
+            name: run.lock.name.clone(),
             epoch: run.epoch,
             run: Started { pid: state.pids, since: now },
             life: Life::Lives,
@@ -291,6 +291,13 @@ impl Hands<Processes> for OnMachine {
         Ok(match question {
             Question::Process(pod) => Answer::Process(self.machine.known(&pod)),
             Question::Lock(lock) => Answer::Lock(self.machine.answer(&lock, self.instance)),
+            Question::InHand { namespace, name } => {
+                let state = self.machine.state();
+                let of_pod = |lock: &LockName| lock.namespace == namespace && lock.name == name;
+                let mine = state.taken.iter().filter(|(_, by)| *by == self.instance);
+                let locks = mine.map(|(lock, _)| lock).filter(|lock| of_pod(lock));
+                Answer::InHand(locks.cloned().collect())
+            }
         })
     }
 

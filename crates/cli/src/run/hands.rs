@@ -164,6 +164,10 @@ impl Hands<Machine> for OnThisMachine {
         self.aside(move |own| match &question {
             Question::Process(pod) => own.process(pod).map(Answer::Process),
             Question::Lock(lock) => own.lock_state(lock).map(Answer::Lock),
+            Question::InHand { namespace, name } => {
+                let of_pod = |lock: &&LockName| lock.namespace == *namespace && lock.name == *name;
+                Ok(Answer::InHand(own.locks().keys().filter(of_pod).cloned().collect()))
+            }
         })
         .await
     }

@@ -207,6 +207,7 @@ impl World {
             process,
             lock,
             is_permit_seen: is_stale || is_permitted,
+            is_stray_lock_held: pod == Shown::Unknown && lock == Lock::Mine,
             permit: None,
             is_reported: true,
             is_grace_over: true,
@@ -218,6 +219,9 @@ impl World {
     pub(super) fn permit_now(&self, cluster: &Cluster) -> runtime::decide::Permit {
         let blind = self.has(Flaw::ReleasedIgnored) || self.has(Flaw::StartIgnoresReleased);
         runtime::decide::Permit {
+            // People delete pods and make them again whenever they like, so that it was there just now
+            // proves nothing, and no promise of this model rests on it.
+            is_pod_there: true,
             running: permit(self, cluster.running),
             released: if blind { 0 } else { cluster.released.into() },
         }

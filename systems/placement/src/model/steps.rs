@@ -393,7 +393,7 @@ impl Moves<'_> {
                     cluster.process = Process::Looked(epoch);
                 });
             }
-            Decision::LetGo => {
+            Decision::LetGo | Decision::LetGoOfStray => {
                 self.step_at(At::LetGo, c, |cluster| cluster.process = Process::None);
             }
             // That it dies only some time after is no different from being told later.

@@ -2,14 +2,14 @@
 
 use super::decide::{Decision, Why};
 use super::describe::{Problem, without_effect};
-use super::observe::Scene;
-use super::outside::{Deed as MachineDeed, Known, Machine, Question, Run};
+use super::observe::{Scene, in_hand, stray_lock};
+use super::outside::{Deed as MachineDeed, Known, LockName, Machine, Question, Run};
 use super::status::{Ended, FIELD_WITHOUT_EFFECT, expected, waiting};
 use crate::kinds::POD;
 use crate::syncer::marks::{FINALIZER_PROCESS, has_finalizer, take_finalizer_off, uid};
 use crate::syncer::objects::compare::contains;
 use interlock_kernel::{
-    Address, Deed, Effect, Event, Importance, Name, Part, Place, Read, Step, Write,
+    Address, Deed, Effect, Event, Importance, Looks, Name, Part, Place, Read, Step, Write,
 };
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -26,7 +26,24 @@ pub(super) fn ask(scene: &Scene<'_>) -> Step<Machine> {
 
 fn questions(scene: &Scene<'_>) -> Vec<Read<Machine>> {
     let process = Question::Process(uid(&scene.pod).to_owned());
-    vec![Read::Ask(process), Read::Ask(Question::Lock(scene.lock()))]
+    let lock = Question::Lock(scene.lock());
+    [process, lock, in_hand(&Name::of(&scene.pod))].map(Read::Ask).into()
+}
+
+/// A step about a pod that is not in the cache: all that can be left of it is a lock in our hands.
+pub(super) fn without_pod(name: &Name, looks: &Looks<Machine>) -> Step<Machine> {
+    match stray_lock(name, "", looks) {
+        None => Step::Look {
+            reads: vec![Read::Ask(in_hand(name))],
+            because: "the pod is not in the cache: is a lock of it in our hands?".into(),
+        },
+        Some(Some(lock)) => let_go_of_stray(lock),
+        Some(None) => Step::rest("the pod is not in the cache, which proves nothing"),
+    }
+}
+
+fn let_go_of_stray(lock: LockName) -> Step<Machine> {
+    perform(MachineDeed::LetGo(lock), "the pod that it was taken for is not there")
 }
 
 pub(super) fn act(scene: &Scene<'_>, decision: Decision) -> Step<Machine> {
@@ -44,6 +61,7 @@ pub(super) fn act(scene: &Scene<'_>, decision: Decision) -> Step<Machine> {
             // The lock is asked for once more: only a permit that is read after that counts.
             let mut reads = questions(scene);
             reads.push(Read::Object(scene.permit_address()));
+            reads.push(Read::Object(scene.pod_address()));
             Step::Look { reads, because: "the lock is ours: may it run?".into() }
         }
         Decision::Start(epoch) => match scene.describe(epoch) {
@@ -53,6 +71,10 @@ pub(super) fn act(scene: &Scene<'_>, decision: Decision) -> Step<Machine> {
         Decision::LetGo => {
             perform(MachineDeed::LetGo(scene.lock()), "nothing of the pod needs the lock")
         }
+        Decision::LetGoOfStray => match scene.stray_lock() {
+            Some(Some(lock)) => let_go_of_stray(lock),
+            Some(None) | None => ask(scene),
+        },
         Decision::Terminate => perform(MachineDeed::Terminate(pod()), "its pod is deleted"),
         Decision::Kill => perform(MachineDeed::Kill(pod()), "it did not stop in the time it had"),
         Decision::Report => report(scene),

@@ -1,7 +1,8 @@
 //! What the process runtime of a cluster does next about one pod. First matching rule wins.
 //!
-//! A start takes the lock and only then looks at the permit; a syncer that leaves withdraws the
-//! permit and only then looks at the locks. So one of the two always sees the other.
+//! A start takes the lock and only then looks at the permit and at the pod; a syncer that leaves
+//! withdraws the permit and only then looks at the locks, and a pod goes only while its lock is free.
+//! So one of the two always sees the other.
 
 use crate::syncer::decide::{Epoch, Running};
 
@@ -16,7 +17,10 @@ pub struct Facts {
     pub lock: Lock,
     /// Whether the cache shows a permit: without one it is not worth taking the lock.
     pub is_permit_seen: bool,
-    /// What a fresh look at the namespace showed; None: nobody looked since the lock was taken.
+    /// Whether a lock is in our hands that was taken for a pod of this name which is not there: by its
+    /// uid, so one that has its name is another.
+    pub is_stray_lock_held: bool,
+    /// What a fresh look showed; None: nobody looked since the lock was taken.
     pub permit: Option<Permit>,
     /// Whether what the pod's status says is what is true.
     pub is_reported: bool,
@@ -65,9 +69,11 @@ pub enum Lock {
     Taken,
 }
 
-/// What the namespace of a pod permits.
+/// What the namespace of a pod permits, and whether there is a pod to permit it to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Permit {
+    /// Whether the pod is there, and not told to go.
+    pub is_pod_there: bool,
     /// What may run.
     pub running: Running,
     /// The highest epoch that was closed.
@@ -98,6 +104,8 @@ pub enum Decision {
     Start(Epoch),
     /// Let go of a lock that nobody needs.
     LetGo,
+    /// Let go of one that was taken for a pod which is not there.
+    LetGoOfStray,
     /// Ask it to stop.
     Terminate,
     /// Make it stop.
@@ -132,6 +140,8 @@ pub enum Why {
 /// The one next thing to do.
 pub fn decide(facts: &Facts) -> Decision {
     match facts.pod {
+        // To let go is always safe: a start without the lock comes to nothing.
+        _ if facts.is_stray_lock_held => Decision::LetGoOfStray,
         Pod::Unknown => Decision::Nothing(Why::NotInTheCache),
         Pod::Leaving => stop(facts),
         Pod::Wanted | Pod::Finished => run(facts),
@@ -181,6 +191,7 @@ fn start(facts: &Facts) -> Decision {
     }
     let Some(permit) = facts.permit else { return Decision::LookAtPermit };
     match permit.running {
+        _ if !permit.is_pod_there => Decision::LetGo,
         Running::Permitted(epoch) if permit.released < epoch => Decision::Start(epoch),
         Running::Permitted(_) | Running::Lapsed(_) | Running::Nothing => Decision::LetGo,
     }

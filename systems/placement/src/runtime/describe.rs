@@ -45,7 +45,6 @@ pub(super) fn describe(
     let command: Vec<String> = words("command");
     Ok(Run {
         lock: lock_of(pod),
-        name: name(pod).to_owned(),
         epoch,
         command,
         args: words("args"),
@@ -59,7 +58,7 @@ pub(super) fn describe(
 /// The lock of a pod.
 pub(super) fn lock_of(pod: &Object) -> LockName {
     let namespace = pod.metadata.namespace.clone().unwrap_or_default();
-    LockName { namespace, pod: uid(pod).to_owned() }
+    LockName { namespace, pod: uid(pod).to_owned(), name: name(pod).to_owned() }
 }
 
 /// How long a stop of the pod may take.

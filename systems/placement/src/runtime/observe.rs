@@ -12,6 +12,23 @@ use crate::syncer::notes;
 use crate::syncer::objects::compare::contains;
 use interlock_kernel::{Address, Looks, Name, Object, Place, View};
 
+/// The question for locks in our hands for pods of a name.
+pub(super) fn in_hand(name: &Name) -> Question {
+    let namespace = name.namespace.as_deref().unwrap_or_default().to_owned();
+    Question::InHand { namespace, name: name.name.to_string() }
+}
+
+/// A lock in our hands for a pod of this name that is not the pod with this uid, if any; None: nobody
+/// asked yet.
+pub(super) fn stray_lock(
+    name: &Name,
+    pod: &str,
+    looks: &Looks<Machine>,
+) -> Option<Option<LockName>> {
+    let Some(Answer::InHand(locks)) = looks.answers.get(&in_hand(name)) else { return None };
+    Some(locks.iter().find(|lock| lock.pod != pod).cloned())
+}
+
 /// Everything that a step about one pod sees.
 pub(super) struct Scene<'a> {
     pub(super) runtime: &'a Runtime,
@@ -33,11 +50,11 @@ impl<'a> Scene<'a> {
         let pod = view.get(Place::CLUSTER, &POD, name).filter(super::is_process)?;
         let known = match looks.answers.get(&Question::Process(uid(&pod).to_owned())) {
             Some(Answer::Process(known)) => Some(*known),
-            Some(Answer::Lock(_)) | None => None,
+            Some(_) | None => None,
         };
         let held = match looks.answers.get(&Question::Lock(lock_of(&pod))) {
             Some(Answer::Lock(held)) => Some(held.clone()),
-            Some(Answer::Process(_)) | None => None,
+            Some(_) | None => None,
         };
         Some(Scene { runtime, view, looks, pod, known, held })
     }
@@ -57,9 +74,20 @@ impl<'a> Scene<'a> {
         Address::new(Place::CLUSTER, &NAMESPACE, Name::cluster_wide(namespace))
     }
 
+    /// Where the pod is.
+    pub(super) fn pod_address(&self) -> Address {
+        Address::new(Place::CLUSTER, &POD, Name::of(&self.pod))
+    }
+
+    /// The lock of another pod of the same name that is left in our hands.
+    pub(super) fn stray_lock(&self) -> Option<Option<LockName>> {
+        stray_lock(&Name::of(&self.pod), uid(&self.pod), self.looks)
+    }
+
     /// The facts, once the machine has answered.
     pub(super) fn facts(&self) -> Option<Facts> {
         let (known, held) = (self.known?, self.held.as_ref()?);
+        let is_stray_lock_held = self.stray_lock()?.is_some();
         let now = self.view.now();
         let ended = Ended::of(&self.pod, known, now);
         Some(Facts {
@@ -77,6 +105,7 @@ impl<'a> Scene<'a> {
                 Held::Taken => Lock::Taken,
             },
             is_permit_seen: self.is_permit_seen(),
+            is_stray_lock_held,
             permit: self.permit(held),
             is_reported: expected(&self.pod, known, now)
                 .is_none_or(|expected| contains(&self.pod.data["status"], &expected)),
@@ -98,23 +127,25 @@ impl<'a> Scene<'a> {
     fn is_permit_seen(&self) -> bool {
         let address = self.permit_address();
         let namespace = self.view.get(Place::CLUSTER, &NAMESPACE, &address.name);
-        let permit = self.permit_of(namespace.as_ref());
+        let permit = self.permit_of(namespace.as_ref(), true);
         matches!(permit.running, Running::Permitted(epoch) if permit.released < epoch)
     }
 
-    /// What a fresh look at the namespace permits. It counts only if the lock was seen to be ours
-    /// before: reads are made in the order in which they were asked for.
+    /// What a fresh look at the namespace permits, and at the pod finds. It counts only if the lock
+    /// was seen to be ours before: reads are made in the order in which they were asked for.
     fn permit(&self, held: &Held) -> Option<Permit> {
         let namespace = self.looks.objects.get(&self.permit_address())?;
-        (*held == Held::Mine).then(|| self.permit_of(namespace.as_ref()))
+        let pod = self.looks.objects.get(&self.pod_address())?;
+        let is_there = |pod: &Object| uid(pod) == uid(&self.pod) && !is_going(pod);
+        let is_pod_there = pod.as_ref().is_some_and(is_there);
+        (*held == Held::Mine).then(|| self.permit_of(namespace.as_ref(), is_pod_there))
     }
 
-    fn permit_of(&self, namespace: Option<&Object>) -> Permit {
+    fn permit_of(&self, namespace: Option<&Object>, is_pod_there: bool) -> Permit {
         let notes = namespace.and_then(|found| notes::parse(found, &self.runtime.boot_id));
-        match notes {
-            Some(notes) => Permit { running: notes.running, released: notes.released },
-            None => Permit { running: Running::Nothing, released: 0 },
-        }
+        let (running, released) =
+            notes.map_or((Running::Nothing, 0), |notes| (notes.running, notes.released));
+        Permit { is_pod_there, running, released }
     }
 
     /// The API server stamps a deletion with the end of its grace period. A pod without a node it

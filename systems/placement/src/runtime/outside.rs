@@ -21,6 +21,13 @@ pub enum Question {
     Process(String),
     /// Who has the lock of a pod.
     Lock(LockName),
+    /// Which locks of pods of this name are in the hands of the runtime that asks, and of no process.
+    InHand {
+        /// The namespace on the cluster.
+        namespace: String,
+        /// The name of the pods, which come and go.
+        name: String,
+    },
 }
 
 /// Names the lock of a pod. There is one for each, and all of a namespace are found together: the
@@ -31,6 +38,8 @@ pub struct LockName {
     pub namespace: String,
     /// The uid of the pod.
     pub pod: String,
+    /// The name of the pod: who has the lock in its hands finds it by that when the pod is gone.
+    pub name: String,
 }
 
 /// What the machine answered.
@@ -40,6 +49,8 @@ pub enum Answer {
     Process(Known),
     /// To [`Question::Lock`].
     Lock(Held),
+    /// To [`Question::InHand`].
+    InHand(Vec<LockName>),
 }
 
 /// What is known of the process of a pod.
@@ -117,8 +128,6 @@ pub enum Deed {
 pub struct Run {
     /// The lock that it runs under; its `pod` names the run.
     pub lock: LockName,
-    /// The name of the pod, for reading.
-    pub name: String,
     /// The epoch that is permitted.
     pub epoch: i64,
     /// The program and its first arguments.

@@ -1,8 +1,10 @@
 //! Tests of the runtime: what it asks, does and says about one pod.
 
 use super::Runtime;
+use super::decide::{Decision, Facts, Lock, Permit, Pod, Process, Restart, decide};
 use super::outside::{Deed as MachineDeed, Ending, Known, Started};
 use crate::kinds::{CLAIM, NAMESPACE, POD, VOLUME};
+use crate::syncer::decide::Running;
 use crate::syncer::tests::world::{BOOT, World};
 use interlock_kernel::{Deed, Name, Place, Step, Write};
 use serde_json::{Value, json};
@@ -111,6 +113,45 @@ fn a_closed_epoch_does_not_run_even_if_it_is_permitted() {
     assert!(matches!(case.deed(), MachineDeed::LetGo(_)));
     case.settle();
     assert!(!case.is_started());
+}
+
+#[test]
+fn a_pod_that_is_gone_is_not_started_whatever_the_cache_shows() {
+    let facts = |is_pod_there| Facts {
+        pod: Pod::Wanted,
+        process: Process::None,
+        lock: Lock::Mine,
+        is_permit_seen: true,
+        is_stray_lock_held: false,
+        permit: Some(Permit { is_pod_there, running: Running::Permitted(1), released: 0 }),
+        is_reported: true,
+        is_grace_over: false,
+        restart: Restart::Now,
+    };
+    assert_eq!(decide(&facts(true)), Decision::Start(1));
+    assert_eq!(decide(&facts(false)), Decision::LetGo);
+}
+
+#[test]
+fn the_lock_of_a_pod_that_went_before_it_was_started_is_let_go() {
+    for comes_again in [false, true] {
+        let mut case = Case::usual();
+        assert!(case.turn());
+        assert!(case.world.machines["a"].locks.contains("p-uid"));
+        let name = Name::within("g", "p");
+        case.world.change("a", (&POD, &name), &json!({"metadata": {"finalizers": []}}));
+        case.world.delete("a", &POD, &name);
+        if comes_again {
+            let mut other = pod(json!({"command": ["x"]}));
+            other["metadata"]["uid"] = json!("another-uid");
+            case.world.put(Place::CLUSTER, &POD, (Name::within("g", "p"), "a"), other);
+        }
+        assert!(matches!(case.deed(), MachineDeed::LetGo(lock) if lock.pod == "p-uid"));
+        if comes_again {
+            assert_eq!(case.settle(), "it runs");
+            assert!(case.world.machines["a"].known.contains_key("another-uid"));
+        }
+    }
 }
 
 #[test]

@@ -4,9 +4,8 @@ use crate::claims::Claims;
 use crate::kinds;
 use crate::runtime::Runtime;
 use crate::runtime::outside::{
-    Answer, Deed as MachineDeed, Ending, Held, Known, Machine, Question,
+    Answer, Deed as MachineDeed, Ending, Held, Known, LockName, Machine, Question, Run, Started,
 };
-use crate::runtime::outside::{Run, Started};
 use crate::scheduler::Scheduler;
 use crate::syncer::objects::kinds::{INGRESS, JOB, REPLICA_SET};
 use crate::syncer::{Holding, Locks, LocksOf, Syncer};
@@ -31,7 +30,7 @@ pub(crate) struct Processes {
     pub(crate) known: BTreeMap<String, Known>,
     pub(crate) locks: BTreeSet<String>,
     pub(crate) runs: Vec<Run>,
-    namespaces: BTreeMap<String, String>,
+    taken: BTreeMap<String, LockName>,
 }
 
 impl Processes {
@@ -114,7 +113,8 @@ impl Hands for Nothing {
 impl Hands for Locks {
     fn ask(world: &World, cluster: &str, question: LocksOf) -> Holding {
         let machine = &world.machines[cluster];
-        let is_held = machine.locks.iter().any(|pod| machine.namespaces[pod] == question.namespace);
+        let is_held =
+            machine.locks.iter().any(|pod| machine.taken[pod].namespace == question.namespace);
         if is_held || machine.lives() { Holding::Held(vec![7]) } else { Holding::Free }
     }
     fn perform(_: &mut World, _: &str, deed: Nothing) {
@@ -134,6 +134,11 @@ impl Hands for Machine {
                 false if machine.lives() => Held::Taken,
                 false => Held::Free,
             }),
+            Question::InHand { namespace, name } => {
+                let taken = machine.locks.iter().filter_map(|pod| machine.taken.get(pod));
+                let of_pod = |lock: &&LockName| lock.namespace == namespace && lock.name == name;
+                Answer::InHand(taken.filter(of_pod).cloned().collect())
+            }
         }
     }
 
@@ -142,8 +147,8 @@ impl Hands for Machine {
         let machine = world.machines.get_mut(cluster).unwrap();
         match deed {
             MachineDeed::TakeLock(lock) => {
-                machine.namespaces.insert(lock.pod.clone(), lock.namespace);
-                machine.locks.insert(lock.pod);
+                machine.locks.insert(lock.pod.clone());
+                machine.taken.insert(lock.pod.clone(), lock);
             }
             MachineDeed::LetGo(lock) => {
                 machine.locks.remove(&lock.pod);
