@@ -18,7 +18,6 @@ use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use serde_json::Value;
 use std::path::PathBuf;
-use std::process::Command;
 
 /// What can be measured.
 #[derive(Debug, Subcommand)]
@@ -99,7 +98,7 @@ pub(crate) fn run(subject: &Subject) -> anyhow::Result<bool> {
 /// ours builds their dependencies too.
 fn build_peer(folder: &str, binary: &str) -> anyhow::Result<PathBuf> {
     let target = scratch().join(folder);
-    let status = Command::new(env!("CARGO"))
+    let status = crate::cargo()
         .args(["build", "--release", "--quiet"])
         .env("CARGO_TARGET_DIR", &target)
         .current_dir(root().join("benches").join(folder))
@@ -113,9 +112,8 @@ fn build_peer(folder: &str, binary: &str) -> anyhow::Result<PathBuf> {
 
 /// Builds an example of one of our crates, as it would be shipped.
 fn build_example(package: &str, name: &str) -> anyhow::Result<PathBuf> {
-    let status = Command::new(env!("CARGO"))
+    let status = crate::cargo()
         .args(["build", "--release", "--quiet", "--package", package, "--example", name])
-        .current_dir(root())
         .status()
         .context("cannot start cargo")?;
     if !status.success() {

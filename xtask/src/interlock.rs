@@ -8,9 +8,8 @@ use std::process::Command;
 
 /// Builds the release binary and tells where it is.
 pub(crate) fn build() -> anyhow::Result<PathBuf> {
-    let status = Command::new(env!("CARGO"))
+    let status = crate::cargo()
         .args(["build", "--release", "--quiet", "--package", "interlock"])
-        .current_dir(root())
         .status()
         .context("cannot start cargo")?;
     if !status.success() {

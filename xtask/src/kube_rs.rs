@@ -128,9 +128,8 @@ fn copied() -> anyhow::Result<PathBuf> {
 
 /// Version and folder of each of kube-rs' crates that our workspace uses; cargo downloads them.
 fn published() -> anyhow::Result<BTreeMap<String, (String, PathBuf)>> {
-    let output = Command::new(env!("CARGO"))
+    let output = crate::cargo()
         .args(["metadata", "--format-version", "1", "--locked"])
-        .current_dir(root())
         .output()
         .context("cannot start cargo")?;
     if !output.status.success() {
@@ -227,7 +226,7 @@ impl Serving {
 
     /// Cargo in a folder, whose programs reach the server.
     fn cargo(&self, folder: &Path) -> Command {
-        let mut command = Command::new(env!("CARGO"));
+        let mut command = crate::cargo();
         command
             .current_dir(folder)
             .env("CARGO_TARGET_DIR", folder.join("target"))

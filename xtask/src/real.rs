@@ -1,7 +1,7 @@
 //! Everything that needs other people's programs, or root: TLC beside our checker, kubectl against
 //! our server, restic on our repositories, file systems of our own, sqlite3 in a claim.
 
-use crate::{compare, interlock, root, say};
+use crate::{compare, interlock, say};
 use anyhow::{Context, bail};
 use s3::S3;
 use std::ffi::OsString;
@@ -22,47 +22,48 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("mkfs.btrfs", "btrfs-progs"),
 ];
 
-/// Tests that `cargo test` leaves out.
-struct Suite {
-    package: &'static str,
-    /// The one file with them; all of the package if that is empty.
-    only: &'static str,
-    /// A hundred thousand files and gigabytes are a matter of minutes otherwise.
-    is_optimised: bool,
-}
+/// The part that is TLC beside our checker.
+const TLC: &str = "tlc";
 
-const SUITES: &[Suite] = &[
-    Suite { package: "interlock-conformance", only: "", is_optimised: false },
-    Suite { package: "interlock-restic", only: "", is_optimised: true },
-    Suite { package: "interlock-outside", only: "volume_file_systems", is_optimised: false },
-    Suite { package: "interlock", only: "moves", is_optimised: false },
-    Suite { package: "interlock", only: "volumes", is_optimised: false },
+/// Tests that `cargo test` leaves out: the file that they are in, and how it is built. As part of the
+/// workspace it has been built already, by whoever ran `cargo test`.
+const SUITES: &[(&str, &[&str])] = &[
+    ("kubectl", &["--workspace"]),
+    // A hundred thousand files and gigabytes are a matter of minutes without optimisation.
+    ("with_restic", &["--package", "interlock-restic", "--release"]),
+    ("volume_file_systems", &["--workspace"]),
+    ("moves", &["--workspace"]),
+    ("volumes", &["--workspace"]),
 ];
 
-/// Runs all of it; false if anything failed.
-pub(crate) fn run() -> anyhow::Result<bool> {
+/// Runs all of it, or one part; false if anything failed.
+pub(crate) fn run(only: Option<&str>) -> anyhow::Result<bool> {
+    let is_chosen = |name: &str| only.is_none_or(|only| only == name);
+    let suites: Vec<_> = SUITES.iter().filter(|(name, _)| is_chosen(name)).collect();
+    if suites.is_empty() && !is_chosen(TLC) {
+        let names: Vec<_> = SUITES.iter().map(|(name, _)| *name).collect();
+        bail!("there is no such part; there are {TLC}, {}", names.join(", "));
+    }
     // First what may be missing, so that nobody waits for a run that cannot end well.
     install_missing()?;
+    let mut failed = Vec::new();
+    if is_chosen(TLC) && !compare::run("", false)? {
+        failed.push(TLC);
+    }
     let settings = settings()?;
     let s3 = S3::start()?;
-    let mut failed = Vec::new();
-    if !compare::run("", false)? {
-        failed.push("tlc");
-    }
-    for Suite { package, only, is_optimised } in SUITES {
-        say(&format!("\n{package}: what needs other people's programs"));
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["test", "--quiet", "--package", package]);
-        if !only.is_empty() {
-            cargo.args(["--test", only]);
-        }
-        if *is_optimised {
-            cargo.arg("--release");
-        }
-        cargo.args(["--", "--ignored"]).envs(settings.iter().cloned()).envs(s3.settings());
-        let status = cargo.current_dir(root()).status().context("cannot start cargo")?;
+    for (name, built) in suites {
+        say(&format!("\n{name}: what needs other people's programs"));
+        let status = crate::cargo()
+            .args(["test", "--quiet", "--test", name])
+            .args(*built)
+            .args(["--", "--ignored"])
+            .envs(settings.iter().cloned())
+            .envs(s3.settings())
+            .status()
+            .context("cannot start cargo")?;
         if !status.success() {
-            failed.push(package);
+            failed.push(name);
         }
     }
     if !failed.is_empty() {
