@@ -36,7 +36,7 @@ fn is_found(flaw: Flaw, seeds: u64) {
 #[test]
 #[ignore = "takes minutes without optimisation: cargo test --release -p interlock-simulation -- --ignored"]
 fn locks_that_are_always_free_are_found() {
-    is_found(Flaw::LocksAreAlwaysFree, 300);
+    is_found(Flaw::LocksAreAlwaysFree, 600);
 }
 
 #[test]
