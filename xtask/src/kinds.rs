@@ -169,7 +169,7 @@ pub(crate) fn run(into: &Path) -> Result<()> {
 }
 
 /// The directory of a module, downloaded if need be.
-fn module(name: &str) -> Result<PathBuf> {
+pub(crate) fn module(name: &str) -> Result<PathBuf> {
     let output = Command::new("go")
         .args(["mod", "download", "-json", name])
         .current_dir(std::env::temp_dir())

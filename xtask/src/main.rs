@@ -56,7 +56,7 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         binary: Option<PathBuf>,
     },
-    /// Placement on API servers of Kubernetes itself, which are built once (needs Go, etcd and kubectl)
+    /// Placement on API servers of Kubernetes itself, which are built once (needs Go and kubectl)
     Kubernetes {
         /// The binary to run, instead of a fresh release build
         #[arg(long, value_name = "FILE")]

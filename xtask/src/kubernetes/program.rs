@@ -66,8 +66,3 @@ pub(super) fn eventually(
     }
     Ok(())
 }
-
-/// A port that nobody listens on.
-pub(super) fn free_port() -> anyhow::Result<u16> {
-    Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
-}

@@ -1,6 +1,8 @@
 //! Three API servers of Kubernetes on one etcd, each a cluster of its own, and their controllers.
 
-use super::program::{Program, eventually, free_port, output};
+use super::program::{Program, eventually, output};
+use crate::bench::etcd;
+use crate::bench::process::free_port;
 use anyhow::Context;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -37,15 +39,14 @@ pub(super) fn start(
 ) -> anyhow::Result<(Program, Vec<Server>)> {
     let [client, peer] =
         [free_port()?, free_port()?].map(|port| format!("http://127.0.0.1:{port}"));
-    let etcd =
-        Program::start(
-            Command::new("etcd")
-                .args(["--data-dir", "etcd", "--listen-client-urls", &client])
-                .args(["--advertise-client-urls", &client, "--listen-peer-urls", &peer]),
-            folder,
-            "etcd",
-        )
-        .context("etcd is needed: apt-get install --yes etcd-server")?;
+    let etcd = Program::start(
+        Command::new(etcd::get(None)?)
+            .args(["--data-dir", "etcd", "--listen-client-urls", &client])
+            .args(["--advertise-client-urls", &client, "--listen-peer-urls", &peer]),
+        folder,
+        "etcd",
+    )
+    .context("etcd is needed: apt-get install --yes etcd-server")?;
     output(Command::new("openssl").args(["genrsa", "-out", "accounts.key", "2048"]), folder)
         .context("openssl is needed: apt-get install --yes openssl")?;
     let servers = names.iter().map(|name| Server::start(upstream, folder, name, &client));

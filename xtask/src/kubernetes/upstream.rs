@@ -1,11 +1,10 @@
 //! Kubernetes' own servers, built from its published module.
 
-use crate::{say, scratch};
+use crate::{kinds, say, scratch};
 use anyhow::{Context, bail};
-use serde_json::Value;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 const VERSION: &str = "1.34.4";
 /// Says where the servers are that are to be used instead.
@@ -31,7 +30,7 @@ pub(super) fn folder() -> anyhow::Result<PathBuf> {
 fn build(folder: &Path) -> anyhow::Result<()> {
     say(&format!("building Kubernetes {VERSION}: some ten minutes, once"));
     std::fs::create_dir_all(folder)?;
-    std::fs::write(folder.join("go.mod"), go_mod(folder)?)?;
+    std::fs::write(folder.join("go.mod"), go_mod()?)?;
     let mut imports = "//go:build tools\n\npackage tools\n\n".to_owned();
     for program in PROGRAMS {
         writeln!(imports, "import _ \"k8s.io/kubernetes/cmd/{program}\"")?;
@@ -52,18 +51,9 @@ fn build(folder: &Path) -> anyhow::Result<()> {
 
 /// A module that needs Kubernetes. Its own module takes its parts from folders beside it; they are
 /// published as modules of their own, whose versions begin with 0 instead of 1.
-fn go_mod(folder: &Path) -> anyhow::Result<String> {
-    let module = format!("k8s.io/kubernetes@v{VERSION}");
-    let downloaded = Command::new("go")
-        .args(["mod", "download", "-json", &module])
-        .current_dir(folder)
-        .stderr(Stdio::inherit())
-        .output()
-        .context("cannot start go, which builds Kubernetes: apt-get install --yes golang")?;
-    let downloaded: Value =
-        serde_json::from_slice(&downloaded.stdout).context("go cannot get Kubernetes' module")?;
-    let path = downloaded["GoMod"].as_str().context("go cannot get Kubernetes' module")?;
-    let theirs = std::fs::read_to_string(path)?;
+fn go_mod() -> anyhow::Result<String> {
+    let module = kinds::module(&format!("k8s.io/kubernetes@v{VERSION}"))?;
+    let theirs = std::fs::read_to_string(module.join("go.mod"))?;
     let part_version = VERSION.replacen('1', "0", 1);
     let mut ours = "module kubernetes\n\n".to_owned();
     for line in theirs.lines() {
