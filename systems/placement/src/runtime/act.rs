@@ -1,6 +1,6 @@
 //! A decision of the runtime as one step.
 
-use super::decide::{Decision, Why};
+use super::decide::{Decision, Facts, Why, decide};
 use super::describe::{Problem, without_effect};
 use super::observe::{Scene, in_hand, stray_lock};
 use super::outside::{Deed as MachineDeed, Known, LockName, Machine, Question, Run};
@@ -32,13 +32,15 @@ fn questions(scene: &Scene<'_>) -> Vec<Read<Machine>> {
 
 /// A step about a pod that is not in the cache: all that can be left of it is a lock in our hands.
 pub(super) fn without_pod(name: &Name, looks: &Looks<Machine>) -> Step<Machine> {
-    match stray_lock(name, "", looks) {
-        None => Step::Look {
+    let Some(stray) = stray_lock(name, "", looks) else {
+        return Step::Look {
             reads: vec![Read::Ask(in_hand(name))],
             because: "the pod is not in the cache: is a lock of it in our hands?".into(),
-        },
-        Some(Some(lock)) => let_go_of_stray(lock),
-        Some(None) => Step::rest("the pod is not in the cache, which proves nothing"),
+        };
+    };
+    match (decide(&Facts::without_pod(stray.is_some())), stray) {
+        (Decision::LetGoOfStray, Some(lock)) => let_go_of_stray(lock),
+        _ => Step::rest("the pod is not in the cache, which proves nothing"),
     }
 }
 

@@ -30,6 +30,23 @@ pub struct Facts {
     pub restart: Restart,
 }
 
+impl Facts {
+    /// Those of a pod that is not in the cache: all that can be left of it is a lock.
+    pub fn without_pod(is_stray_lock_held: bool) -> Facts {
+        Facts {
+            pod: Pod::Unknown,
+            process: Process::None,
+            lock: Lock::Free,
+            is_permit_seen: false,
+            is_stray_lock_held,
+            permit: None,
+            is_reported: true,
+            is_grace_over: false,
+            restart: Restart::Never,
+        }
+    }
+}
+
 /// A pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pod {
