@@ -32,7 +32,7 @@ pub use keep::Keep;
 pub use restore::{Choice, Restore, restore};
 pub use settings::{KEYS, Settings};
 pub use source::Sort;
-pub use tidy::{Tidied, Tidy, tidy, unlock};
+pub use tidy::{LeftByMoves, Tidied, Tidy, tidy, tidy_moves, unlock};
 pub use watch::{Progress, Watch};
 
 use jiff::Timestamp;

@@ -1,6 +1,6 @@
 //! Forgets snapshots and removes what nothing refers to any more.
 
-use crate::backup::{PATH, VOLSYNC};
+use crate::backup::{MOVES, PATH, VOLSYNC};
 use crate::failure::{Failure, Reason};
 use crate::guarded;
 use crate::keep::Keep;
@@ -28,6 +28,17 @@ pub struct Tidy {
     pub unlock: bool,
 }
 
+/// The snapshots that earlier moves of a claim left, and that no move needs any more.
+#[derive(Debug, Clone, Default)]
+pub struct LeftByMoves {
+    /// The claim, as it stands in their tags.
+    pub claim: String,
+    /// Those of earlier epochs go. Whoever took later ones may start from them.
+    pub before_epoch: u64,
+    /// Snapshots that stay all the same, by their ids or beginnings of them.
+    pub pinned: Vec<String>,
+}
+
 /// What became of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tidied {
@@ -41,7 +52,16 @@ pub struct Tidied {
 
 /// Forgets by policy, and prunes. If the repository turns out to be damaged, nothing is forgotten.
 pub fn tidy(settings: &Settings, job: &Tidy, watch: &Watch) -> Result<Tidied, Failure> {
-    guarded(|| run(settings, job, watch))
+    guarded(|| run(settings, |snapshots| chosen(snapshots, job), (job.prune, job.unlock), watch))
+}
+
+/// Forgets what earlier moves of a claim left, and prunes.
+pub fn tidy_moves(
+    settings: &Settings,
+    left: &LeftByMoves,
+    watch: &Watch,
+) -> Result<Tidied, Failure> {
+    guarded(|| run(settings, |snapshots| Ok(left.chosen(snapshots)), (true, false), watch))
 }
 
 /// Removes locks that are stale or whose holders are provably dead; tells how many.
@@ -49,9 +69,14 @@ pub fn unlock(settings: &Settings) -> Result<usize, Failure> {
     guarded(|| Repository::open(settings, &Watch::default())?.locks().sweep(true))
 }
 
-fn run(settings: &Settings, job: &Tidy, watch: &Watch) -> Result<Tidied, Failure> {
+fn run(
+    settings: &Settings,
+    chosen: impl FnOnce(&[SnapshotFile]) -> Result<Vec<SnapshotId>, Failure>,
+    (prunes, unlocks): (bool, bool),
+    watch: &Watch,
+) -> Result<Tidied, Failure> {
     let repository = Repository::open(settings, watch)?;
-    let _lock = repository.lock(Want::Exclusive, job.unlock)?;
+    let _lock = repository.lock(Want::Exclusive, unlocks)?;
     watch.still_wanted()?;
     let snapshots = repository.snapshots()?;
     // Without any snapshot a prune would remove everything. Nobody means that, and a server that loses
@@ -59,9 +84,9 @@ fn run(settings: &Settings, job: &Tidy, watch: &Watch) -> Result<Tidied, Failure
     if snapshots.is_empty() {
         return Ok(Tidied::default());
     }
-    let forgotten = chosen(&snapshots, job)?;
+    let forgotten = chosen(&snapshots)?;
     // Before anything is removed: this goes through all that stays, and fails if any of it is missing.
-    let plan = match job.prune {
+    let plan = match prunes {
         true => Some(planned(&repository, &forgotten)?),
         false => None,
     };
@@ -88,18 +113,38 @@ fn run(settings: &Settings, job: &Tidy, watch: &Watch) -> Result<Tidied, Failure
 
 /// The snapshots that go: VolSync's by policy, and those that nobody restores.
 fn chosen(snapshots: &[SnapshotFile], job: &Tidy) -> Result<Vec<SnapshotId>, Failure> {
-    let is_pinned = |snapshot: &SnapshotFile| {
-        let id = snapshot.id.to_hex();
-        job.pinned.iter().any(|pin| !pin.is_empty() && id.as_str().starts_with(pin.as_str()))
-    };
     let ruled: Vec<&SnapshotFile> =
         snapshots.iter().filter(|snapshot| is_ruled(snapshot)).collect();
     let times: Vec<Zoned> = ruled.iter().map(|snapshot| snapshot.time.clone()).collect();
     let kept = job.keep.kept(&times, Timestamp::now())?;
     let by_policy = ruled.into_iter().zip(kept).filter(|(_, kept)| !kept).map(|(ruled, _)| ruled);
     let partial = snapshots.iter().filter(|snapshot| snapshot.hostname == PARTIAL);
-    let gone = by_policy.chain(partial).filter(|snapshot| !is_pinned(snapshot));
+    let gone = by_policy.chain(partial).filter(|snapshot| !is_pinned(snapshot, &job.pinned));
     Ok(gone.map(|snapshot| snapshot.id).collect())
+}
+
+fn is_pinned(snapshot: &SnapshotFile, pinned: &[String]) -> bool {
+    let id = snapshot.id.to_hex();
+    pinned.iter().any(|pin| !pin.is_empty() && id.as_str().starts_with(pin.as_str()))
+}
+
+impl LeftByMoves {
+    /// The snapshots that go. One that does not say which claim and epoch it is of is left alone.
+    fn chosen(&self, snapshots: &[SnapshotFile]) -> Vec<SnapshotId> {
+        let is_left = |snapshot: &&SnapshotFile| {
+            let tagged = |key: &str| {
+                let mut tags = (&snapshot.tags).into_iter();
+                tags.find_map(|tag| tag.strip_prefix(key)?.strip_prefix('='))
+            };
+            let epoch = tagged("epoch").and_then(|epoch| epoch.parse::<u64>().ok());
+            snapshot.hostname == MOVES
+                && !self.claim.is_empty()
+                && tagged("claim") == Some(self.claim.as_str())
+                && epoch.is_some_and(|epoch| epoch < self.before_epoch)
+                && !is_pinned(snapshot, &self.pinned)
+        };
+        snapshots.iter().filter(is_left).map(|snapshot| snapshot.id).collect()
+    }
 }
 
 /// Whether a snapshot has the shape of VolSync's. Others in the repository are not ours to forget.

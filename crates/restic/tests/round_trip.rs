@@ -5,7 +5,8 @@
 mod support;
 
 use interlock_restic::{
-    Choice, Keep, Mark, Outcome, Reason, Restore, Sort, Tidy, Watch, backup, restore, tidy, unlock,
+    Backup, Choice, Keep, LeftByMoves, Mark, Outcome, Reason, Restore, Sort, Tidy, Watch, backup,
+    restore, tidy, tidy_moves, unlock,
 };
 use jiff::Timestamp;
 use std::fs;
@@ -408,6 +409,39 @@ fn tidying_forgets_by_policy_and_keeps_what_is_pinned_or_not_ours() {
         assert_eq!(reason_of_restore(&place, Choice::Id(id.clone())), Reason::NoEligibleSnapshot);
     }
     assert!(files_in(&place.repository().join("locks")).is_empty());
+}
+
+#[test]
+fn tidying_moves_forgets_earlier_epochs_of_one_claim_and_nothing_else() {
+    let place = Place::new();
+    let volsync = backed_up_something(&place);
+    let saved = |epoch: &str, claim: &str| {
+        let tags = [format!("epoch={epoch}"), format!("claim={claim}")];
+        let job = Backup { mark: Mark::Move(tags.into()), ..of(&place.source()) };
+        backup(&place.settings(), &job, &Watch::default()).unwrap().snapshot
+    };
+    let (first, second, third) = (saved("1", "a"), saved("2", "a"), saved("3", "a"));
+    let (other, longer, odd) = (saved("1", "b"), saved("1", "ab"), saved("none", "a"));
+    let left = |epoch, pinned: &[&String]| LeftByMoves {
+        claim: "a".into(),
+        before_epoch: epoch,
+        pinned: pinned.iter().map(|id| (*id).clone()).collect(),
+    };
+    // One that took over since has saved epoch 3: whoever is late must not reach it.
+    let tidied = tidy_moves(&place.settings(), &left(3, &[&second]), &Watch::default()).unwrap();
+    assert_eq!(tidied.forgotten, [first]);
+    for id in [second, third, other, longer, odd, volsync] {
+        let job = Restore { choice: Choice::Id(id), ..newest(&place.target()) };
+        restore(&place.settings(), &job, &Watch::default()).unwrap();
+    }
+    let nothing = LeftByMoves { claim: String::new(), ..left(99, &[]) };
+    let tidied = tidy_moves(&place.settings(), &nothing, &Watch::default()).unwrap();
+    assert!(tidied.forgotten.is_empty(), "{tidied:?}");
+}
+
+fn backed_up_something(place: &Place) -> String {
+    fs::write(place.source().join("file"), b"something").unwrap();
+    backed_up(place).snapshot
 }
 
 #[test]

@@ -17,6 +17,7 @@ pub mod notes;
 pub mod objects;
 mod observe;
 mod report;
+mod repository;
 #[cfg(test)]
 pub(crate) mod tests;
 

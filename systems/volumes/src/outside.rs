@@ -292,8 +292,17 @@ pub enum Job {
         choice: Choice,
         /// Whether files that the snapshot does not have are deleted.
         delete_other_files: bool,
+        /// The digest that the volume must have then.
+        digest: Option<String>,
         /// Whether a snapshot with nothing in it is meant to be so.
         allow_empty: bool,
+    },
+    /// Removes from a repository what earlier moves of a claim left in it.
+    Tidy {
+        /// The repository.
+        repository: Repository,
+        /// What goes.
+        left: LeftByMoves,
     },
     /// Brings a volume to what an image has that is on this machine, of this cluster or another.
     Copy {
@@ -308,6 +317,18 @@ pub enum Job {
         /// Whether an image with nothing in it is meant to be so.
         allow_empty: bool,
     },
+}
+
+/// The snapshots that earlier moves of a claim left in a repository, and that no move needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftByMoves {
+    /// The uid of the claim, as it stands in their tags.
+    pub claim: String,
+    /// Those of earlier epochs than this one go. Later ones are not for us to judge: somebody else
+    /// may have the claim by now.
+    pub before_epoch: u64,
+    /// Snapshots that stay all the same: a grant starts from them, or falls back to them.
+    pub pinned: Vec<String>,
 }
 
 /// A folder of this cluster.

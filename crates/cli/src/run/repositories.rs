@@ -1,11 +1,12 @@
 //! Syncs through restic repositories, each on a thread of its own.
 
-use interlock_outside::volumes::{Held, LocalVolumes};
+use interlock_outside::volumes::{Held, LocalVolumes, digest_of};
 use interlock_restic::{self as restic, Settings, Sort, Watch};
 use interlock_volumes::outside::{
-    Choice, Content, Failure, Folder, Job, Keep, Mark, Outcome, Progress, Reason, Repository, Sync,
-    SyncId,
+    Choice, Content, Failure, Folder, Job, Keep, LeftByMoves, Mark, Outcome, Progress, Reason,
+    Repository, Sync, SyncId,
 };
+use jiff::Timestamp;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -78,6 +79,7 @@ impl Repositories {
                     Folder::Image(handle) => (self.volumes.read_image(handle), Sort::Image),
                 };
                 let folder = held(folder)?;
+                let is_move = matches!(mark, Mark::Move(_));
                 let job = restic::Backup {
                     folder: folder.path().to_owned(),
                     sort,
@@ -93,9 +95,21 @@ impl Repositories {
                 if let Some(keep) = keep {
                     restic::tidy(&settings, &tidy(keep), watch).map_err(failure)?;
                 }
-                Ok(outcome(made))
+                let digest = match is_move {
+                    // Nobody writes to it: whoever restores it must get the same.
+                    true => Some(digest(&folder)?),
+                    false => None,
+                };
+                Ok(outcome(made, digest))
             }
-            Job::Restore { into, repository, choice, delete_other_files, allow_empty } => {
+            Job::Restore {
+                into,
+                repository,
+                choice,
+                delete_other_files,
+                digest: wanted,
+                allow_empty,
+            } => {
                 let settings = settings(&repository)?;
                 let folder = held(self.volumes.write_volume(&into))?;
                 let job = restic::Restore {
@@ -110,7 +124,34 @@ impl Repositories {
                     allow_empty,
                     unlock: false,
                 };
-                restic::restore(&settings, &job, watch).map(outcome).map_err(failure)
+                let made = restic::restore(&settings, &job, watch).map_err(failure)?;
+                let Some(wanted) = wanted else { return Ok(outcome(made, None)) };
+                let found = digest(&folder)?;
+                if found != wanted {
+                    return Err(Failure {
+                        reason: Reason::DigestMismatch,
+                        message: format!(
+                            "what snapshot {} brought has the digest {found}, and {wanted} was \
+                             saved; nothing is used of it",
+                            made.snapshot
+                        ),
+                    });
+                }
+                Ok(outcome(made, Some(found)))
+            }
+            Job::Tidy { repository, left: LeftByMoves { claim, before_epoch, pinned } } => {
+                let settings = settings(&repository)?;
+                let began = Timestamp::now();
+                let left = restic::LeftByMoves { claim, before_epoch, pinned };
+                let tidied = restic::tidy_moves(&settings, &left, watch).map_err(failure)?;
+                let log = format!(
+                    "{} snapshots of earlier moves are forgotten, {} stay, {} bytes are free",
+                    tidied.forgotten.len(),
+                    tidied.kept,
+                    tidied.freed
+                );
+                let (began, ended) = (Some(began), Some(Timestamp::now()));
+                Ok(Outcome { began, ended, log, ..Outcome::default() })
             }
             Job::Copy { .. } => Err(Failure {
                 reason: Reason::MoverFailed,
@@ -131,17 +172,23 @@ fn held(held: Result<Held, interlock_outside::volumes::Error>) -> Result<Held, F
     })
 }
 
+/// What is in a folder, to be held against what others say of it.
+fn digest(folder: &Held) -> Result<String, Failure> {
+    digest_of(folder.path()).map(|content| content.digest).map_err(super::storage::failure)
+}
+
 fn tidy(keep: Keep) -> restic::Tidy {
     let Keep { last, hourly, daily, weekly, monthly, yearly, within, pinned, prune, unlock } = keep;
     let keep = restic::Keep { last, hourly, daily, weekly, monthly, yearly, within };
     restic::Tidy { keep, pinned, prune, unlock }
 }
 
-fn outcome(made: restic::Outcome) -> Outcome {
+/// What is in a repository is checked against its own hashes; moves have a digest of ours besides.
+fn outcome(made: restic::Outcome, digest: Option<String>) -> Outcome {
+    let (files, bytes, digest) = (made.files, made.bytes, digest.unwrap_or_default());
     Outcome {
         snapshot: Some(made.snapshot),
-        // What is in a repository is checked against its own hashes; there is no digest of ours.
-        content: Content { files: made.files, bytes: made.bytes, digest: String::new() },
+        content: Content { files, bytes, digest },
         began: Some(made.began),
         ended: Some(made.ended),
         log: made.log,

@@ -123,7 +123,7 @@ impl Hands<Mover> for OnThisDisk {
                     let copy = NewCopy { into, cluster, image, digest, allow_empty };
                     self.aside(move |own| own.volumes.begin_copy(&name(&id), &copy)).await
                 }
-                job @ (Job::Backup { .. } | Job::Restore { .. }) => {
+                job @ (Job::Backup { .. } | Job::Restore { .. } | Job::Tidy { .. }) => {
                     self.repositories.begin(&id, job).map_err(|error| error.to_string())
                 }
             },
@@ -152,7 +152,7 @@ fn content(disk::Content { files, bytes, digest }: disk::Content) -> Content {
     Content { files, bytes, digest }
 }
 
-fn failure(disk::Failure { reason, message }: disk::Failure) -> Failure {
+pub(super) fn failure(disk::Failure { reason, message }: disk::Failure) -> Failure {
     let reason = match reason {
         disk::Reason::SourceUnreadable => Reason::SourceUnreadable,
         disk::Reason::SourceEmpty => Reason::SourceEmpty,

@@ -34,6 +34,8 @@ pub(crate) struct Fleet {
 struct Agents {
     running: Mutex<BTreeMap<String, Child>>,
     directory: PathBuf,
+    /// Whether each cluster has a disk of its own, as on machines of their own.
+    are_apart: bool,
 }
 
 impl Agents {
@@ -45,7 +47,7 @@ impl Agents {
         } else {
             command.args(["syncer", name, "--runtime", "process", "--allow-root-processes"]);
             command.args(["--no-install", "--heartbeat-every", "1s", "--state-dir"]);
-            command.arg(self.directory.join("state"));
+            command.arg(self.state(name));
             command.arg("--cluster-kubeconfig").arg(self.config(name, "cluster"));
         }
         command.args(["--lease", "1s", "--kubeconfig"]).arg(self.config(name, "hub"));
@@ -87,6 +89,12 @@ impl Agents {
     /// What somebody is known by at the hub, or on its cluster.
     fn config(&self, name: &str, at: &str) -> PathBuf {
         self.directory.join(format!("{name}.{at}.config"))
+    }
+
+    /// Where the syncer of a cluster has its volumes and notes.
+    fn state(&self, name: &str) -> PathBuf {
+        let all = self.directory.join("state");
+        if self.are_apart { all.join(name) } else { all }
     }
 
     fn log(&self, name: &str) -> PathBuf {
@@ -132,10 +140,19 @@ pub(crate) fn interlock() -> Command {
 impl Fleet {
     /// A fleet with these clusters, all of them ready.
     pub(crate) fn of(clusters: &[&str]) -> Fleet {
+        Fleet::made(clusters, false)
+    }
+
+    /// The same, with clusters that share no folder.
+    pub(crate) fn apart(clusters: &[&str]) -> Fleet {
+        Fleet::made(clusters, true)
+    }
+
+    fn made(clusters: &[&str], are_apart: bool) -> Fleet {
         let place = Place::new();
         let hub = place.start();
         write_kubeconfig(&place.path("config"), &hub.address().to_string(), TOKEN);
-        let agents = Agents { running: Mutex::default(), directory: place.path("") };
+        let agents = Agents { running: Mutex::default(), directory: place.path(""), are_apart };
         let fleet = Fleet { hub: Mutex::new(hub), agents, place, is_ended: false };
         fleet.apply("", &["hub"]);
         fleet.admit((CONTROLLERS, "hub"), "", "interlock-controllers");
@@ -312,18 +329,18 @@ impl Fleet {
     pub(crate) fn volumes(&self, cluster: &str) -> Vec<PathBuf> {
         let found = self.get(&format!("{GROUP}/workloadclusters/{cluster}"));
         let uid = found["metadata"]["uid"].as_str().expect("it has one");
-        self.folders("volumes", uid)
+        self.folders(cluster, "volumes", uid)
     }
 
     /// The folders of all images on a cluster.
     pub(crate) fn images(&self, cluster: &str) -> Vec<PathBuf> {
         let found = self.get(&format!("{GROUP}/workloadclusters/{cluster}"));
-        self.folders("images", found["metadata"]["uid"].as_str().expect("it has one"))
+        self.folders(cluster, "images", found["metadata"]["uid"].as_str().expect("it has one"))
     }
 
     /// What is whole: all else has a dot before its name.
-    fn folders(&self, sort: &str, uid: &str) -> Vec<PathBuf> {
-        let entries = std::fs::read_dir(self.path("state").join(sort).join(uid));
+    fn folders(&self, cluster: &str, sort: &str, uid: &str) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(self.agents.state(cluster).join(sort).join(uid));
         let paths = entries.into_iter().flatten().map(|entry| entry.expect("readable").path());
         let is_whole = |path: &PathBuf| {
             let name = path.file_name().expect("it has a name").to_string_lossy();

@@ -13,5 +13,6 @@ mod fleet;
 mod forcing;
 mod numbers;
 mod processes;
+mod repository;
 mod resuming;
 mod rights;

@@ -15,7 +15,7 @@ use interlock_api::names::{
     ANNOTATION_CLUSTER, FINALIZER_CLAIM, FINALIZER_GRANT, LABEL_PLACED, PLACED_TRUE,
 };
 use interlock_api::placement::condition::REACHABLE;
-use interlock_api::placement::{Fill, Image, PlacementSpec, Ref};
+use interlock_api::placement::{Fill, Image, PlacementSpec, Ref, Transport};
 use interlock_kernel::{Address, Name, Object, Place, View, nearest, read_part};
 use jiff::Timestamp;
 
@@ -247,6 +247,10 @@ fn grant_facts(scene: &Scene, grant: &GrantRecord) -> Grant {
 /// be filled from them is asked of each by [`misfit`].
 fn can_take_images(scene: &Scene) -> bool {
     let Some(grant) = &scene.grant else { return true };
+    // What goes into a repository is read from the volume itself.
+    if grant.spec.volumes.transport == Transport::Restic {
+        return true;
+    }
     let owner = grant.status.owner.as_ref();
     let owner = owner.and_then(|owner| scene.clusters.iter().find(|c| uid_of(c) == owner.uid));
     let Some(owner) = owner else { return false };

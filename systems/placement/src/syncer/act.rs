@@ -6,7 +6,7 @@ use super::marks::{
     LABEL_GRANT, has_finalizer, is_going, name, put_finalizer, take_finalizer_off, uid,
 };
 use super::observe::Scene;
-use super::{Locks, filling, images, leftover, objects, report};
+use super::{Locks, filling, images, leftover, objects, report, repository};
 use crate::kinds::{CLAIM, FORCE_RELEASE, NAMESPACE, VOLUME_ATTACHMENT};
 use interlock_api::names::{
     ANNOTATION_EPOCH, ANNOTATION_GRANT, ANNOTATION_RAN, ANNOTATION_RELEASED, ANNOTATION_RUNNING,
@@ -25,9 +25,6 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 const CACHE_LAG: Duration = Duration::from_secs(5);
 /// How soon it is told again how far the data has come.
 const TELL_AGAIN: Duration = Duration::from_secs(2);
-/// How often something is looked at again that time alone may change.
-const ONCE_A_WHILE: Duration = Duration::from_secs(600);
-
 pub(super) fn act(scene: &Scene<'_>, decision: Decision) -> Step<Locks> {
     match decision {
         Decision::Nothing(why) => nothing(scene, why),
@@ -299,13 +296,20 @@ fn nothing(scene: &Scene<'_>, why: Why) -> Step<Locks> {
             saying(scene, found, Step::rest(message))
         }
         Why::Cleaning => Step::rest("what is left here is going"),
-        Why::Keeping => wait("what is left here is kept for now", ONCE_A_WHILE),
+        Why::Keeping => wait("what is left here is kept for now", scene.until_settled()),
         Why::Running => running(scene),
     }
 }
 
 /// Data is on its way: how far it has come is told now and then, and what is in its way at once.
 fn tell_filling(scene: &Scene<'_>) -> Step<Locks> {
+    // Whoever mends the Secret of a repository at the hub mends it here.
+    let secrets = scene.claims.iter().filter_map(|claim| claim.origin()?.secret());
+    for secret in secrets {
+        if let Ok(Some(step)) = repository::bring_secret(scene, secret) {
+            return step;
+        }
+    }
     let found = report::filling(scene);
     let because = found.message.clone();
     let waits = Step::Wait { because, at_most: TELL_AGAIN };

@@ -2,7 +2,7 @@
 //!
 //! A volume is used for an epoch only if the pin of that epoch says that it may: a `fresh` claim
 //! gets an empty one, an `inPlace` claim takes the very volume that was left here, and one whose data
-//! is in an image of another cluster gets a new volume that is filled from it. Whatever is not as it
+//! is in an image of another cluster or in a repository gets a new volume that is filled from it. Whatever is not as it
 //! should be stops the arrival and says so; no volume is made in place of one that is missing.
 
 use super::decide::{Claim as ClaimFacts, Epoch, Volume};
@@ -138,8 +138,7 @@ impl ClaimSeen {
                 obstacle("DataElsewhere", message)
             }
             // What is here is of an earlier epoch, and makes room for a new volume.
-            Some(Image::VolumeSnapshot { .. }) => self.can_be_copied(at),
-            Some(Image::Restic { .. }) => Err(copy_not_supported(name)),
+            Some(Image::VolumeSnapshot { .. } | Image::Restic { .. }) => self.can_be_copied(at),
         }
     }
 
@@ -195,8 +194,7 @@ impl ClaimSeen {
         match self.pin.as_ref().map(|pin| &pin.image) {
             None | Some(Image::Fresh {}) => Ok(Volume::Missing),
             Some(Image::InPlace { .. }) => Err(lost()),
-            Some(Image::VolumeSnapshot { .. }) => self.can_be_copied(at),
-            Some(Image::Restic { .. }) => Err(copy_not_supported(name)),
+            Some(Image::VolumeSnapshot { .. } | Image::Restic { .. }) => self.can_be_copied(at),
         }
     }
 }

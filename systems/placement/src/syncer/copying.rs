@@ -25,7 +25,8 @@ pub(super) fn destination_name(claim: &str, epoch: Epoch) -> String {
     format!("move-{}-{epoch}", short(claim))
 }
 
-fn short(claim: &str) -> String {
+/// The name of a claim, or as much of it as fits into other names.
+pub(super) fn short(claim: &str) -> String {
     if claim.len() <= NAME_CHARACTERS {
         return claim.to_owned();
     }

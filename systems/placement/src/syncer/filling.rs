@@ -1,5 +1,5 @@
-//! How a claim is filled from an image that another cluster left: a destination brings the image
-//! here, and the claim names the destination as the source of its data.
+//! How a claim is filled from an image that another cluster left, there or in a repository: a
+//! destination brings the image here, and the claim names the destination as the source of its data.
 //!
 //! Each epoch fills a volume of its own. The volume that an earlier epoch left here is not written
 //! over: its claim makes room, and the volume itself stays until the copy that it belongs to may go.
@@ -12,18 +12,22 @@ use super::marks::{
     put_finalizer, take_finalizer_off,
 };
 use super::observe::Scene;
-use super::{Locks, report};
+use super::{Locks, report, repository};
 use crate::kinds::{CLAIM, DESTINATION, VOLUME, VOLUMES_BY_GRANT};
 use interlock_api::names::{
     ANNOTATION_ALLOW_EMPTY, ANNOTATION_EPOCH, ANNOTATION_RECLAIM, FINALIZER_KEEP,
     FINALIZER_POPULATE, LABEL_SUPERSEDED_BY, LOCAL_CLASS, LOCAL_DRIVER, PROVIDER_COPY,
+    PROVIDER_RESTIC,
 };
+use interlock_api::placement::condition::FILLED;
 use interlock_api::placement::{Fill, Image, Pin, Progress, Ref};
+use interlock_kernel::conditions::Finding;
 use interlock_kernel::{Address, Name, Object, Part, Place, Step, View, Write};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube_core::DynamicObject;
 use serde_json::{Map, Value, json};
+use std::fmt;
 use std::time::Duration;
 
 /// The name of an image on the disk of its cluster: what storage calls the image of a VolumeSnapshot.
@@ -87,22 +91,56 @@ pub(super) fn image_class(spec: &Value, view: &dyn View) -> &'static str {
     if is_local { LOCAL_CLASS } else { "" }
 }
 
-/// An image on a cluster.
+/// An image that is not here.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Origin<'a> {
-    cluster: &'a Ref,
-    uid: &'a str,
+    whence: Whence<'a>,
     pin: &'a Pin,
+}
+
+/// Where it is.
+#[derive(Debug, Clone, Copy)]
+enum Whence<'a> {
+    /// On a cluster.
+    Cluster { cluster: &'a Ref, uid: &'a str },
+    /// In the repository that a Secret opens.
+    Repository { secret: &'a str, snapshot: &'a str },
+}
+
+impl fmt::Display for Whence<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Whence::Cluster { cluster, .. } => write!(f, "on cluster {cluster}"),
+            Whence::Repository { secret, snapshot } => {
+                let short: String = snapshot.chars().take(8).collect();
+                write!(f, "in the repository of Secret {secret}, snapshot {short}")
+            }
+        }
+    }
+}
+
+impl<'a> Origin<'a> {
+    /// The Secret that it is opened with.
+    pub(super) fn secret(&self) -> Option<&'a str> {
+        match self.whence {
+            Whence::Repository { secret, .. } => Some(secret),
+            Whence::Cluster { .. } => None,
+        }
+    }
 }
 
 impl ClaimSeen {
     /// The image that it is filled from, if it is one that has to be brought here.
     pub(super) fn origin(&self) -> Option<Origin<'_>> {
         let pin = self.pin.as_ref()?;
-        match &pin.image {
-            Image::VolumeSnapshot { cluster, uid, .. } => Some(Origin { cluster, uid, pin }),
-            Image::Restic { .. } | Image::InPlace { .. } | Image::Fresh {} => None,
-        }
+        let whence = match &pin.image {
+            Image::VolumeSnapshot { cluster, uid, .. } => Whence::Cluster { cluster, uid },
+            Image::Restic { secret, snapshot_id: snapshot } => {
+                Whence::Repository { secret, snapshot }
+            }
+            Image::InPlace { .. } | Image::Fresh {} => return None,
+        };
+        Some(Origin { whence, pin })
     }
 
     /// The destination of this very claim at this epoch.
@@ -123,9 +161,9 @@ impl ClaimSeen {
         let origin = self.origin()?;
         let Obstacle { reason, message } = trouble(self.own_destination(at)?)?;
         let message = format!(
-            "claim {} is not filled: {message}. Nothing is lost: its image of epoch {} and the \
-             volume that it was taken of are on cluster {}",
-            self.listed.name, origin.pin.epoch, origin.cluster
+            "claim {} is not filled: {message}. Nothing is lost: its image of epoch {} is {}, and \
+             the volume that it was taken of is where it was",
+            self.listed.name, origin.pin.epoch, origin.whence
         );
         Some(Obstacle { reason, message })
     }
@@ -167,6 +205,17 @@ pub(super) fn fill(scene: &Scene<'_>, claim: &ClaimSeen, origin: Origin<'_>) -> 
         let write = Write::patch(Place::HUB, &CLAIM, at_hub, (Part::Main, change));
         return Step::write(write, "its volume comes down here, and it must not vanish first");
     }
+    match origin.secret().map(|secret| repository::bring_secret(scene, secret)) {
+        None | Some(Ok(None)) => {}
+        Some(Ok(Some(step))) => return step,
+        Some(Err(Obstacle { reason, message })) => {
+            let message = format!("claim {} is not filled: {message}", claim.listed.name);
+            let found = Finding::fails(FILLED, reason, message.clone());
+            let waits = Step::Wait { because: message, at_most: LOOK_AGAIN };
+            let said = report::say(scene, &[found], "people should know what it waits for");
+            return said.unwrap_or(waits);
+        }
+    }
     let wanted = new_claim(at_hub, &grant.spec.volumes, at);
     let destination = destination_name(&claim.listed.name, at.epoch);
     if claim.own_destination(at).is_none() {
@@ -174,7 +223,7 @@ pub(super) fn fill(scene: &Scene<'_>, claim: &ClaimSeen, origin: Origin<'_>) -> 
         let address = Address::new(Place::CLUSTER, &DESTINATION, name);
         let images = image_class(&wanted["spec"], scene.view);
         let object = new_destination(claim, (origin, at), (&wanted["spec"], images));
-        let because = format!("its data is in an image on cluster {}", origin.cluster);
+        let because = format!("its data is in an image {}", origin.whence);
         return Step::write(Write::Create { address, object }, because);
     }
     let mut wanted = wanted;
@@ -206,8 +255,20 @@ fn new_destination(
     };
     put("copyMethod", "Snapshot");
     put("volumeSnapshotClassName", image_class);
-    put("cluster", &origin.cluster.uid);
-    put("image", &format!("{IMAGE_PREFIX}{}", origin.uid));
+    let provider = match origin.whence {
+        Whence::Cluster { cluster, uid } => {
+            put("cluster", &cluster.uid);
+            put("image", &format!("{IMAGE_PREFIX}{uid}"));
+            PROVIDER_COPY
+        }
+        Whence::Repository { secret, snapshot } => {
+            put("repository", secret);
+            put("snapshotID", snapshot);
+            // Whatever an attempt that died has left is not part of it.
+            put("enableFileDeletion", "true");
+            PROVIDER_RESTIC
+        }
+    };
     put("digest", &origin.pin.digest);
     put("capacity", spec["resources"]["requests"]["storage"].as_str().unwrap_or_default());
     put("storageClassName", spec["storageClassName"].as_str().unwrap_or_default());
@@ -224,7 +285,7 @@ fn new_destination(
         },
         "spec": {
             "trigger": {"manual": arrival_tag(at.epoch)},
-            "external": {"provider": PROVIDER_COPY, "parameters": parameters},
+            "external": {"provider": provider, "parameters": parameters},
         },
     })
 }

@@ -17,11 +17,11 @@ use super::marks::{
     take_finalizer_off, uid,
 };
 use super::observe::Scene;
-use super::{leftover, report};
+use super::{leftover, report, repository};
 use crate::kinds::{SNAPSHOT, SOURCE};
 use interlock_api::names::{
     ANNOTATION_ALLOW_EMPTY, ANNOTATION_BYTES, ANNOTATION_DIGEST, ANNOTATION_EPOCH,
-    ANNOTATION_FILES, PROVIDER_COPY, hold_finalizer,
+    ANNOTATION_FILES, PROVIDER_COPY, PROVIDER_RESTIC, hold_finalizer,
 };
 use interlock_api::placement::condition::DATA_SYNCED;
 use interlock_api::placement::{Image, Pin};
@@ -29,7 +29,7 @@ use interlock_kernel::conditions::Finding;
 use interlock_kernel::{Address, Name, Object, Part, Place, Read, Step, View, Write};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::time::Duration;
 
 /// How soon a step is tried again that waits for a source, should nobody tell.
@@ -60,6 +60,10 @@ impl ClaimSeen {
         if is_going(source) || !is_asked(source, at) {
             return LastImage::None;
         }
+        if repository::is_through(source) {
+            // In a repository nobody forgets it while this epoch is not over.
+            return if self.saved(at).is_some() { LastImage::Held } else { LastImage::Asked };
+        }
         match self.made_image(at) {
             Some(image) if is_held(image, at) => LastImage::Held,
             Some(image) if !is_going(image) => LastImage::Made,
@@ -74,6 +78,13 @@ impl ClaimSeen {
         (image.data["status"]["readyToUse"] == true).then_some(image)
     }
 
+    /// The last image of this epoch in a repository: the source that saved it, the Secret that opens
+    /// the repository, the snapshot.
+    fn saved(&self, at: At<'_>) -> Option<(&Object, &str, &str)> {
+        let source = self.confirmed_source(at).filter(|source| repository::is_through(source))?;
+        Some((source, repository::secret_of(source)?, told(source, "snapshotID")?))
+    }
+
     /// Whether this is the image that was made for the end of this epoch.
     pub(super) fn is_last_image(&self, at: At<'_>, image: &Object) -> bool {
         let made = self.image.as_ref().filter(|_| self.confirmed_source(at).is_some());
@@ -82,33 +93,44 @@ impl ClaimSeen {
 
     /// The pin for the last image of this epoch, if it is held.
     pub(super) fn image_pin(&self, at: At<'_>, now: Timestamp) -> Option<Pin> {
-        let (source, image) = (self.confirmed_source(at)?, self.made_image(at)?);
-        if !is_held(image, at) {
-            return None;
-        }
+        let (source, image, taken) = match self.saved(at) {
+            Some((source, secret, snapshot)) => {
+                let (secret, snapshot_id) = (secret.to_owned(), snapshot.to_owned());
+                let taken = &source.data["status"]["lastSyncTime"];
+                (source, Image::Restic { secret, snapshot_id }, taken)
+            }
+            None => {
+                let image = self.made_image(at).filter(|image| is_held(image, at))?;
+                let taken = &image.data["status"]["creationTime"];
+                (self.confirmed_source(at)?, self.as_image(image, at), taken)
+            }
+        };
+        let marked = |mark: &str| super::marks::annotation(self.image.as_ref()?, mark);
         let number = |key: &str, mark: &str| {
-            let marked = || super::marks::annotation(image, mark)?.parse().ok();
+            let marked = || marked(mark)?.parse().ok();
             told_number(source, key).or_else(marked).unwrap_or(0).max(0)
         };
-        let digest = told(source, "digest");
-        let digest = digest.or_else(|| super::marks::annotation(image, ANNOTATION_DIGEST));
-        let taken = image.data["status"]["creationTime"].as_str();
-        let taken = taken.and_then(|taken| taken.parse::<Timestamp>().ok()).unwrap_or(now);
+        let digest = told(source, "digest").or_else(|| marked(ANNOTATION_DIGEST));
+        let taken = taken.as_str().and_then(|taken| taken.parse::<Timestamp>().ok());
         Some(Pin {
             claim: self.listed.name.clone(),
             claim_uid: self.listed.uid.clone(),
             epoch: at.epoch,
-            taken: Time(taken),
+            taken: Time(taken.unwrap_or(now)),
             files: number("files", ANNOTATION_FILES),
             bytes: number("bytes", ANNOTATION_BYTES),
             digest: digest.unwrap_or_default().to_owned(),
-            image: Image::VolumeSnapshot {
-                cluster: at.cluster.clone(),
-                namespace: at.grant.to_owned(),
-                name: name(image).to_owned(),
-                uid: uid(image).to_owned(),
-            },
+            image,
         })
+    }
+
+    fn as_image(&self, image: &Object, at: At<'_>) -> Image {
+        Image::VolumeSnapshot {
+            cluster: at.cluster.clone(),
+            namespace: at.grant.to_owned(),
+            name: name(image).to_owned(),
+            uid: uid(image).to_owned(),
+        }
     }
 }
 
@@ -141,11 +163,21 @@ pub(super) fn ask(scene: &Scene<'_>, place: usize) -> Step<Locks> {
         return stands(scene, Obstacle { reason: "VolumeMissing", message });
     };
     let because = format!("epoch {} is closed, and its data goes elsewhere", at.epoch);
+    let external = match repository::leaves_through(scene) {
+        None => copied(image_class(&here.data["spec"], scene.view)),
+        Some(secret) => match repository::bring_secret(scene, secret) {
+            Ok(None) => json!({
+                "provider": PROVIDER_RESTIC,
+                "parameters": repository::parameters(claim, secret, at),
+            }),
+            Ok(Some(step)) => return step,
+            Err(obstacle) => return stands(scene, obstacle),
+        },
+    };
     let Some(source) = &claim.source else {
         let name = Name::within(scene.name, &source_name(&claim.listed.name));
         let address = Address::new(Place::CLUSTER, &SOURCE, name);
-        let images = image_class(&here.data["spec"], scene.view);
-        let object = new_source(claim, at, images);
+        let object = new_source(claim, at, external);
         return Step::write(Write::Create { address, object }, because);
     };
     if !is_ours(source, at.grant) {
@@ -178,17 +210,36 @@ pub(super) fn ask(scene: &Scene<'_>, place: usize) -> Step<Locks> {
             ANNOTATION_EPOCH: at.epoch.to_string(),
             ANNOTATION_FROM: format!("{}/source", claim.listed.uid),
         }},
-        "spec": {"trigger": {"manual": final_tag(at.epoch)}, "paused": false},
+        "spec": {
+            "trigger": {"manual": final_tag(at.epoch)},
+            "paused": false,
+            "external": in_place_of(&source.data["spec"]["external"], external),
+        },
     });
     let write = Write::patch(Place::CLUSTER, &SOURCE, source, (Part::Main, change));
     Step::write(write, because)
 }
 
-fn new_source(claim: &ClaimSeen, at: At<'_>, image_class: &str) -> Value {
+/// An image on this cluster is asked for.
+fn copied(image_class: &str) -> Value {
     let mut parameters = json!({"copyMethod": "Snapshot"});
     if !image_class.is_empty() {
         parameters["volumeSnapshotClassName"] = json!(image_class);
     }
+    json!({"provider": PROVIDER_COPY, "parameters": parameters})
+}
+
+/// The patch that leaves nothing of what was asked for before.
+fn in_place_of(before: &Value, mut external: Value) -> Value {
+    for key in before["parameters"].as_object().into_iter().flat_map(Map::keys) {
+        if external["parameters"][key].is_null() {
+            external["parameters"][key] = Value::Null;
+        }
+    }
+    external
+}
+
+fn new_source(claim: &ClaimSeen, at: At<'_>, external: Value) -> Value {
     json!({
         "metadata": {
             "labels": {LABEL_GRANT: at.grant},
@@ -202,7 +253,7 @@ fn new_source(claim: &ClaimSeen, at: At<'_>, image_class: &str) -> Value {
         "spec": {
             "sourcePVC": claim.listed.name,
             "trigger": {"manual": final_tag(at.epoch)},
-            "external": {"provider": PROVIDER_COPY, "parameters": parameters},
+            "external": external,
         },
     })
 }
@@ -230,6 +281,12 @@ pub(super) fn wait_for(scene: &Scene<'_>) -> Step<Locks> {
     let waiting = scene.claims.iter().filter(|claim| claim.last_image(at) == LastImage::Asked);
     let mut found = None;
     for claim in waiting {
+        // Whoever mends the Secret at the hub mends it here.
+        if let Some(secret) = claim.own_source(at).and_then(|source| repository::secret_of(source))
+            && let Ok(Some(step)) = repository::bring_secret(scene, secret)
+        {
+            return step;
+        }
         if let Some(source) = claim.confirmed_source(at)
             && claim.made_image(at).is_none_or(|image| is_going(image))
         {

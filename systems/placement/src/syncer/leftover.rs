@@ -14,10 +14,6 @@ use interlock_api::names::{ANNOTATION_EPOCH, FINALIZER_KEEP, LABEL_SUPERSEDED_BY
 use interlock_api::placement::{CopyState, Image, Phase, Pin};
 use interlock_kernel::{Kind, Object, Part, Place, Read, Step, Write};
 use serde_json::json;
-use std::time::Duration;
-
-/// How often something is looked at again that time alone may change.
-const ONCE_A_WHILE: Duration = Duration::from_secs(600);
 
 /// Our volumes here.
 fn volumes(scene: &Scene<'_>) -> Vec<Object> {
@@ -146,19 +142,22 @@ pub(super) fn outlived(scene: &Scene<'_>) -> Option<Step<Locks>> {
     };
     let volumes = kept(scene);
     let image = unpinned_image(scene).filter(|_| at.written_until == 0);
-    let write = match (image, volumes.iter().find(is_outlived)) {
+    let because = "an earlier epoch left it, and a later one has run for long enough";
+    let step = match (image, volumes.iter().find(is_outlived)) {
         (Some(image), _) => {
             let change = take_finalizer_off(&image, &hold_finalizer(at.grant_uid));
-            Write::patch(Place::CLUSTER, &SNAPSHOT, &image, (Part::Main, change))
+            let write = Write::patch(Place::CLUSTER, &SNAPSHOT, &image, (Part::Main, change));
+            Step::write(write, because)
         }
-        (None, Some(volume)) => give_back(volume),
-        (None, None) => return None,
+        (None, Some(volume)) => Step::write(give_back(volume), because),
+        (None, None) => super::repository::tidy(scene)?,
     };
     if !scene.is_settled_here() {
         let because = "it runs here as the hub says; what earlier epochs left is kept for now";
-        return Some(Step::Wait { because: because.to_owned(), at_most: ONCE_A_WHILE });
+        let at_most = scene.until_settled();
+        return Some(Step::Wait { because: because.to_owned(), at_most });
     }
-    Some(Step::write(write, "an earlier epoch left it, and a later one has run for long enough"))
+    Some(step)
 }
 
 /// An image that we hold and that the grant does not refer to any more. The last image of this epoch

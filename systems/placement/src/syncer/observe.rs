@@ -23,6 +23,9 @@ use interlock_kernel::{Address, Kind, Looks, Name, Object, Place, View, conditio
 use std::cell::OnceCell;
 use std::time::Duration;
 
+/// How often something is looked at again that time alone may change.
+const ONCE_A_WHILE: Duration = Duration::from_secs(600);
+
 /// Everything that a step about one grant sees. Each object is taken from the view once, so that
 /// what was decided on and what is written over are the same version.
 pub(super) struct Scene<'a> {
@@ -195,14 +198,25 @@ impl<'a> Scene<'a> {
     }
 
     fn has_settled(&self, grant: &GrantRecord) -> bool {
+        self.settles_in(grant) == Some(Duration::ZERO)
+    }
+
+    /// How long what runs has to run on until old copies may go; None: it does not run yet.
+    fn settles_in(&self, grant: &GrantRecord) -> Option<Duration> {
         let running = conditions::find(&grant.status.conditions, RUNNING);
         let is_granted = grant.status.phase == Phase::Granted;
         let running = running.filter(|running| is_granted && running.status == "True");
         let is_filled = grant.status.claims.iter().all(|claim| claim.fill == Fill::Filled);
-        let Some(running) = running.filter(|_| is_filled) else { return false };
+        let running = running.filter(|_| is_filled)?;
         let ran = self.view.now().duration_since(running.last_transition_time.0);
         let keep = Duration::from(grant.spec.volumes.keep_superseded);
-        Duration::try_from(ran).is_ok_and(|ran| ran >= keep)
+        Some(keep.saturating_sub(Duration::try_from(ran).unwrap_or_default()))
+    }
+
+    /// How soon it is looked at again whether old copies may go.
+    pub(super) fn until_settled(&self) -> Duration {
+        let left = self.grant.as_ref().and_then(|grant| self.settles_in(grant));
+        left.filter(|left| !left.is_zero()).unwrap_or(ONCE_A_WHILE).min(ONCE_A_WHILE)
     }
 
     /// While we own it: our finalizer on the namespace. After that: on anything in it too.

@@ -2,6 +2,7 @@
 
 mod fuzz;
 mod moves;
+mod repository;
 mod rows;
 mod volumes;
 pub(crate) mod world;

@@ -146,11 +146,12 @@ fn job(scene: &Scene<'_>) -> Option<Job> {
     let into = images::volume_of(scene.claim.as_ref()?)?.to_owned();
     let allow_empty = scene.task.allows_empty();
     match &work.way {
-        Way::Restore { choice, deletes_other_files, .. } => Some(Job::Restore {
+        Way::Restore { choice, deletes_other_files, digest, .. } => Some(Job::Restore {
             into,
             repository: scene.opened.as_ref().ok()?.as_ref()?.repository.clone(),
             choice: choice.clone(),
             delete_other_files: *deletes_other_files,
+            digest: digest.clone(),
             allow_empty,
         }),
         Way::Copy { cluster, image, digest } => Some(Job::Copy {

@@ -40,6 +40,7 @@ pub(super) enum Way {
         authority: Option<CustomAuthority>,
         choice: Choice,
         deletes_other_files: bool,
+        digest: Option<String>,
     },
     /// From an image on this machine.
     Copy { cluster: String, image: String, digest: Option<String> },
@@ -149,6 +150,7 @@ fn of_restic(restic: &ReplicationDestinationRestic) -> Result<Work, String> {
                 previous,
             },
             deletes_other_files: restic.enable_file_deletion,
+            digest: None,
         },
     })
 }
@@ -163,6 +165,10 @@ const READ: [&str; 7] = [
     "volumeSnapshotClassName",
     "cleanupTempPVC",
 ];
+
+/// The parameters of a restore.
+const RESTORED: [&str; 6] =
+    ["repository", "snapshotID", "digest", "restoreAsOf", "previous", "enableFileDeletion"];
 
 fn of_external(external: &External) -> Result<Work, String> {
     const PATH: &str = "spec.external.parameters";
@@ -184,11 +190,8 @@ fn of_external(external: &External) -> Result<Work, String> {
         class: given("storageClassName"),
     })?;
     let (way, own) = match external.provider == PROVIDER_COPY {
-        true => (copy(&given)?, ["cluster", "image", "digest", "snapshotUID", ""]),
-        false => {
-            let own = ["repository", "snapshotID", "restoreAsOf", "previous", "enableFileDeletion"];
-            (restore(&given)?, own)
-        }
+        true => (copy(&given)?, &["cluster", "image", "digest", "snapshotUID"][..]),
+        false => (restore(&given)?, &RESTORED[..]),
     };
     let is_read = |key: &&String| !READ.contains(&key.as_str()) && !own.contains(&key.as_str());
     Ok(Work {
@@ -235,6 +238,7 @@ fn restore(given: &dyn Fn(&str) -> Option<String>) -> Result<Way, String> {
         authority: None,
         choice,
         deletes_other_files: given("enableFileDeletion").as_deref() == Some("true"),
+        digest: given("digest"),
     })
 }
 

@@ -119,7 +119,8 @@ fn begin(scene: &Scene<'_>, intent: &Intent) -> Step<Mover> {
     let Some((job, claim)) = job(scene) else {
         return Step::rest("what the mover needs is not there any more");
     };
-    let is_direct = scene.image.is_none();
+    let is_tidying = scene.work.as_ref().is_ok_and(|work| matches!(work.way, Way::Tidy { .. }));
+    let is_direct = scene.image.is_none() && !is_tidying;
     let deed = MoverDeed::Begin { id: intent.sync_id(), job: Box::new(job) };
     let step = perform(deed, "everything that the mover needs is there");
     if is_direct && is_in_use(scene, &claim) {
@@ -129,14 +130,22 @@ fn begin(scene: &Scene<'_>, intent: &Intent) -> Step<Mover> {
         );
         return step.telling(task.tells(Importance::Warning, "NotPointInTime", note));
     }
-    let note = format!("attempt {} to back up claim {claim}", intent.attempt);
+    let what = if is_tidying { "tidy the repository of" } else { "back up" };
+    let note = format!("attempt {} to {what} claim {claim}", intent.attempt);
     step.telling(task.tells(Importance::Normal, "TransferStarted", note))
 }
 
 fn job(scene: &Scene<'_>) -> Option<(Job, String)> {
     let work = scene.work.as_ref().ok()?;
-    let Way::Backup(backup) = &work.way else { return None };
     let opened = scene.opened.as_ref().ok()?.as_ref()?;
+    let backup = match &work.way {
+        Way::Image => return None,
+        Way::Backup(backup) => backup,
+        Way::Tidy { left, .. } => {
+            let job = Job::Tidy { repository: opened.repository.clone(), left: left.clone() };
+            return Some((job, work.claim.clone()));
+        }
+    };
     let from = match &scene.image {
         Some(image) if work.takes_image => Folder::Image(images::handle_of(image)),
         Some(_) | None => Folder::Volume(images::volume_of(scene.claim.as_ref()?)?.to_owned()),
@@ -227,12 +236,15 @@ fn finish(scene: &Scene<'_>, intent: &Intent) -> Step<Mover> {
         (Way::Image, Some(image)) => {
             let content = images::content_of(image).unwrap_or_default();
             json!({
-                "image": intent.image, "imageUID": uid_of(image), "digest": content.digest,
+                "image": intent.image, "imageUID": uid_of(image), "snapshotID": null,
+                "digest": content.digest,
                 "files": content.files.to_string(), "bytes": content.bytes.to_string(),
             })
         }
+        (Way::Tidy { .. }, _) => json!({}),
+        // An image of an earlier sync is not the product of this one.
         (Way::Image | Way::Backup(_), _) => json!({
-            "snapshotID": outcome.snapshot,
+            "image": null, "imageUID": null, "snapshotID": outcome.snapshot,
             "digest": Some(&outcome.content.digest).filter(|digest| !digest.is_empty()),
             "files": outcome.content.files.to_string(),
             "bytes": outcome.content.bytes.to_string(),
@@ -264,6 +276,7 @@ fn ignored(scene: &Scene<'_>) -> Vec<String> {
     let keys = opened.iter().flat_map(|opened| &opened.ignored);
     let secret = match way {
         Way::Backup(backup) => backup.secret.as_str(),
+        Way::Tidy { secret, .. } => secret,
         Way::Image => "",
     };
     let keys = keys.map(|key| format!("key {key} of Secret {secret}"));

@@ -212,6 +212,9 @@ fn open(task: &Task, work: &Result<Work, String>, view: &dyn View) -> Result<Opt
             let authority = backup.authority.as_ref();
             repository::open(task.namespace(), &backup.secret, authority, view).map(Some)
         }
+        Ok(Work { way: Way::Tidy { secret, .. }, .. }) => {
+            repository::open(task.namespace(), secret, None, view).map(Some)
+        }
         Ok(Work { way: Way::Image, .. }) | Err(_) => Ok(None),
     }
 }

@@ -1,7 +1,7 @@
 //! What a source asks for, read: a backup, an image, or something that is not supported.
 
 use super::Serves;
-use crate::outside::Mark;
+use crate::outside::{LeftByMoves, Mark};
 use interlock_api::names::{PROVIDER_COPY, PROVIDER_RESTIC};
 use interlock_api::volumes::{
     CopyMethod, CustomAuthority, External, ReplicationSourceRestic, ReplicationSourceSpec, Retain,
@@ -26,6 +26,8 @@ pub(super) enum Way {
     Image,
     /// Into a repository.
     Backup(Box<Backup>),
+    /// Nowhere: what earlier moves left in a repository is removed from it.
+    Tidy { secret: String, left: LeftByMoves },
 }
 
 /// A backup.
@@ -193,27 +195,53 @@ fn of_external(spec: &ReplicationSourceSpec, external: &External) -> Result<Work
     }
     let read: &[&str] = match is_copy {
         true => &["copyMethod", "volumeSnapshotClassName"],
-        false => &["copyMethod", "volumeSnapshotClassName", "repository", "epoch", "claim"],
+        false => &[
+            "copyMethod",
+            "volumeSnapshotClassName",
+            "repository",
+            "epoch",
+            "claim",
+            "tidy",
+            "pinned",
+        ],
     };
     let others = external.parameters.keys().filter(|key| !read.contains(&key.as_str()));
-    let tags = ["epoch", "claim"].into_iter();
-    let tags = tags.filter_map(|key| given(key).map(|value| format!("{key}={value}")));
+    let way = match is_copy {
+        true => Way::Image,
+        false => through_repository(&given)?,
+    };
     Ok(Work {
         claim: spec.source_pvc.clone(),
-        takes_image: takes_image(method),
+        takes_image: takes_image(method) && !matches!(way, Way::Tidy { .. }),
         snapshot_class: given("volumeSnapshotClassName"),
         ignored: others.map(|key| format!("spec.external.parameters.{key}")).collect(),
-        way: match is_copy {
-            true => Way::Image,
-            false => Way::Backup(Box::new(Backup {
-                secret: given("repository").unwrap_or_default(),
-                authority: None,
-                mark: Mark::Move(tags.collect()),
-                // What a move has saved is forgotten by nobody but the move.
-                tidy: None,
-            })),
-        },
+        way,
     })
+}
+
+fn through_repository(given: &dyn Fn(&str) -> Option<String>) -> Result<Way, String> {
+    let secret = given("repository").unwrap_or_default();
+    if given("tidy").as_deref() != Some("true") {
+        let tags = ["epoch", "claim"].into_iter();
+        let tags = tags.filter_map(|key| given(key).map(|value| format!("{key}={value}")));
+        return Ok(Way::Backup(Box::new(Backup {
+            secret,
+            authority: None,
+            mark: Mark::Move(tags.collect()),
+            // What a move has saved is forgotten by nobody but a move.
+            tidy: None,
+        })));
+    }
+    let epoch = given("epoch").and_then(|epoch| epoch.parse().ok());
+    let (Some(claim), Some(before_epoch)) = (given("claim"), epoch) else {
+        return Err("spec.external.parameters.tidy: .claim and .epoch are needed: the uid of the \
+                    claim at the hub, and the epoch before which snapshots of it go"
+            .to_owned());
+    };
+    let pinned = given("pinned").unwrap_or_default();
+    let pinned = pinned.split(',').map(str::trim).filter(|id| !id.is_empty());
+    let pinned = pinned.map(str::to_owned).collect();
+    Ok(Way::Tidy { secret, left: LeftByMoves { claim, before_epoch, pinned } })
 }
 
 #[cfg(test)]
@@ -289,6 +317,38 @@ mod tests {
             ]
         );
         assert!(!work.takes_image);
+    }
+
+    #[test]
+    fn a_move_saves_under_its_own_mark_or_has_what_others_left_removed() {
+        let external = |parameters: Value| {
+            let provider = "interlock.dev/restic";
+            spec(json!({"sourcePVC": "d",
+                "external": {"provider": provider, "parameters": parameters}}))
+        };
+        let work = |parameters| read(&external(parameters), Serves::External).expect("ours");
+        let saves = work(json!({"repository": "r", "epoch": "7", "claim": "u",
+            "copyMethod": "Direct"}))
+        .expect("served");
+        assert!(!saves.takes_image);
+        let Way::Backup(backup) = saves.way else { panic!("no backup") };
+        assert_eq!(backup.mark, Mark::Move(vec!["epoch=7".into(), "claim=u".into()]));
+        assert!(backup.tidy.is_none(), "it forgets nothing");
+        let tidies = work(json!({"repository": "r", "epoch": "7", "claim": "u", "tidy": "true",
+            "pinned": "one, two,"}))
+        .expect("served");
+        assert!(!tidies.takes_image && tidies.ignored.is_empty());
+        let Way::Tidy { secret, left } = tidies.way else { panic!("no tidying") };
+        assert_eq!((secret.as_str(), left.before_epoch), ("r", 7));
+        assert_eq!(left.pinned, ["one", "two"]);
+        for parameters in [
+            json!({"repository": "r", "tidy": "true", "claim": "u"}),
+            json!({"repository": "r", "tidy": "true", "claim": "u", "epoch": "soon"}),
+            json!({"repository": "r", "tidy": "true", "epoch": "7"}),
+        ] {
+            let flaw = work(parameters).expect_err("it is refused");
+            assert!(flaw.contains("spec.external.parameters.tidy"), "{flaw}");
+        }
     }
 
     #[test]

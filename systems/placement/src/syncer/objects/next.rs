@@ -117,6 +117,19 @@ fn is_in_use(scene: &Scene<'_>, claim: &str) -> bool {
     pods.iter().any(|pod| claims_of(&pod.data["spec"]).any(|used| used == claim))
 }
 
+/// What there is to do to have one object of the hub here; the error says why it cannot be had.
+pub(in crate::syncer) fn bring(
+    scene: &Scene<'_>,
+    kind: &Kind,
+    hub: &Object,
+) -> Result<Option<Chore>, String> {
+    match application(scene, kind, hub) {
+        Verdict::Fine => Ok(None),
+        Verdict::Do(chore) => Ok(Some(chore)),
+        Verdict::HoldBack(why) => Err(why),
+    }
+}
+
 fn application(scene: &Scene<'_>, kind: &Kind, hub: &Object) -> Verdict {
     if is_going(hub) || !is_carried(kind, hub) || is_made_by_another(scene, hub) {
         return Verdict::Fine;

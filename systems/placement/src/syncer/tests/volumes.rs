@@ -3,7 +3,7 @@
 
 use super::world::World;
 use crate::kinds::{
-    CLAIM, DESTINATION, GRANT, NAMESPACE, POD, SNAPSHOT, SOURCE, STORAGE_CLASS, VOLUME,
+    CLAIM, DESTINATION, GRANT, NAMESPACE, POD, SECRET, SNAPSHOT, SOURCE, STORAGE_CLASS, VOLUME,
     WORKLOAD_CLUSTER,
 };
 use crate::syncer::marks::{annotation, has_finalizer, is_going, name, uid};
@@ -12,8 +12,11 @@ use interlock_kernel::{Deed, Kind, Name, Object, Place, Step, Write};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-const UID: &str = "0f3a9c1e-5b77-4c52-9d0e-2f4e6a8b1c3d";
-const GRANT_NAME: &str = "shop-0f3a9c1e";
+pub(super) const UID: &str = "0f3a9c1e-5b77-4c52-9d0e-2f4e6a8b1c3d";
+pub(super) const GRANT_NAME: &str = "shop-0f3a9c1e";
+
+/// Where repositories keep what they have, beside the disks of the clusters.
+pub(super) const REPOSITORY: &str = "(repository)";
 
 /// One effect of the volume controllers of a cluster, as far as there is any.
 pub(super) fn turn(world: &mut World, cluster: &str) -> bool {
@@ -26,7 +29,7 @@ pub(super) fn turn(world: &mut World, cluster: &str) -> bool {
         || bring_image(world, cluster)
 }
 
-fn content(world: &World, cluster: &str, handle: &str) -> Option<Vec<i64>> {
+pub(super) fn content(world: &World, cluster: &str, handle: &str) -> Option<Vec<i64>> {
     let key = (cluster.to_owned(), handle.to_owned());
     world.disks.as_ref().unwrap().get(&key).cloned()
 }
@@ -90,10 +93,27 @@ fn due(world: &World, cluster: &str, kind: &Kind) -> Option<Object> {
 
 fn take_image(world: &mut World, cluster: &str) -> bool {
     let Some(source) = due(world, cluster, &SOURCE) else { return false };
+    if let Some(told) = without_repository(world, cluster, &SOURCE, &source) {
+        return told;
+    }
     let namespace = source.metadata.namespace.clone().unwrap();
     let claim = source.data["spec"]["sourcePVC"].as_str().unwrap();
     let claim = world.get(cluster, &CLAIM, &Name::within(&namespace, claim)).unwrap();
     let volume = claim["spec"]["volumeName"].as_str().unwrap();
+    let parameters = &source.data["spec"]["external"]["parameters"];
+    if source.data["spec"]["external"]["provider"] == "interlock.dev/restic" {
+        let mut done = json!({"lastManualSync": source.data["spec"]["trigger"]["manual"]});
+        if parameters["tidy"].is_null() {
+            let snapshot = format!("{:064x}", world.log.len());
+            let saved = content(world, cluster, volume).unwrap();
+            done["lastSyncTime"] = json!("1970-01-12T13:46:40Z");
+            done["external"] = json!({"snapshotID": snapshot, "digest": "d", "bytes": "100",
+                "files": saved.len().to_string()});
+            store(world, REPOSITORY, &snapshot, saved);
+        }
+        world.change(cluster, (&SOURCE, &Name::of(&source)), &json!({ "status": done }));
+        return true;
+    }
     let image = Name::within(&namespace, &format!("image-{}", world.log.len()));
     let made = json!({"status": {
         "readyToUse": true, "creationTime": "1970-01-12T13:46:40Z",
@@ -111,11 +131,40 @@ fn take_image(world: &mut World, cluster: &str) -> bool {
     true
 }
 
+/// Whether the Secret of the repository is missing here, and if so, whether saying that is news.
+fn without_repository(
+    world: &mut World,
+    cluster: &str,
+    kind: &Kind,
+    object: &Object,
+) -> Option<bool> {
+    let secret = object.data["spec"]["external"]["parameters"]["repository"].as_str()?;
+    let namespace = object.metadata.namespace.as_deref().unwrap();
+    if world.get(cluster, &SECRET, &Name::within(namespace, secret)).is_some() {
+        return None;
+    }
+    let flaw = json!([{"type": "interlock.dev/Healthy", "status": "False",
+        "reason": "SecretIncomplete", "message": "there is no such Secret"}]);
+    let is_told = object.data["status"]["conditions"] == flaw;
+    let told = json!({"status": {"conditions": flaw}});
+    world.change(cluster, (kind, &Name::of(object)), &told);
+    Some(!is_told)
+}
+
 fn bring_image(world: &mut World, cluster: &str) -> bool {
     let Some(destination) = due(world, cluster, &DESTINATION) else { return false };
+    if let Some(told) = without_repository(world, cluster, &DESTINATION, &destination) {
+        return told;
+    }
     let parameters = &destination.data["spec"]["external"]["parameters"];
-    let from = ["a", "b"].into_iter().find(|at| parameters["cluster"] == world.cluster(at).uid);
-    let image = content(world, from.unwrap(), parameters["image"].as_str().unwrap());
+    let image = match parameters["snapshotID"].as_str() {
+        Some(snapshot) => content(world, REPOSITORY, snapshot),
+        None => {
+            let mut clusters = ["a", "b"].into_iter();
+            let from = clusters.find(|at| parameters["cluster"] == world.cluster(at).uid);
+            content(world, from.unwrap(), parameters["image"].as_str().unwrap())
+        }
+    };
     let address = Name::of(&destination);
     let Some(image) = image else {
         let gone = json!([{"type": "interlock.dev/Healthy", "status": "False",
@@ -134,7 +183,7 @@ fn bring_image(world: &mut World, cluster: &str) -> bool {
 }
 
 /// A world with storage, and a placed namespace with a claim and a pod that writes to it.
-fn world() -> World {
+pub(super) fn world() -> World {
     let mut world = World::new(&["a", "b"]);
     world.disks = Some(super::world::Disks::new());
     for cluster in ["a", "b"] {
@@ -164,32 +213,32 @@ fn world() -> World {
     world
 }
 
-fn wish(world: &mut World, cluster: &str) {
+pub(super) fn wish(world: &mut World, cluster: &str) {
     let patch = json!({"metadata": {"annotations": {"interlock.dev/cluster": cluster}}});
     world.change("", (&NAMESPACE, &Name::cluster_wide("shop")), &patch);
 }
 
-fn grant(world: &World) -> Value {
+pub(super) fn grant(world: &World) -> Value {
     world.get("", &GRANT, &Name::cluster_wide(GRANT_NAME)).expect("a grant")
 }
 
-fn here(name: &str) -> Name {
+pub(super) fn here(name: &str) -> Name {
     Name::within(GRANT_NAME, name)
 }
 
 /// What the namespace has written, as its claim on a cluster has it.
-fn written(world: &World, cluster: &str) -> Vec<i64> {
+pub(super) fn written(world: &World, cluster: &str) -> Vec<i64> {
     let claim = world.get(cluster, &CLAIM, &here("data")).expect("a claim");
     content(world, cluster, claim["spec"]["volumeName"].as_str().unwrap()).expect("a volume")
 }
 
-fn condition(world: &World, kind: &str) -> Value {
+pub(super) fn condition(world: &World, kind: &str) -> Value {
     let grant = grant(world);
     let mut conditions = grant["status"]["conditions"].as_array().into_iter().flatten();
     conditions.find(|condition| condition["type"] == kind).cloned().unwrap_or_default()
 }
 
-fn pass(world: &mut World, seconds: i64) {
+pub(super) fn pass(world: &mut World, seconds: i64) {
     world.now = Timestamp::from_second(world.now.as_second() + seconds).unwrap();
 }
 
