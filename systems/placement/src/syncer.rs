@@ -87,18 +87,26 @@ impl Syncer {
 
     /// Whether a grant is any of this cluster's business.
     fn is_concerned(&self, name: &str, view: &dyn View) -> bool {
-        let name = Name::cluster_wide(name);
-        let here = view.get(Place::CLUSTER, &NAMESPACE, &name);
-        if here.is_some_and(|here| marks::annotation(&here, ANNOTATION_GRANT).is_some()) {
-            return true;
-        }
-        let Some(grant) = view.get(Place::HUB, &GRANT, &name) else { return false };
+        self.is_here(name, view)
+            || view
+                .get(Place::HUB, &GRANT, &Name::cluster_wide(name))
+                .is_some_and(|grant| self.is_meant(&grant, view))
+    }
+
+    /// Whether a namespace of a grant is on this cluster.
+    fn is_here(&self, name: &str, view: &dyn View) -> bool {
+        let here = view.get(Place::CLUSTER, &NAMESPACE, &Name::cluster_wide(name));
+        here.is_some_and(|here| marks::annotation(&here, ANNOTATION_GRANT).is_some())
+    }
+
+    /// Whether a grant is, or was, this cluster's.
+    fn is_meant(&self, grant: &Object, view: &dyn View) -> bool {
         let is_me = |uid: &serde_json::Value| *uid == self.cluster.uid.as_str();
         let status = &grant.data["status"];
         let mut copies = status["copies"].as_array().into_iter().flatten();
         is_me(&status["owner"]["uid"])
             || copies.any(|copy| is_me(&copy["cluster"]["uid"]))
-            || self.has_namespace_finalizer(&grant, view)
+            || self.has_namespace_finalizer(grant, view)
     }
 
     fn has_namespace_finalizer(&self, grant: &Object, view: &dyn View) -> bool {
@@ -212,10 +220,13 @@ impl Controller for Syncer {
         let is_ours_here = watch.place == Place::CLUSTER
             && watch.kind == NAMESPACE
             && marks::annotation(object, ANNOTATION_GRANT).is_some();
-        if is_ours_here || self.is_concerned(&name, view) {
-            return vec![Arc::from(name)];
-        }
-        Vec::new()
+        // Every syncer hears of every grant: those that it does not concern must cost next to nothing.
+        let is_grant = watch.place == Place::HUB && watch.kind == GRANT;
+        let is_concerned = match is_grant {
+            true => self.is_meant(object, view) || self.is_here(&name, view),
+            false => self.is_concerned(&name, view),
+        };
+        if is_ours_here || is_concerned { vec![Arc::from(name)] } else { Vec::new() }
     }
 
     /// Everything else that is watched is within one of these namespaces, or about one of these
