@@ -9,7 +9,7 @@ use futures::channel::mpsc;
 use interlock_api::names;
 use interlock_api::placement::{ForceRelease, Grant, Placement, WorkloadCluster};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Event, Namespace, PersistentVolumeClaim};
+use k8s_openapi::api::core::v1::{Event, Namespace, PersistentVolumeClaim, Secret};
 use kube::api::{
     Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams,
     WatchEvent, WatchParams,
@@ -74,6 +74,17 @@ impl Fleet {
                 self.source,
                 root(&other)
             ),
+        }
+    }
+
+    /// Whether a Secret is certainly not there. Nobody needs its content for that; who may not look
+    /// does not know.
+    pub(crate) async fn lacks_secret(&self, namespace: &str, name: &str) -> anyhow::Result<bool> {
+        let secrets: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
+        match secrets.get_metadata_opt(name).await {
+            Ok(found) => Ok(found.is_none()),
+            Err(kube::Error::Api(status)) if status.code == 403 => Ok(false),
+            Err(error) => Err(self.told(error, &format!("look for Secret {name}"))),
         }
     }
 

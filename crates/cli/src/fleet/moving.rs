@@ -10,7 +10,7 @@ use super::words::{count, did_you_mean, names as listed};
 use crate::output::{complain, say};
 use anyhow::{Context, bail};
 use interlock_api::names::{ANNOTATION_CLUSTER, LABEL_PLACED};
-use interlock_api::placement::{Phase, WorkloadCluster, condition};
+use interlock_api::placement::{Fill, Phase, Transport, WorkloadCluster, condition};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::ResourceExt;
 use std::process::ExitCode;
@@ -116,6 +116,9 @@ async fn move_one(fleet: &Fleet, name: &str, to: &str) -> anyhow::Result<Vec<Tra
             "warning: {to} does not fit: {misfit}; nothing is stopped until it does"
         ));
     }
+    if !is_there {
+        repository_is_there(fleet, subject).await?;
+    }
     if !is_wished {
         fleet.annotate(namespace, ANNOTATION_CLUSTER, Some(to)).await?;
     }
@@ -125,6 +128,26 @@ async fn move_one(fleet: &Fleet, name: &str, to: &str) -> anyhow::Result<Vec<Tra
         follower.believe_all();
     }
     Ok(vec![Tracked::new(name, &namespace.uid().unwrap_or_default(), follower)])
+}
+
+/// Data that is to go through a repository nobody can open would stop the namespace, and keep it so.
+async fn repository_is_there(fleet: &Fleet, subject: &Subject) -> anyhow::Result<()> {
+    let Some(grant) = &subject.grant else { return Ok(()) };
+    let (policy, status) = (&grant.spec.volumes, grant.status_or_default());
+    let has_data = status.claims.iter().any(|claim| claim.fill == Fill::Filled);
+    let secret = policy.repository.as_ref();
+    let secret = secret.filter(|_| has_data && policy.transport == Transport::Restic);
+    let Some(secret) = secret else { return Ok(()) };
+    if fleet.lacks_secret(&subject.name, secret).await? {
+        let name = &subject.name;
+        bail!(
+            "the data of `{name}` moves through a repository, and the Secret that opens it is not \
+             there: {secret}; nothing was stopped\n\
+             next: kubectl create secret generic {secret} -n {name} \
+             --from-literal=RESTIC_REPOSITORY=... --from-literal=RESTIC_PASSWORD=..."
+        );
+    }
+    Ok(())
 }
 
 fn runs_on(subject: &Subject, cluster: &str) -> bool {

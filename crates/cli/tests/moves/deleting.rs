@@ -21,7 +21,7 @@ fn a_cluster_that_holds_something_is_not_deleted() {
             if is_told { Ok(()) } else { Err(fleet.story(&cluster)) }
         });
     };
-    told(&[name, "it owns 1 grants", "interlock move --all-from west"]);
+    told(&[name, "it owns 1 grant", "interlock move --all-from west"]);
 
     let said = fleet.run(&["move", "ledger", "--to", "east", "--wait", "--timeout", "30s"]);
     assert_eq!(said.code, Some(0), "{said:#?}");

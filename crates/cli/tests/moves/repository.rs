@@ -78,6 +78,11 @@ fn a_missing_secret_stops_a_move_with_a_word_and_it_goes_on_when_it_comes() {
     let numbers = fleet.numbers();
     let uid = fleet.place_in_claim("ledger", "west", &numbers);
     fleet.writes_on("ledger", &uid, "west");
+    // The command looks first, and stops nothing.
+    let said = fleet.run(&["move", "ledger", "--to", "east"]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(said.err.contains("kubectl create secret generic backup"), "{said:?}");
+    fleet.writes_on("ledger", &uid, "west");
     fleet.wish("ledger", "east");
     let said = until("it says what is missing", || {
         let grant = fleet.grant("ledger", &uid);

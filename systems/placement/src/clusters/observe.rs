@@ -142,16 +142,20 @@ fn what_is_left(
     if owned > 0 {
         let shown = names(view.find(Place::HUB, &GRANTS_HELD_BY, uid));
         let next = format!("next: interlock move --all-from {name}");
-        message += &format!("it owns {owned} grants ({shown}). {next}. ");
+        message += &format!("it owns {} ({shown}). {next}. ", grants(owned));
     }
     if copies > 0 {
         let found = view.find(Place::HUB, &GRANTS_BY_COPY, uid);
         let gives_up = found.iter().find_map(|grant| gives_up(grant, cluster));
         let shown = names(found);
-        message += &format!("Data of {copies} grants is on it ({shown}). ");
+        message += &format!("Data of {} is on it ({shown}). ", grants(copies));
         message += &gives_up.unwrap_or_default();
     }
     Finding::fails(EMPTIED, "GrantsLeft", message.trim_end())
+}
+
+fn grants(number: usize) -> String {
+    format!("{number} grant{}", if number == 1 { "" } else { "s" })
 }
 
 /// What would be given up with the copy of a grant, if it can be.

@@ -143,7 +143,7 @@ fn a_cluster_that_goes_stays_while_it_has_something_and_names_it() {
     let message = condition(&cluster, "Emptied")["message"].as_str().unwrap_or_default();
     assert_eq!(condition(&cluster, "Emptied")["status"], "False");
     for wanted in [
-        format!("it owns 1 grants ({})", grant_of("shop")),
+        format!("it owns 1 grant ({})", grant_of("shop")),
         "interlock move --all-from a".to_owned(),
         format!("interlock.dev/forget-copies=uid-{}", grant_of("blog")),
         "gives up the Superseded copy of namespace blog of epoch 3".to_owned(),
