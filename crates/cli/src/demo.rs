@@ -5,13 +5,15 @@
 //! file in its claim, and after each one it says so in a log outside, which all clusters share: that
 //! record is acknowledged. It refuses to write where another one writes, and where a record is missing
 //! that was acknowledged. So two owners at once would show as a refusal, and so would a move that
-//! loses data; and after each move the volume that the writer has now is compared with the log.
+//! loses data; and after each move the volume that the writer has now is compared with the log. Beside
+//! the records there is a larger file, so that a move has something to carry.
 
-use crate::output;
+use crate::fleet::progress::Data;
+use crate::output::{self, ProgressLine};
 use anyhow::{Context, bail};
 use clap::Args as ClapArgs;
 use interlock_api::names;
-use interlock_api::placement::{Grant, Phase, Placement};
+use interlock_api::placement::{Fill, Grant, GrantStatus, Phase, Placement};
 use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim, Pod};
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
@@ -25,8 +27,10 @@ use std::time::{Duration, Instant};
 const NAMESPACE: &str = "ledger";
 const POD: &str = "writer";
 const CLAIM: &str = "data";
+/// What is in the claim besides the records.
+const BALLAST_BYTES: u64 = 96 * 1024 * 1024;
 /// Old copies of the demonstration go soon: it makes one with every move.
-const KEEP_SUPERSEDED: &str = "1m";
+const KEEP_SUPERSEDED: &str = "10s";
 /// A move of a few records takes far less; a machine that is busy with other things may take longer.
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(20);
@@ -111,7 +115,7 @@ impl Demo {
             "metadata": {"name": CLAIM},
             "spec": {
                 "accessModes": ["ReadWriteOnce"],
-                "resources": {"requests": {"storage": "64Mi"}},
+                "resources": {"requests": {"storage": "128Mi"}},
             },
         }))
         .context("a claim")?;
@@ -124,7 +128,10 @@ impl Demo {
                 "terminationGracePeriodSeconds": 5,
                 "containers": [{
                     "name": "writer", "image": "none",
-                    "command": [program, "write-numbers", self.directory, "--into", CLAIM],
+                    "command": [
+                        program, "write-numbers", self.directory, "--into", CLAIM,
+                        "--ballast", BALLAST_BYTES.to_string(),
+                    ],
                     "volumeMounts": [{"name": CLAIM, "mountPath": format!("/{CLAIM}")}],
                 }],
                 "volumes": [{"name": CLAIM, "persistentVolumeClaim": {"claimName": CLAIM}}],
@@ -165,25 +172,34 @@ impl Demo {
         let grants: Api<Grant> = Api::all(self.hub.clone());
         let name = names::grant_name(NAMESPACE, &uid);
         let mut told = (Phase::Unassigned, -1);
+        let mut is_filled = false;
+        let bar = ProgressLine::default();
         let written = count(&self.numbers());
         loop {
             if let Some(grant) = grants.get_opt(&name).await.context("cannot read the grant")? {
                 let status = grant.status_or_default();
                 let owner = status.owner.as_ref().map_or("nobody", |owner| &owner.name).to_owned();
+                let ms = began.elapsed().as_millis();
                 if told != (status.phase, status.epoch) {
                     told = (status.phase, status.epoch);
                     let (phase, epoch) = told;
-                    output::say(&format!(
-                        "  {:>5} ms  {phase:<10} epoch {epoch}, owner {owner}\n",
-                        began.elapsed().as_millis()
-                    ))?;
+                    bar.clear();
+                    let line = format!("  {ms:>5} ms  {phase:<10} epoch {epoch}, owner {owner}\n");
+                    output::say(&line)?;
                 }
                 let is_there = status.phase == Phase::Granted && owner == cluster;
+                if let Some(data) = Data::of(&status.claims).filter(|_| ProgressLine::is_wanted()) {
+                    bar.show(&format!("  {ms:>5} ms  Filling    {}", data.bar(None)));
+                }
+                if let Some(data) = arrived(&status).filter(|_| is_there && !is_filled) {
+                    is_filled = true;
+                    bar.clear();
+                    output::say(&format!("  {ms:>5} ms  Filled     {}\n", data.bar(None)))?;
+                }
                 if is_there
                     && count(&self.numbers()) > written
                     && self.last_writer() == status.epoch
                 {
-                    let ms = began.elapsed().as_millis();
                     return output::say(&format!("  {ms:>5} ms  writes on {cluster}\n"));
                 }
             }
@@ -240,6 +256,13 @@ impl Demo {
             .max_by_key(|records| records.last().map_or(0, |last| last.epoch))
             .unwrap_or_default())
     }
+}
+
+/// What the claims were filled with, once all of it is there; None: they began empty, or it is not.
+fn arrived(status: &GrantStatus) -> Option<Data> {
+    let is_filled = status.claims.iter().all(|claim| claim.fill == Fill::Filled);
+    let bytes = status.pins.iter().map(|pin| pin.bytes.max(0).unsigned_abs()).sum();
+    (is_filled && bytes > 0).then_some(Data { bytes, of_bytes: Some(bytes) })
 }
 
 /// Whether an object was made, or was there already.
@@ -311,6 +334,9 @@ pub(crate) struct WriterArgs {
     /// Where to write, if not there: a folder in a volume
     #[arg(long, value_name = "FOLDER")]
     into: Option<PathBuf>,
+    /// How many bytes to have there besides
+    #[arg(long, value_name = "BYTES", default_value_t = 0, requires = "into")]
+    ballast: u64,
 }
 
 /// The file of the records.
@@ -335,6 +361,7 @@ pub(crate) fn write_numbers(args: &WriterArgs) -> anyhow::Result<ExitCode> {
         }
     };
     let (mut records, there) = open(&into.join(RECORDS))?;
+    weigh_down(&into.join("ballast"), args.ballast)?;
     if there.len() < acknowledged.len() {
         return refuse(
             args,
@@ -357,6 +384,24 @@ pub(crate) fn write_numbers(args: &WriterArgs) -> anyhow::Result<ExitCode> {
         append(&mut log, &record)?;
         std::thread::sleep(PAUSE);
     }
+}
+
+/// Fills a file with noise up to so many bytes: nothing that a copier could leave out.
+fn weigh_down(path: &Path, bytes: u64) -> anyhow::Result<()> {
+    let cannot = || format!("cannot write {}", path.display());
+    let mut file = OpenOptions::new().create(true).append(true).open(path).with_context(cannot)?;
+    let mut there = file.metadata().with_context(cannot)?.len();
+    let mut noise = there | 1;
+    while there < bytes {
+        let mut block = Vec::with_capacity(1 << 20);
+        while block.len() < 1 << 20 {
+            noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            block.extend_from_slice(&(noise >> 16).to_le_bytes());
+        }
+        file.write_all(&block).with_context(cannot)?;
+        there += block.len() as u64;
+    }
+    file.sync_data().with_context(cannot)
 }
 
 /// Opens a file of records for more. A line that somebody did not live to finish was never

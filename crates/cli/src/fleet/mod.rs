@@ -14,7 +14,7 @@ mod location;
 mod moving;
 mod page;
 mod picture;
-mod progress;
+pub(crate) mod progress;
 mod report;
 #[cfg(test)]
 mod scene;

@@ -61,7 +61,7 @@ pub(crate) struct Data {
 
 impl Data {
     /// What has arrived of the claims that fill; None: nobody has told yet.
-    fn of(claims: &[Claim]) -> Option<Data> {
+    pub(crate) fn of(claims: &[Claim]) -> Option<Data> {
         let told: Vec<&placement::Progress> =
             claims.iter().filter_map(|claim| claim.progress.as_ref()).collect();
         let positive = |bytes: i64| bytes.max(0).unsigned_abs();
@@ -79,7 +79,7 @@ impl Data {
     }
 
     /// How much, drawn, with how fast it comes and how long it takes at that.
-    fn bar(self, bytes_per_second: Option<f64>) -> String {
+    pub(crate) fn bar(self, bytes_per_second: Option<f64>) -> String {
         let mut text = self.words();
         if let Some(all) = self.of_bytes.filter(|all| *all > 0) {
             let share = (self.bytes as f64 / all as f64).clamp(0.0, 1.0);

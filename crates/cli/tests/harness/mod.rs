@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// The token of an administrator in every token file that is written here.
 pub(crate) const TOKEN: &str = "the-administrators-token";
 /// A machine that is busy with other things must not fail a test.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Waits until something is there, and says what was seen instead if it does not come.
 pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) -> T {

@@ -21,6 +21,7 @@ fn the_demonstration_says_that_every_promise_was_kept() {
     for word in [
         "writes on west",
         "writes on east",
+        "[########################] 100 %",
         "all in the volume on east; none lost",
         "all in the volume on west; none lost",
         "every promise was kept",

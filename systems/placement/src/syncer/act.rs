@@ -24,7 +24,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// How soon a step is tried again that waits for a cache to come up to the truth.
 const CACHE_LAG: Duration = Duration::from_secs(5);
 /// How soon it is told again how far the data has come.
-const TELL_AGAIN: Duration = Duration::from_secs(2);
+const TELL_AGAIN: Duration = Duration::from_secs(1);
 pub(super) fn act(scene: &Scene<'_>, decision: Decision) -> Step<Locks> {
     match decision {
         Decision::Nothing(why) => nothing(scene, why),

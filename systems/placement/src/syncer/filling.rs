@@ -33,7 +33,7 @@ use std::time::Duration;
 /// The name of an image on the disk of its cluster: what storage calls the image of a VolumeSnapshot.
 const IMAGE_PREFIX: &str = "snapshot-";
 /// How often it is told, at most, how far the data has come.
-const TOLD_EVERY_SECONDS: i64 = 2;
+const TOLD_EVERY_SECONDS: i64 = 1;
 /// How soon a step is tried again that waits for something to go.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 

@@ -33,7 +33,9 @@ pub(crate) const SYNC_MILLISECONDS: &str = "syncMilliseconds";
 /// In `status.external`: how far the sync that runs is.
 const PROGRESS: [&str; 4] = ["progressBytes", "progressOfBytes", "progressFiles", "progressTime"];
 /// Progress is written at most this often.
-const PROGRESS_SECONDS: i64 = 2;
+const PROGRESS_SECONDS: i64 = 1;
+/// That so much is on its way is said at once: it takes long enough for people to look.
+const LARGE_BYTES: u64 = 32 * 1024 * 1024;
 /// How much of what a mover says goes into the status.
 const LOG_CHARACTERS: usize = 4096;
 /// How long the note of an event may be.
@@ -283,7 +285,10 @@ impl Task {
         let last: Option<Timestamp> =
             self.known.external.get(PROGRESS[3]).and_then(|at| at.parse().ok());
         let since = last.unwrap_or(intent.began.0);
-        if self.now.duration_since(since) >= SignedDuration::from_secs(PROGRESS_SECONDS) {
+        let is_large = progress.of_bytes.is_some_and(|bytes| bytes >= LARGE_BYTES);
+        if (last.is_none() && is_large)
+            || self.now.duration_since(since) >= SignedDuration::from_secs(PROGRESS_SECONDS)
+        {
             let is_news = self.known.external.get(PROGRESS[0]) != Some(&progress.bytes.to_string())
                 || self.known.external.get(PROGRESS[2]) != Some(&progress.files.to_string());
             if is_news {
