@@ -8,6 +8,8 @@ const SNAPSHOT: (&str, &str) = ("snapshot.storage.k8s.io", "v1");
 const COORDINATION: (&str, &str) = ("coordination.k8s.io", "v1");
 const VOLSYNC: (&str, &str) = ("volsync.backube", "v1alpha1");
 
+/// A namespace.
+pub const NAMESPACE: Kind = Kind::cluster_wide(CORE, "Namespace", "namespaces");
 /// A claim on a volume.
 pub const CLAIM: Kind = Kind::namespaced(CORE, "PersistentVolumeClaim", "persistentvolumeclaims");
 /// A volume.

@@ -2,7 +2,8 @@
 //! objects, so that whoever reads them at any time reads the same.
 
 use crate::kinds::SOURCE;
-use crate::sync::task::{MISSED, SYNC_MILLISECONDS, SYNCS, number};
+use crate::objects::{HEALTHY, conditions};
+use crate::sync::task::{MISSED, NOT_HERE, SYNC_MILLISECONDS, SYNCS, number};
 use crate::sync::trigger::{When, has_missed};
 use interlock_api::names::{PROVIDER_COPY, PROVIDER_RESTIC};
 use interlock_api::volumes::Trigger;
@@ -43,11 +44,15 @@ pub fn measure(kind: &Kind, object: &Object, now: Timestamp) -> Option<Measured>
     let external: BTreeMap<String, String> = external.unwrap_or_default();
     let synced = status["lastSyncTime"].as_str().and_then(|time| time.parse().ok());
     let is_answered = when.tag().is_none_or(|tag| status["lastManualSync"] == tag);
+    let healthy = conditions::find(object, HEALTHY);
+    let is_elsewhere = healthy.is_some_and(|healthy| healthy["reason"] == NOT_HERE);
+    let is_behind = synced.is_none() || !is_answered || has_missed(&when, synced, now);
     Some(Measured {
         role: if *kind == SOURCE { "source" } else { "destination" },
         method: method.to_owned(),
         missed_intervals: number(&external, MISSED),
-        is_out_of_sync: synced.is_none() || !is_answered || has_missed(&when, synced, now),
+        // One whose namespace runs elsewhere has nothing to do here, and nobody is to be woken.
+        is_out_of_sync: is_behind && !is_elsewhere,
         syncs: number(&external, SYNCS),
         milliseconds: number(&external, SYNC_MILLISECONDS),
     })
@@ -88,6 +93,14 @@ mod tests {
             let found = measured(hourly.clone(), json!({"lastSyncTime": synced})).expect("ours");
             assert_eq!(found.is_out_of_sync, wanted, "{synced}");
         }
+    }
+
+    #[test]
+    fn a_source_of_a_namespace_that_left_wakes_nobody() {
+        let hourly = json!({"restic": {}, "trigger": {"schedule": "@hourly"}});
+        let left = json!({"type": "interlock.dev/Healthy", "status": "False", "reason": "NotHere"});
+        let old = json!({"lastSyncTime": "2026-01-01T00:00:00Z", "conditions": [left]});
+        assert!(!measured(hourly, old).expect("ours").is_out_of_sync);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! |---|---|
 //! | it goes, an image of it is held | wait |
 //! | it goes, none is held | its images go one by one, then the finalizer |
+//! | no intent; its namespace does not run here, and no move asks for it | condition, wait |
 //! | an unsupported field | condition; nothing runs |
 //! | no intent; something is in the way, it is paused or not due | condition, wait |
 //! | no intent, an image that nobody needs | delete it |
@@ -13,6 +14,7 @@
 //! | the sync is over by the status | mover forgets; image, place and intent go, one a step |
 //! | an attempt failed, and waits; the spec or the Secret has changed | wait no longer |
 //! | an attempt failed, and waits | wait |
+//! | the namespace does not run here any more, and no mover runs | one status write: it ends |
 //! | image absent | have it taken, under the name in the intent |
 //! | image not ready | wait |
 //! | the image is the product, ready, with content or allowed to be empty | one status write |
@@ -29,7 +31,10 @@ mod observe;
 mod tests;
 mod work;
 
-use crate::kinds::{CLAIM, CONFIG_MAP, DESTINATION, LEASE, POD, SECRET, SNAPSHOT_KIND, SOURCE};
+use crate::kinds::{
+    CLAIM, CONFIG_MAP, DESTINATION, LEASE, NAMESPACE, POD, SECRET, SNAPSHOT_KIND, SOURCE,
+};
+use crate::objects::name_of;
 use crate::outside::Mover;
 use crate::sync::filed::{
     SOURCES_BY_CLAIM, SOURCES_BY_PLACES, SOURCES_BY_SECRET, owner_subject, subject_of, waiting,
@@ -74,6 +79,7 @@ impl Controller for Source {
             Watch::all(Place::CLUSTER, &LEASE),
             Watch::all(Place::CLUSTER, &POD),
             Watch::all(Place::CLUSTER, &DESTINATION),
+            Watch::all(Place::CLUSTER, &NAMESPACE),
         ]
     }
 
@@ -106,6 +112,10 @@ impl Controller for Source {
         }
         if watch.kind == LEASE {
             return waiting(object, &SOURCES_BY_PLACES, view);
+        }
+        if watch.kind == NAMESPACE {
+            let sources = view.list(Place::CLUSTER, &SOURCE, Some(name_of(object)));
+            return sources.iter().map(subject_of).collect();
         }
         // Pods and destinations are only looked at when a sync begins.
         Vec::new()

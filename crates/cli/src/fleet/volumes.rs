@@ -78,6 +78,8 @@ struct Sync {
     bytes_per_second: Option<u64>,
     /// How many seconds it takes from here, if it goes on like that.
     seconds_left: Option<u64>,
+    /// Whether its namespace runs on another cluster, which saves it; that is no trouble.
+    is_elsewhere: bool,
     /// What is wrong with it: a word and a sentence; null: nothing.
     trouble: Option<String>,
 }
@@ -135,7 +137,7 @@ impl Cluster {
     fn is_well(&self) -> bool {
         let mut syncs = self.sources.iter().chain(&self.destinations);
         self.error.is_none()
-            && syncs.all(|sync| sync.trouble.is_none())
+            && syncs.all(|sync| sync.trouble.is_none() || sync.is_elsewhere)
             && self.claims.iter().all(|claim| claim.phase != "Lost" && claim.trouble.is_none())
     }
 }
@@ -225,6 +227,7 @@ fn sync(object: &DynamicObject) -> Sync {
         files: number("progressFiles"),
         bytes_per_second,
         seconds_left: left.zip(rate).map(|(left, rate)| left / rate),
+        is_elsewhere: trouble(status).is_some_and(|trouble| trouble.starts_with("NotHere: ")),
         trouble: trouble(status),
     }
 }
@@ -378,6 +381,21 @@ mod tests {
             Some("200 MiB of 500 MiB, 523 files, 20.0 MiB/s, 15s left")
         );
         assert_eq!(progress(&sync(&object(json!({"metadata": {"name": "data"}})))), None);
+    }
+
+    #[test]
+    fn a_source_that_a_move_left_behind_is_no_trouble() {
+        let left = |reason: &str| {
+            sync(&object(json!({
+                "metadata": {"namespace": "shop-1", "name": "data"},
+                "status": {"conditions": [{"type": "interlock.dev/Healthy", "status": "False",
+                    "reason": reason, "message": "it runs elsewhere"}]},
+            })))
+        };
+        let with = |source: Sync| Cluster { sources: vec![source], ..Cluster::default() };
+        assert!(with(left("NotHere")).is_well() && !with(left("SourceMissing")).is_well());
+        let said = text(&[with(left("NotHere"))], Timestamp::UNIX_EPOCH);
+        assert!(said.starts_with("all is well") && said.contains("NotHere: it runs"), "{said}");
     }
 
     #[test]

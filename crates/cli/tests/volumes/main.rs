@@ -10,6 +10,7 @@ mod examples;
 mod failing;
 mod filling;
 mod locked;
+mod moving;
 mod showing;
 mod up;
 mod with_restic;

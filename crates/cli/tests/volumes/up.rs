@@ -1,4 +1,4 @@
-//! A fleet of one workload cluster in one process, and the namespaces of its users.
+//! A fleet of one or two workload clusters in one process, and the namespaces of its users.
 
 use super::contents::{Contents, contents};
 use super::harness::{Client, Place, Process, TOKEN, interlock, until};
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Mutex;
 
-/// The workload cluster.
+/// The workload cluster that there always is.
 pub(crate) const WEST: &str = "/clusters/west";
 pub(crate) const VOLSYNC: &str = "volsync.backube/v1alpha1";
 const SNAPSHOTS: &str = "/apis/snapshot.storage.k8s.io/v1";
@@ -18,6 +18,8 @@ const HEALTHY: &str = "interlock.dev/Healthy";
 pub(crate) struct Up {
     process: Mutex<Process>,
     place: Place,
+    /// The names of its workload clusters.
+    clusters: &'static str,
 }
 
 impl Up {
@@ -26,21 +28,31 @@ impl Up {
         Up::start_in(Place::new())
     }
 
-    /// The same, where something was prepared.
+    /// A fleet with two of them, `west` and `east`.
+    pub(crate) fn start_two() -> Up {
+        Up::start_with("west,east", Place::new())
+    }
+
+    /// A fleet with one, where something was prepared.
     pub(crate) fn start_in(place: Place) -> Up {
-        let process = Mutex::new(Process::spawn(command(&place)).ready());
-        Up { process, place }
+        Up::start_with("west", place)
+    }
+
+    fn start_with(clusters: &'static str, place: Place) -> Up {
+        let process = Mutex::new(Process::spawn(command(&place, clusters)).ready());
+        Up { process, place, clusters }
     }
 
     /// The same, without the right of root to read what it may not read.
     pub(crate) fn start_like_anybody() -> Up {
         let place = Place::new();
-        let own = command(&place);
+        let clusters = "west";
+        let own = command(&place, clusters);
         let mut command = Command::new("setpriv");
         command.args(["--bounding-set", "-dac_override,-dac_read_search"]);
         command.arg(own.get_program()).args(own.get_args()).env("NO_COLOR", "1");
         let process = Mutex::new(Process::spawn(if is_root() { command } else { own }).ready());
-        Up { process, place }
+        Up { process, place, clusters }
     }
 
     /// Stops it in the middle of whatever it does.
@@ -57,7 +69,7 @@ impl Up {
     pub(crate) fn kill_and_start_again(&self) {
         let mut process = self.process.lock().expect("nobody panics with it");
         process.kill();
-        *process = Process::spawn(command(&self.place)).ready();
+        *process = Process::spawn(command(&self.place, self.clusters)).ready();
     }
 
     pub(crate) fn client(&self) -> Client {
@@ -79,14 +91,15 @@ impl Up {
     pub(crate) fn namespace(&self, name: &str) -> Space<'_> {
         let body = json!({"metadata": {"name": name}});
         self.client().must("POST", &format!("{WEST}/api/v1/namespaces"), Some(&body));
-        Space { up: self, name: name.to_owned() }
+        Space { up: self, cluster: "west", name: name.to_owned() }
     }
 
     /// A placed namespace with a claim `data`, and a pod that runs a script beside it: where it is
-    /// on the workload cluster.
+    /// on the workload cluster `west`.
     pub(crate) fn place(&self, name: &str, script: &str) -> Space<'_> {
         let labels = json!({"interlock.dev/placed": "true"});
-        let namespace = json!({"metadata": {"name": name, "labels": labels}});
+        let wish = json!({"interlock.dev/cluster": "west"});
+        let namespace = json!({"metadata": {"name": name, "labels": labels, "annotations": wish}});
         let made = self.client().must("POST", "/api/v1/namespaces", Some(&namespace));
         let uid = made["metadata"]["uid"].as_str().expect("it has one");
         let path = format!("/api/v1/namespaces/{name}");
@@ -101,12 +114,20 @@ impl Up {
             "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
         }});
         self.client().must("POST", &format!("{path}/pods"), Some(&pod));
-        Space { up: self, name: interlock_api::names::downstream_namespace(name, uid) }
+        let name = interlock_api::names::downstream_namespace(name, uid);
+        Space { up: self, cluster: "west", name }
     }
 
-    /// A folder of the workload cluster: `volumes`, `images`.
-    fn folder(&self, sort: &str) -> PathBuf {
-        let cluster = self.get("/apis/interlock.dev/v1alpha1/workloadclusters/west");
+    /// Wishes a placed namespace onto another cluster.
+    pub(crate) fn wish(&self, namespace: &str, cluster: &str) {
+        let wish = json!({"metadata": {"annotations": {"interlock.dev/cluster": cluster}}});
+        self.client().must("PATCH", &format!("/api/v1/namespaces/{namespace}"), Some(&wish));
+    }
+
+    /// A folder of a workload cluster: `volumes`, `images`.
+    fn folder(&self, cluster: &str, sort: &str) -> PathBuf {
+        let path = format!("/apis/interlock.dev/v1alpha1/workloadclusters/{cluster}");
+        let cluster = self.get(&path);
         let uid = cluster["metadata"]["uid"].as_str().expect("it has one");
         self.place.data().join(sort).join(uid)
     }
@@ -146,25 +167,26 @@ fn is_root() -> bool {
     output.stdout.trim_ascii() == b"0"
 }
 
-fn command(place: &Place) -> Command {
+fn command(place: &Place, clusters: &str) -> Command {
     let mut command = interlock();
     command.env_remove("RUST_LOG").env("NO_COLOR", "1");
-    command.args(["up", "--clusters", "west", "--listen", "127.0.0.1:0", "--insecure-http"]);
+    command.args(["up", "--clusters", clusters, "--listen", "127.0.0.1:0", "--insecure-http"]);
     command.arg("--allow-root-processes");
     command.arg("--data-dir").arg(place.data()).arg("--token-file").arg(place.tokens());
     command
 }
 
-/// A namespace of a user on the workload cluster.
+/// A namespace of a user on a workload cluster.
 #[derive(Clone)]
 pub(crate) struct Space<'a> {
     pub(crate) up: &'a Up,
+    pub(crate) cluster: &'static str,
     pub(crate) name: String,
 }
 
 impl Space<'_> {
     fn path(&self, api: &str, plural: &str) -> String {
-        format!("{WEST}{api}/namespaces/{}/{plural}", self.name)
+        format!("/clusters/{}{api}/namespaces/{}/{plural}", self.cluster, self.name)
     }
 
     /// The paths of the kinds that users have here.
@@ -303,9 +325,10 @@ impl Space<'_> {
             let volume = volume.filter(|_| claim["status"]["phase"] == "Bound");
             volume.ok_or_else(|| self.story(&claim))
         });
-        let volume = self.up.get(&format!("{WEST}/api/v1/persistentvolumes/{volume}"));
+        let path = format!("/clusters/{}/api/v1/persistentvolumes/{volume}", self.cluster);
+        let volume = self.up.get(&path);
         let handle = volume["spec"]["csi"]["volumeHandle"].as_str().expect("it is ours");
-        self.up.folder("volumes").join(handle)
+        self.up.folder(self.cluster, "volumes").join(handle)
     }
 
     /// What is in a claim, once it is bound.

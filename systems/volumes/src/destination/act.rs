@@ -27,7 +27,7 @@ pub(super) fn act(scene: &Scene<'_>, decision: Decision) -> Step<Mover> {
     match decision {
         Decision::Nothing(why) => nothing(scene, why),
         Decision::AskMover => ask(task),
-        Decision::Look => look(task),
+        Decision::Look => look(task, None),
         Decision::MakeTarget => make_target(scene),
         Decision::TakeSlot => take_slot(task, intent, &scene.slot),
         Decision::Begin => begin(scene, intent),
@@ -62,7 +62,7 @@ fn without_intent(scene: &Scene<'_>, decision: Decision) -> Step<Mover> {
     let task = &scene.task;
     match decision {
         Decision::Nothing(why) => nothing(scene, why),
-        Decision::Look => look(task),
+        Decision::Look => look(task, None),
         Decision::WriteIntent => write_intent(scene),
         Decision::DeleteImage => delete_image(task, scene.spare()),
         Decision::LetGo => let_go(task),

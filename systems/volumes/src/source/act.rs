@@ -1,7 +1,7 @@
 //! A decision about a source as one step.
 
 use super::decide::{Decision, Hopeless, Why};
-use super::observe::Scene;
+use super::observe::{Scene, permit_address};
 use super::work::{Backup, Way, Work};
 use crate::keeper::keep::{self, keep};
 use crate::kinds::{DESTINATION, POD};
@@ -29,7 +29,7 @@ pub(super) fn act(scene: &Scene<'_>, decision: Decision) -> Step<Mover> {
     match decision {
         Decision::Nothing(why) => nothing(scene, why),
         Decision::AskMover => ask(task),
-        Decision::Look => look(task),
+        Decision::Look => look(task, permit_address(task)),
         Decision::TakeImage => take_image(scene, intent),
         Decision::TakeSlot => take_slot(task, intent, &scene.slot),
         Decision::Begin => begin(scene, intent),
@@ -44,6 +44,7 @@ pub(super) fn act(scene: &Scene<'_>, decision: Decision) -> Step<Mover> {
             renew(task, Intent { unlock: unlock(scene), ..intent.clone() }, &scene.basis())
         }
         Decision::GiveUp(why) => give_up(scene, intent, why),
+        Decision::LeaveToOwner => leave_to_owner(scene, intent),
         Decision::Finish => finish(scene, intent),
         Decision::RemoveIntent => Step::write(task.remove_intent(), "nothing is left of the sync"),
         Decision::WriteIntent | Decision::DeleteImage | Decision::LetGo => {
@@ -56,7 +57,7 @@ fn without_intent(scene: &Scene<'_>, decision: Decision) -> Step<Mover> {
     let task = &scene.task;
     match decision {
         Decision::Nothing(why) => nothing(scene, why),
-        Decision::Look => look(task),
+        Decision::Look => look(task, permit_address(task)),
         Decision::WriteIntent => write_intent(scene),
         Decision::DeleteImage => delete_image(task, scene.spare()),
         Decision::LetGo => let_go(task),
@@ -70,6 +71,7 @@ fn without_intent(scene: &Scene<'_>, decision: Decision) -> Step<Mover> {
         | Decision::Retry
         | Decision::Renew
         | Decision::GiveUp(_)
+        | Decision::LeaveToOwner
         | Decision::Finish
         | Decision::RemoveIntent => Step::rest("it was about a sync that is not there"),
     }
@@ -215,6 +217,19 @@ fn give_up(scene: &Scene<'_>, intent: &Intent, why: Hopeless) -> Step<Mover> {
     over(task, say)
 }
 
+/// The namespace left before the mover began.
+fn leave_to_owner(scene: &Scene<'_>, intent: &Intent) -> Step<Mover> {
+    let ends = Intent { basis: scene.basis(), ..intent.clone() };
+    over(&scene.task, scene.task.ended_badly(&ends, &scene.not_here()))
+}
+
+/// Nothing begins here until the namespace comes back.
+fn not_here(scene: &Scene<'_>) -> Step<Mover> {
+    let mut say = scene.task.hindered(&scene.not_here());
+    say.status.insert("nextSyncTime".to_owned(), Value::Null);
+    scene.task.wait(say, None)
+}
+
 /// There is nothing to back up: most likely by accident.
 fn empty(scene: &Scene<'_>) -> Failure {
     let claim = scene.work.as_ref().map_or("", |work| work.claim.as_str());
@@ -288,7 +303,9 @@ fn nothing(scene: &Scene<'_>, why: Why) -> Step<Mover> {
     let accepted = || task.accepted(&ignored(scene));
     let Some(intent) = scene.task.current() else { return idle(scene, why) };
     match why {
-        Why::NotDue | Why::Refused | Why::BrokenIntent | Why::Held | Why::Going => idle(scene, why),
+        Why::NotDue | Why::Refused | Why::NotHere | Why::BrokenIntent | Why::Held | Why::Going => {
+            idle(scene, why)
+        }
         Why::Hindered => match scene.hindrance() {
             Some(flaw) => task.wait(task.hindered(&flaw).and(accepted()), None),
             None => Step::rest("something was in the way"),
@@ -334,6 +351,7 @@ fn idle(scene: &Scene<'_>, why: Why) -> Step<Mover> {
             Some(flaw) => task.wait(task.hindered(&flaw).and(task.accepted(&ignored(scene))), None),
             None => Step::rest("something was in the way"),
         },
+        Why::NotHere => not_here(scene),
         Why::BrokenIntent => broken_intent(task),
         Why::Held => Step::rest("it goes once nobody holds an image of it"),
         Why::Going => Step::rest("it is being deleted"),

@@ -19,6 +19,8 @@ pub struct Facts {
     pub are_images_fresh: bool,
     /// Whether what it asks for is served, and nothing is in the way.
     pub verdict: Verdict,
+    /// Whether its namespace does not run here, and no move asks for it: its owner saves it.
+    pub is_elsewhere: bool,
     /// Whether a sync is to begin now.
     pub is_due: bool,
     /// The sync that its intent names.
@@ -77,6 +79,8 @@ pub enum Decision {
     Renew,
     /// Say that it is given up.
     GiveUp(Hopeless),
+    /// Say that it ends here: whoever runs the namespace saves it.
+    LeaveToOwner,
     /// Say that it is done.
     Finish,
     /// An image goes that nobody needs.
@@ -96,6 +100,8 @@ pub enum Why {
     Refused,
     /// Something is in the way.
     Hindered,
+    /// Its namespace does not run here: its owner saves it.
+    NotHere,
     /// Its intent cannot be read.
     BrokenIntent,
     /// It goes, and somebody needs an image of it.
@@ -150,6 +156,9 @@ fn rest(facts: &Facts) -> Decision {
     // Which images may go rests on what the status says, and that may be old in the cache.
     if facts.has_spare_image {
         return if facts.is_fresh { Decision::DeleteImage } else { Decision::Look };
+    }
+    if facts.is_elsewhere {
+        return Decision::Nothing(Why::NotHere);
     }
     match facts.verdict {
         Verdict::BrokenIntent => Decision::Nothing(Why::BrokenIntent),
@@ -217,6 +226,11 @@ fn go_on(facts: &Facts, sync: Sync) -> Decision {
         }
         Mover::Failed { .. } => return Decision::GiveUp(Hopeless::MoverFailed),
         Mover::NotAsked | Mover::Unknown | Mover::Runs => {}
+    }
+    // An image that waits here until the namespace comes back would be old news by then, and yet the
+    // newest in the repository.
+    if facts.is_elsewhere {
+        return Decision::LeaveToOwner;
     }
     match facts.verdict {
         Verdict::Served => {}

@@ -3,7 +3,7 @@
 use super::Serves;
 use super::decide::{Facts, Image, Mover, Slot, Sync, Verdict};
 use super::work::{self, Way, Work};
-use crate::kinds::{CLAIM, SOURCE};
+use crate::kinds::{CLAIM, NAMESPACE, SOURCE};
 use crate::objects::{annotation, has_finalizer, is_deleting, uid_of};
 use crate::outside;
 use crate::sync::facts::{Album, Picture, spare};
@@ -11,9 +11,12 @@ use crate::sync::images;
 use crate::sync::intent::Intent;
 use crate::sync::repository::{self, Flaw, Opened};
 use crate::sync::slots;
-use crate::sync::task::{Known, Task};
+use crate::sync::task::{Known, NOT_HERE, Task};
 use crate::sync::trigger::Due;
-use interlock_api::names::{ANNOTATION_USE_COPY_TRIGGER, FINALIZER_IMAGES};
+use interlock_api::names::{
+    ANNOTATION_EPOCH, ANNOTATION_GRANT, ANNOTATION_RUNNING, ANNOTATION_USE_COPY_TRIGGER,
+    FINALIZER_IMAGES, Permit,
+};
 use interlock_api::volumes::{ReplicationSourceSpec, ReplicationSourceStatus};
 use interlock_kernel::{Address, Looks, Name, Object, Place, View, read_part};
 
@@ -28,6 +31,8 @@ pub(super) struct Scene<'a> {
     pub(super) opened: Result<Option<Opened>, Flaw>,
     pub(super) due: Due,
     pub(super) claim: Option<Object>,
+    /// Its namespace does not run here, and no move asks for it.
+    pub(super) is_elsewhere: bool,
     pub(super) images: Vec<Object>,
     pub(super) image: Option<Object>,
     pub(super) slot: slots::Slot,
@@ -76,6 +81,7 @@ impl<'a> Scene<'a> {
             view,
             due: Due::Never,
             claim,
+            is_elsewhere: is_elsewhere(&task, view, looks),
             images: images::seen(&task, view, looks),
             image: None,
             slot: slots::Slot::NotNeeded,
@@ -98,7 +104,9 @@ impl<'a> Scene<'a> {
     /// What a failure would rest on now.
     pub(super) fn basis(&self) -> String {
         let opened = self.opened.as_ref().ok().and_then(Option::as_ref);
-        self.task.basis(opened.map_or("", |opened| &opened.version))
+        let basis = self.task.basis(opened.map_or("", |opened| &opened.version));
+        // What ended because the namespace left begins anew when it is back.
+        if self.is_elsewhere { format!("{basis}/elsewhere") } else { basis }
     }
 
     fn look_at_sync(&mut self, looks: &Looks<outside::Mover>) {
@@ -122,6 +130,17 @@ impl<'a> Scene<'a> {
             }
             Some(_) => None,
         }
+    }
+
+    /// Why nothing is saved from here.
+    pub(super) fn not_here(&self) -> Flaw {
+        let namespace = self.task.namespace();
+        let what = format!(
+            "namespace {namespace} does not run on this cluster, so nothing is saved from here: \
+             the cluster that runs it does that, and `kubectl get grant {namespace}` at the hub \
+             says which one it is"
+        );
+        Flaw::new(NOT_HERE, what)
     }
 
     pub(super) fn is_image_only(&self) -> bool {
@@ -162,6 +181,7 @@ impl<'a> Scene<'a> {
             is_fresh: self.facts.is_fresh,
             are_images_fresh: looks.lists.contains_key(&images::list_of(&self.task)),
             verdict,
+            is_elsewhere: self.is_elsewhere,
             is_due: self.due == Due::Now && !self.task.is_paused,
             sync: self.task.current().map(|intent| self.sync(intent, looks)),
         }
@@ -200,6 +220,27 @@ impl<'a> Scene<'a> {
         let is_usable = !self.is_image_only() || !is_empty || self.task.allows_empty();
         Image::Ready { is_usable }
     }
+}
+
+/// Where it stands whether the namespace of a source runs here; None: a move made the source, which
+/// runs exactly when the namespace does not.
+pub(super) fn permit_address(task: &Task) -> Option<Address> {
+    let is_of_a_move = annotation(&task.object, ANNOTATION_EPOCH).is_some();
+    let name = Name::cluster_wide(task.namespace());
+    (!is_of_a_move).then(|| Address::new(Place::CLUSTER, &NAMESPACE, name))
+}
+
+/// Whether a syncer has the namespace and permits nothing to run in it: it left, or is on its way.
+fn is_elsewhere(task: &Task, view: &dyn View, looks: &Looks<outside::Mover>) -> bool {
+    let Some(address) = permit_address(task) else { return false };
+    let namespace = match looks.objects.get(&address) {
+        Some(found) => found.clone(),
+        None => view.get(Place::CLUSTER, &NAMESPACE, &address.name),
+    };
+    namespace.is_some_and(|namespace| {
+        let permit = annotation(&namespace, ANNOTATION_RUNNING).and_then(Permit::read);
+        annotation(&namespace, ANNOTATION_GRANT).is_some() && permit.is_none()
+    })
 }
 
 fn waits_for_a_copy_trigger(claim: &Object) -> bool {

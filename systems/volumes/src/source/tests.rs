@@ -1,5 +1,7 @@
 //! A source from its trigger to its rest, and whatever can go wrong on the way.
 
+mod elsewhere;
+
 use super::*;
 use crate::outside::{Folder, Job, Progress, Reason, Sync};
 use crate::sync::testing::{
@@ -644,12 +646,14 @@ fn an_intent_that_nobody_can_read_is_said_to_be_so() {
 
 #[test]
 fn broken_objects_do_not_break_it() {
-    let mut world = world([source(&json!({}))]);
+    let namespace = json!({"kind": "Namespace", "metadata": {"name": "shop", "uid": "uid-shop",
+        "annotations": {"interlock.dev/grant": "g", "interlock.dev/running": "1@boot"}}});
+    let mut world = world([source(&json!({})), namespace]);
     let mut mover = FakeMover::that(failed(Reason::RepositoryLocked));
     settle(&mut world, &mut mover);
     take_images(&mut world, 1);
     settle(&mut world, &mut mover);
-    let kinds = [SOURCE, SNAPSHOT_KIND, CLAIM, SECRET];
+    let kinds = [SOURCE, SNAPSHOT_KIND, CLAIM, SECRET, NAMESPACE];
     let mut objects: Vec<Value> = kinds
         .iter()
         .flat_map(|kind| only(&world, kind))

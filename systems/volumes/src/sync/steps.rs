@@ -9,7 +9,7 @@ use crate::objects::{is_deleting, take_finalizer_off};
 use crate::outside::{Mover, MoverDeed, Sync};
 use interlock_api::names::FINALIZER_IMAGES;
 use interlock_kernel::conditions::Finding;
-use interlock_kernel::{Deed, Effect, Event, Importance, Object, Read, Step};
+use interlock_kernel::{Address, Deed, Effect, Event, Importance, Object, Read, Step};
 use serde_json::json;
 use std::time::Duration;
 
@@ -38,13 +38,14 @@ pub(crate) fn ask(task: &Task) -> Step<Mover> {
 }
 
 /// The mover first, then the object and its images: what is still there after a mover was asked was
-/// there when it answered.
-pub(crate) fn look(task: &Task) -> Step<Mover> {
+/// there when it answered. And one object besides, if the sync rests on that.
+pub(crate) fn look(task: &Task, besides: Option<Address>) -> Step<Mover> {
     let mut reads: Vec<Read<Mover>> = task.questions().into_iter().map(Read::Ask).collect();
     reads.push(Read::Object(task.address()));
     if let Some(intent) = task.current() {
         reads.push(Read::Object(images::address_of(task.namespace(), &intent.image)));
     }
+    reads.extend(besides.map(Read::Object));
     if is_deleting(&task.object) {
         let (place, kind, namespace) = images::list_of(task);
         reads.push(Read::List { place, kind, namespace });

@@ -40,8 +40,11 @@ const LARGE_BYTES: u64 = 32 * 1024 * 1024;
 const LOG_CHARACTERS: usize = 4096;
 /// How long the note of an event may be.
 const NOTE_BYTES: usize = 1024;
+/// The reason of the condition Healthy of a source whose namespace runs on another cluster.
+pub(crate) const NOT_HERE: &str = "NotHere";
 /// Reasons of the condition Healthy that are seen without a sync, and go without one.
-const SEEN: [&str; 5] = [
+const SEEN: [&str; 6] = [
+    NOT_HERE,
     "SecretIncomplete",
     "RepositoryNotSupported",
     "SourceMissing",

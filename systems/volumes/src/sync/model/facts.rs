@@ -103,6 +103,7 @@ impl Syncs {
             is_fresh: sight.is_fresh,
             are_images_fresh: sight.are_images_fresh,
             verdict: source::Verdict::Served,
+            is_elsewhere: false,
             is_due: is_due(record),
             sync: record.intent.map(|intent| source::Sync {
                 is_over: record.over == Some(intent.sync),

@@ -499,8 +499,10 @@ fn of_source(decision: source::Decision) -> What {
         Decision::DeleteImage => What::DeleteImage,
         Decision::RemoveIntent => What::RemoveIntent,
         Decision::LetGo => What::LetGo,
-        // There are no places in this world, and no pauses.
-        Decision::TakeSlot | Decision::GiveSlotBack | Decision::Renew => What::Rest,
+        // There are no places in this world, no pauses, and no namespaces that leave.
+        Decision::TakeSlot | Decision::GiveSlotBack | Decision::Renew | Decision::LeaveToOwner => {
+            What::Rest
+        }
     }
 }
 
