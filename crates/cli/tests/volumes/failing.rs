@@ -3,7 +3,7 @@
 
 use super::contents::{contents, fill, same};
 use super::harness::until;
-use super::up::{PASSWORD, Space, Up, condition};
+use super::up::{PASSWORD, Space, Up, WEST, condition};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -159,6 +159,32 @@ fn a_source_that_is_missing_or_empty_pushes_out_no_good_snapshot() {
     space.answers(DESTINATION, "back", "restore");
     // Who says so of the destination says so of the claims that are filled from it.
     assert_eq!(space.contents("copy").len(), 0);
+}
+
+#[test]
+fn a_class_of_images_that_is_not_there_is_named_and_waited_for() {
+    let up = Up::start();
+    let space = with_data(&up, "shop");
+    space.repository();
+    let fast = json!({"volumeSnapshotClassName": "fast"});
+    space.source("data", "first", &fast);
+    let message = space.fails(SOURCE, "data", "ClassMissing");
+    words(&message, &["there is no VolumeSnapshotClass fast", "create it"]);
+    let classes = format!("{WEST}/apis/snapshot.storage.k8s.io/v1/volumesnapshotclasses");
+    let class = json!({
+        "apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshotClass",
+        "metadata": {"name": "fast"}, "driver": "local.interlock.dev", "deletionPolicy": "Delete",
+    });
+    up.client().must("POST", &classes, Some(&class));
+    let source = space.answers(SOURCE, "data", "first");
+    assert_eq!(condition(&source, "interlock.dev/Healthy")["status"], "True", "{source:#}");
+    // A destination says so of the image that it would publish.
+    space.destination("back", "restore", &json!({"volumeSnapshotClassName": "slow"}));
+    words(&space.fails(DESTINATION, "back", "ClassMissing"), &["VolumeSnapshotClass slow"]);
+    assert_eq!(space.get(DESTINATION, "back")["status"]["latestImage"], Value::Null);
+    // Whoever names one that is there need not make the other.
+    space.change(DESTINATION, "back", &json!({"spec": {"restic": fast}}));
+    space.answers(DESTINATION, "back", "restore");
 }
 
 #[test]

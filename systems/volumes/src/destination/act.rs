@@ -13,6 +13,7 @@ use crate::sync::slots;
 use crate::sync::steps::{
     LOOK_FOR_PLACE, ask, ask_after, at_rest, back_off_left, broken_intent, delete_image, forget,
     forget_earlier, give_slot_back, let_go, look, over, perform, renew, retry, take_slot,
+    wait_for_image,
 };
 use crate::sync::task::Saying;
 use interlock_api::names::{ANNOTATION_LATEST_IMAGE_UID, FINALIZER_IMAGES};
@@ -261,12 +262,7 @@ fn nothing(scene: &Scene<'_>, why: Why) -> Step<Mover> {
         }
         Why::TargetNotBound => task.wait(running("the claim has no volume yet"), None),
         Why::ImageNotReady => {
-            let flaw = scene.image.as_ref().and_then(|image| images::flaw_of(image));
-            let mut say = running("the image is being taken");
-            say.findings.extend(
-                flaw.map(|Flaw { reason, message }| Finding::fails(HEALTHY, reason, message)),
-            );
-            task.wait(say, None)
+            wait_for_image(task, running("the image is being taken"), scene.image.as_ref())
         }
         Why::SlotsFull => {
             task.wait(running("all places at the repository are taken"), Some(LOOK_FOR_PLACE))

@@ -243,13 +243,19 @@ impl<'a> Scene<'a> {
     }
 
     fn image_fact(&self, intent: &Intent) -> Image {
-        let takes_image = self.work.as_ref().map_or(true, |work| work.takes_image);
+        let work = self.work.as_ref().ok();
+        let takes_image = work.is_none_or(|work| work.takes_image);
         if !takes_image {
             return Image::NotNeeded;
         }
         let Some(image) = &self.image else { return Image::Missing };
         let is_ours = images::is_of(image, self.task.uid(), &intent.id);
         if !is_ours || is_deleting(image) || images::claim_of(image) != self.claim_name() {
+            return Image::Useless;
+        }
+        let waits_in_vain =
+            |work: &Work| images::waits_for_another_class(image, work.snapshot_class.as_deref());
+        if work.is_some_and(waits_in_vain) {
             return Image::Useless;
         }
         if !images::is_ready(image) {

@@ -125,6 +125,22 @@ fn nothing_is_published_before_the_image_is_ready() {
 }
 
 #[test]
+fn a_class_of_images_that_is_not_there_is_named_and_nothing_is_published() {
+    let mut world = world([destination(&json!({}))]);
+    let mut mover = FakeMover::that(done(3));
+    settle(&mut world, &mut mover);
+    bind_claims(&mut world);
+    settle(&mut world, &mut mover);
+    let image = Name::of(&only(&world, &SNAPSHOT_KIND)[0]);
+    let message = "ClassMissing: there is no VolumeSnapshotClass fast; create it";
+    let error = json!({"status": {"readyToUse": false, "error": {"message": message}}});
+    world.change(Place::CLUSTER, &SNAPSHOT_KIND, &image, &error);
+    settle(&mut world, &mut mover);
+    assert_eq!(reason(&world, "interlock.dev/Healthy"), "ClassMissing");
+    assert!(seen(&world)["status"]["latestImage"].is_null());
+}
+
+#[test]
 fn once_its_image_is_being_taken_a_volume_is_not_written_again() {
     let mut world = world([destination(&json!({}))]);
     let mut mover = FakeMover::that(done(3));

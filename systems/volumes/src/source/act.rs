@@ -14,11 +14,10 @@ use crate::sync::slots;
 use crate::sync::steps::{
     LOOK_FOR_PLACE, ask, ask_after, at_rest, back_off_left, broken_intent, delete_image, forget,
     forget_earlier, give_slot_back, let_go, look, over, perform, renew, retry, take_slot,
+    wait_for_image,
 };
 use crate::sync::task::Saying;
 use interlock_api::names::FINALIZER_IMAGES;
-use interlock_api::volumes::condition::HEALTHY;
-use interlock_kernel::conditions::Finding;
 use interlock_kernel::{Importance, Place, Step};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
@@ -315,12 +314,8 @@ fn nothing(scene: &Scene<'_>, why: Why) -> Step<Mover> {
             task.wait(task.backing_off(intent).and(accepted()), Some(left))
         }
         Why::ImageNotReady => {
-            let mut say = task.running(intent, "the image is being taken").and(accepted());
-            let flaw = scene.image.as_ref().and_then(|image| images::flaw_of(image));
-            say.findings.extend(
-                flaw.map(|Flaw { reason, message }| Finding::fails(HEALTHY, reason, message)),
-            );
-            task.wait(say, None)
+            let say = task.running(intent, "the image is being taken").and(accepted());
+            wait_for_image(task, say, scene.image.as_ref())
         }
         Why::SlotsFull => task.wait(
             task.running(intent, "all places at the repository are taken").and(accepted()),

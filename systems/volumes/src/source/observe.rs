@@ -212,6 +212,9 @@ impl<'a> Scene<'a> {
         if !is_ours || is_deleting(image) || images::claim_of(image) != work.claim {
             return Image::Useless;
         }
+        if images::waits_for_another_class(image, work.snapshot_class.as_deref()) {
+            return Image::Useless;
+        }
         if !images::is_ready(image) {
             return Image::NotReady;
         }

@@ -1,5 +1,6 @@
 //! A source from its trigger to its rest, and whatever can go wrong on the way.
 
+mod classes;
 mod elsewhere;
 
 use super::*;

@@ -387,12 +387,15 @@ fn sourced(words: &str) -> Case {
     let mut case = Case::of([claim("source", json!({}))]);
     case.calm();
     case.disk = TestDisk::default().with("pvc-uid-source", words);
-    let snapshots = json!({
-        "kind": "VolumeSnapshotClass", "metadata": {"name": "interlock-local", "uid": "c"},
-        "driver": "local.interlock.dev", "deletionPolicy": "Delete",
-    });
-    case.world.put(Place::CLUSTER, snapshots);
+    case.world.put(Place::CLUSTER, image_class("interlock-local", "local.interlock.dev"));
     case
+}
+
+fn image_class(name: &str, driver: &str) -> Value {
+    json!({
+        "kind": "VolumeSnapshotClass", "metadata": {"name": name, "uid": format!("uid-{name}")},
+        "driver": driver, "deletionPolicy": "Delete",
+    })
 }
 
 #[test]
@@ -435,7 +438,29 @@ fn an_image_that_cannot_be_taken_says_why_and_is_tried_again() {
 }
 
 #[test]
-fn an_image_waits_for_its_claim_and_for_its_class() {
+fn an_image_whose_class_is_not_there_says_so_and_waits_for_it() {
+    let mut case = sourced("a");
+    let fast = json!({"spec": {"volumeSnapshotClassName": "fast"}});
+    case.world.put(Place::CLUSTER, snapshot("monday", fast));
+    case.calm();
+    let said = snapshot_of(&case.world, "monday");
+    let said = said["status"]["error"]["message"].as_str().unwrap();
+    assert!(said.starts_with("ClassMissing: there is no VolumeSnapshotClass fast; "), "{said}");
+    case.world.put(Place::CLUSTER, image_class("fast", "local.interlock.dev"));
+    case.world.pass(5);
+    case.calm();
+    assert_eq!(snapshot_of(&case.world, "monday")["status"]["readyToUse"], true);
+    // Its class goes first, and it is still ours to delete.
+    let fast = Name::cluster_wide("fast");
+    case.world.delete(Place::CLUSTER, &SNAPSHOT_CLASS, &fast);
+    case.delete(&SNAPSHOT_KIND, "monday");
+    case.calm();
+    assert!(snapshot_of(&case.world, "monday").is_null());
+    assert!(case.disk.words("snapshot-uid-monday").is_none());
+}
+
+#[test]
+fn an_image_waits_for_its_claim() {
     let mut case = sourced("a");
     let of = |name: &str| json!({"spec": {"source": {"persistentVolumeClaimName": name}}});
     case.world.put(Place::CLUSTER, snapshot("monday", of("later")));
@@ -509,6 +534,7 @@ fn a_content_whose_image_was_torn_out_goes_with_it_and_one_that_is_kept_stays() 
 fn an_image_of_another_storage_is_left_alone() {
     let other = json!({"spec": {"volumeSnapshotClassName": "csi"}});
     let mut case = sourced("a");
+    case.world.put(Place::CLUSTER, image_class("csi", "csi.example.com"));
     case.world.put(Place::CLUSTER, snapshot("monday", other));
     assert_eq!(calm(&mut case.world, &Storage, &mut case.disk), 0);
 }

@@ -17,6 +17,9 @@ use interlock_kernel::{Address, Index, Kind, Looks, Name, Object, Part, Place, V
 use kube_core::DynamicObject;
 use serde_json::{Value, json};
 
+/// What the storage says first of an image whose class is not there.
+pub(crate) const CLASS_MISSING: &str = "ClassMissing";
+
 /// Images by the uid of what they were taken for.
 pub(crate) const IMAGES_BY_OWNER: Index = Index {
     name: "by-owner",
@@ -78,9 +81,16 @@ pub(crate) fn is_ready(image: &DynamicObject) -> bool {
 pub(crate) fn flaw_of(image: &DynamicObject) -> Option<Flaw> {
     let said = image.data["status"]["error"]["message"].as_str()?;
     let word = said.split_once(": ").map(|(word, _)| word);
-    let known = word.and_then(|word| Reason::ALL.iter().find(|reason| reason.word() == word));
-    let reason = known.map_or("SnapshotFailed", |reason| reason.word());
+    let mut known = Reason::ALL.iter().map(|reason| reason.word()).chain([CLASS_MISSING]);
+    let reason = known.find(|known| word == Some(*known)).unwrap_or(Reason::SnapshotFailed.word());
     Some(Flaw::new(reason, format!("image {} cannot be taken: {said}", name_of(image))))
+}
+
+/// Whether an image waits for a class that nobody asks for any more: it would wait for ever.
+pub(crate) fn waits_for_another_class(image: &DynamicObject, class: Option<&str>) -> bool {
+    let named = image.data["spec"]["volumeSnapshotClassName"].as_str();
+    let is_missing = flaw_of(image).is_some_and(|flaw| flaw.reason == CLASS_MISSING);
+    is_missing && !is_ready(image) && named != class
 }
 
 /// Who holds an image, by uid.

@@ -8,6 +8,7 @@ use super::{images, slots};
 use crate::objects::{is_deleting, take_finalizer_off};
 use crate::outside::{Mover, MoverDeed, Sync};
 use interlock_api::names::FINALIZER_IMAGES;
+use interlock_api::volumes::condition::HEALTHY;
 use interlock_kernel::conditions::Finding;
 use interlock_kernel::{Address, Deed, Effect, Event, Importance, Object, Read, Step};
 use serde_json::json;
@@ -82,6 +83,15 @@ pub(crate) fn broken_intent(task: &Task) -> Step<Mover> {
     let what =
         format!("annotation interlock.dev/sync cannot be read ({flaw}); remove it to begin anew");
     task.wait(task.hindered(&Flaw::new("BrokenIntent", what)), None)
+}
+
+/// The image is not ready; if it cannot be taken, what the storage says of that.
+pub(crate) fn wait_for_image(task: &Task, mut say: Saying, image: Option<&Object>) -> Step<Mover> {
+    if let Some(Flaw { reason, message }) = image.and_then(|image| images::flaw_of(image)) {
+        say.event = Some(task.tells(Importance::Warning, reason, message.clone()));
+        say.findings.push(Finding::fails(HEALTHY, reason, message));
+    }
+    task.wait(say, None)
 }
 
 /// Nothing is to be done until the next sync is due.

@@ -9,6 +9,7 @@ use crate::objects::{
 };
 use crate::outside::{Disk, DiskDeed, DiskQuestion};
 use crate::storage::{LOOK_AGAIN, MOST_BACK_OFF_SECONDS, perform, wait};
+use crate::sync::images::CLASS_MISSING;
 use interlock_api::names::{
     ANNOTATION_BYTES, ANNOTATION_DIGEST, ANNOTATION_FILES, HOLD_PREFIX, LOCAL_DRIVER,
 };
@@ -106,7 +107,10 @@ fn obstacle_of(scene: &Scene<'_>, obstacle: Obstacle) -> String {
     match obstacle {
         Obstacle::ClassMissing => {
             let class = text(spec, &["volumeSnapshotClassName"]);
-            format!("ClassMissing: there is no VolumeSnapshotClass {class}; create it")
+            format!(
+                "{CLASS_MISSING}: there is no VolumeSnapshotClass {class}; create it, or name one \
+                 that is there"
+            )
         }
         Obstacle::SourceMissing => {
             let claim = text(spec, &["source", "persistentVolumeClaimName"]);

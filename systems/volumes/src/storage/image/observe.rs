@@ -137,15 +137,16 @@ impl<'a> Scene<'a> {
             Some(class) if text(&class.data, &["driver"]) == LOCAL_DRIVER => Class::Local,
             Some(_) => Class::Foreign,
             None if named == LOCAL_CLASS && is_deleting(&self.snapshot) => Class::Local,
+            // What was described was taken by us, whatever became of its class, volume and content
+            // since.
+            None if annotation(&self.snapshot, ANNOTATION_DIGEST).is_some() => Class::Local,
             None if named == LOCAL_CLASS => Class::Missing,
-            // Without a class, whoever has the volume takes its images.
-            None if named.is_empty() && self.volume.as_deref().is_some_and(is_local) => {
-                Class::Local
-            }
-            // What was described was taken by us, whatever became of its volume and content since.
-            None if named.is_empty() && annotation(&self.snapshot, ANNOTATION_DIGEST).is_some() => {
-                Class::Local
-            }
+            // Without a class, whoever has the volume takes its images; and nobody else would say
+            // that there is no class of that name.
+            None if self.volume.as_deref().is_some_and(is_local) => match named.is_empty() {
+                true => Class::Local,
+                false => Class::Missing,
+            },
             None => Class::Foreign,
         }
     }
