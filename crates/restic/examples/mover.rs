@@ -28,6 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 choice: Choice::Newest { as_of: None, previous: 0 },
                 delete_other_files: false,
                 allow_empty: false,
+                capacity_bytes: None,
                 unlock: false,
             };
             restore(&settings, &job, &Watch::default())?;

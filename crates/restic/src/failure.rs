@@ -46,6 +46,8 @@ pub enum Reason {
     SourceEmpty,
     /// There is no space, in the repository or in the volume.
     TargetFull,
+    /// The volume may hold less than is to go in.
+    SizeMismatch,
     /// Whoever asked for it wants it no more.
     Cancelled,
     /// Anything else, in the sentence.
@@ -68,6 +70,7 @@ impl Reason {
             Reason::SourceUnreadable => "SourceUnreadable",
             Reason::SourceEmpty => "SourceEmpty",
             Reason::TargetFull => "TargetFull",
+            Reason::SizeMismatch => "SizeMismatch",
             Reason::Cancelled => "Cancelled",
             Reason::MoverFailed => "MoverFailed",
         }

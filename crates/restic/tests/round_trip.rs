@@ -137,6 +137,20 @@ fn a_folder_with_nothing_in_it_is_refused_unless_it_is_meant() {
 }
 
 #[test]
+fn a_snapshot_that_takes_more_than_the_volume_may_hold_is_refused_and_holes_take_nothing() {
+    let place = Place::new();
+    fs::write(place.source().join("full"), bytes(1, 3_000_000)).unwrap();
+    fs::File::create(place.source().join("holes")).unwrap().set_len(48 << 20).unwrap();
+    backed_up(&place);
+    let with = |capacity| Restore { capacity_bytes: Some(capacity), ..newest(&place.target()) };
+    let refused = restore(&place.settings(), &with(2_999_999), &Watch::default()).unwrap_err();
+    assert_eq!(refused.reason, Reason::SizeMismatch, "{refused}");
+    assert!(refused.message.contains("may hold 2999999 bytes"), "{refused}");
+    restore(&place.settings(), &with(3_500_000), &Watch::default()).unwrap();
+    assert_same(&place.source(), &place.target());
+}
+
+#[test]
 fn what_a_filesystem_check_left_is_not_backed_up() {
     let place = Place::new();
     fs::create_dir(place.source().join("lost+found")).unwrap();

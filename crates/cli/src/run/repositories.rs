@@ -122,6 +122,7 @@ impl Repositories {
                     },
                     delete_other_files,
                     allow_empty,
+                    capacity_bytes: folder.capacity_bytes(),
                     unlock: false,
                 };
                 let made = restic::restore(&settings, &job, watch).map_err(failure)?;
@@ -210,6 +211,7 @@ fn failure(restic::Failure { reason, message }: restic::Failure) -> Failure {
         restic::Reason::SourceUnreadable => Reason::SourceUnreadable,
         restic::Reason::SourceEmpty => Reason::SourceEmpty,
         restic::Reason::TargetFull => Reason::TargetFull,
+        restic::Reason::SizeMismatch => Reason::SizeMismatch,
         restic::Reason::Cancelled | restic::Reason::MoverFailed => Reason::MoverFailed,
     };
     Failure { reason, message }

@@ -1,7 +1,7 @@
 //! What can go wrong with a backup or a restore: each has its own condition, which says the next
 //! step; nothing is lost, and once it is mended it goes on.
 
-use super::contents::{contents, fill, same};
+use super::contents::{bytes, contents, fill, same};
 use super::harness::until;
 use super::up::{PASSWORD, Space, Up, WEST, condition};
 use serde_json::{Value, json};
@@ -185,6 +185,29 @@ fn a_class_of_images_that_is_not_there_is_named_and_waited_for() {
     // Whoever names one that is there need not make the other.
     space.change(DESTINATION, "back", &json!({"spec": {"restic": fast}}));
     space.answers(DESTINATION, "back", "restore");
+}
+
+#[test]
+fn what_does_not_fit_into_a_volume_is_not_published() {
+    let up = Up::start();
+    let space = with_data(&up, "shop");
+    std::fs::write(space.bound("data").join("large"), bytes(3, 3_000_000)).expect("it is ours");
+    space.repository();
+    space.source("data", "first", &json!({}));
+    space.answers(SOURCE, "data", "first");
+    space.destination("back", "restore", &json!({"capacity": "1Mi"}));
+    let message = space.fails(DESTINATION, "back", "SizeMismatch");
+    words(&message, &["claim volsync-back-dest is too small", "1048576", "capacity"]);
+    let status = space.get(DESTINATION, "back")["status"].clone();
+    assert_eq!(status["latestImage"], Value::Null, "{status:#}");
+    assert!(space.all("VolumeSnapshot").is_empty());
+    // As it says: the claim goes, and another one is larger.
+    space.delete("PersistentVolumeClaim", "volsync-back-dest");
+    space.change(DESTINATION, "back", &json!({"spec": {"restic": {"capacity": "16Mi"}}}));
+    space.answers(DESTINATION, "back", "restore");
+    space.claim_of("back", "copy", &json!({}));
+    let (wanted, found) = (space.contents("data"), space.contents("copy"));
+    same(&wanted, &found);
 }
 
 #[test]

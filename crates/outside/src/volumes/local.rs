@@ -68,6 +68,7 @@ enum Kind {
 pub struct Held {
     path: PathBuf,
     content: super::Content,
+    capacity_bytes: Option<u64>,
     _hold: Hold,
 }
 
@@ -80,6 +81,11 @@ impl Held {
     /// What was in it when it was made.
     pub fn content(&self) -> &super::Content {
         &self.content
+    }
+
+    /// How much a volume may hold.
+    pub fn capacity_bytes(&self) -> Option<u64> {
+        self.capacity_bytes
     }
 }
 
@@ -163,7 +169,8 @@ fn held(shelf: &Shelf, handle: &str, to: To) -> Result<Held> {
     let hold = shelf.hold_or_busy(handle, to)?;
     // Looked at again, now that nobody can take it away any more.
     let OnDisk::Whole(record) = shelf.look(handle)? else { return Err(missing()) };
-    Ok(Held { path: shelf.path(handle)?, content: record.content(), _hold: hold })
+    let (content, capacity_bytes) = (record.content(), record.capacity_bytes);
+    Ok(Held { path: shelf.path(handle)?, content, capacity_bytes, _hold: hold })
 }
 
 impl Volumes for LocalVolumes {

@@ -35,6 +35,8 @@ pub struct Restore {
     pub delete_other_files: bool,
     /// Whether a snapshot with nothing in it is meant to be so.
     pub allow_empty: bool,
+    /// How many bytes the folder may hold, holes aside; None: as many as there is space for.
+    pub capacity_bytes: Option<u64>,
     /// Whether locks that restic itself calls stale are removed first.
     pub unlock: bool,
 }
@@ -88,7 +90,7 @@ fn run(settings: &Settings, job: &Restore, watch: &Watch) -> Result<Outcome, Fai
     }
     let near = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 8);
     let workers = settings.read_concurrency.unwrap_or(if is_far { 8 } else { near });
-    let pour = Pour::new(&blobs, watch, &job.into, job.delete_other_files);
+    let pour = Pour::new(&blobs, watch, job);
     let poured = pour.run(root, snapshot.tree, workers)?;
     Ok(Outcome {
         snapshot: snapshot.id.to_hex().as_str().to_owned(),

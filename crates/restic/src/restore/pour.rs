@@ -3,6 +3,7 @@
 //! One thread makes folders, links and the rest; the others fill files. A folder gets its owner, mode
 //! and times when the last of what is in it is done, which is when the last one drops it.
 
+use super::Restore;
 use super::blobs::Blobs;
 use super::dress::{Dress, Undressed};
 use super::target;
@@ -36,6 +37,7 @@ pub(super) struct Pour<'a> {
     blobs: &'a Blobs,
     into: &'a Path,
     delete_other_files: bool,
+    capacity_bytes: Option<u64>,
     watch: &'a Watch,
     shared: Arc<Shared>,
 }
@@ -53,6 +55,8 @@ struct Shared {
     is_over: AtomicBool,
     files: AtomicU64,
     bytes: AtomicU64,
+    /// What was written, holes aside.
+    stored_bytes: AtomicU64,
     deleted: AtomicU64,
 }
 
@@ -141,13 +145,15 @@ struct Level {
 }
 
 impl<'a> Pour<'a> {
-    pub(super) fn new(
-        blobs: &'a Blobs,
-        watch: &'a Watch,
-        into: &'a Path,
-        delete_other_files: bool,
-    ) -> Self {
-        Pour { blobs, into, delete_other_files, watch, shared: Arc::default() }
+    pub(super) fn new(blobs: &'a Blobs, watch: &'a Watch, job: &'a Restore) -> Self {
+        Pour {
+            blobs,
+            into: &job.into,
+            delete_other_files: job.delete_other_files,
+            capacity_bytes: job.capacity_bytes,
+            watch,
+            shared: Arc::default(),
+        }
     }
 
     /// Pours everything, and returns when it is on the disk for good.
@@ -407,7 +413,9 @@ impl<'a> Pour<'a> {
         let mut end = 0;
         for piece in &task.pieces {
             let data = self.blobs.data(piece).map_err(Trouble::Blob)?;
-            end = write_with_holes(file, &data, at)?.max(end);
+            let written = write_with_holes(file, &data, at)?;
+            self.fits(written.bytes)?;
+            end = written.end.max(end);
             at += data.len() as u64;
             self.watch.add_bytes(data.len() as u64);
             if self.watch.is_cancelled() {
@@ -422,6 +430,22 @@ impl<'a> Pour<'a> {
             filling.dress.put_on(file, false)?;
         }
         Ok(())
+    }
+
+    /// Counts what was written. How much a snapshot takes is seen only here: it does not say where
+    /// its files have holes.
+    fn fits(&self, bytes: u64) -> Result<(), Trouble> {
+        let all = self.shared.stored_bytes.fetch_add(bytes, Ordering::SeqCst) + bytes;
+        let Some(capacity) = self.capacity_bytes.filter(|capacity| all > *capacity) else {
+            return Ok(());
+        };
+        let has = self.watch.progress().of_bytes.map(|bytes| format!(" of its {bytes}"));
+        let has = has.unwrap_or_default();
+        let message = format!(
+            "the volume may hold {capacity} bytes, and the snapshot needs more: {all}{has} bytes \
+             were written when that was seen"
+        );
+        Err(Trouble::Blob(Failure::new(Reason::SizeMismatch, message)))
     }
 
     fn failed(&self, path: &Path, error: Errno) -> Failure {
@@ -448,9 +472,18 @@ fn several_names(meta: &Metadata) -> Option<(u64, u64)> {
     (meta.links > 1 && meta.inode != 0).then_some((meta.inode, meta.device_id))
 }
 
-/// Writes data but for long runs of zeros; tells where the last that was written ends.
-fn write_with_holes(file: &OwnedFd, data: &[u8], at: u64) -> Result<u64, Errno> {
-    let mut end = 0;
+/// What was written of a piece.
+#[derive(Default)]
+struct Written {
+    /// Where the last of it ends in the file.
+    end: u64,
+    /// How much, holes aside.
+    bytes: u64,
+}
+
+/// Writes data but for long runs of zeros.
+fn write_with_holes(file: &OwnedFd, data: &[u8], at: u64) -> Result<Written, Errno> {
+    let mut written = Written::default();
     let mut run = 0..0;
     for (number, part) in data.chunks(HOLE).enumerate() {
         let start = number * HOLE;
@@ -461,14 +494,16 @@ fn write_with_holes(file: &OwnedFd, data: &[u8], at: u64) -> Result<u64, Errno> 
             continue;
         }
         if !run.is_empty() {
-            end = write_all(file, &data[run.clone()], at + run.start as u64)?;
+            written.end = write_all(file, &data[run.clone()], at + run.start as u64)?;
+            written.bytes += run.len() as u64;
             run = 0..0;
         }
     }
     if !run.is_empty() {
-        end = write_all(file, &data[run.clone()], at + run.start as u64)?;
+        written.end = write_all(file, &data[run.clone()], at + run.start as u64)?;
+        written.bytes += run.len() as u64;
     }
-    Ok(end)
+    Ok(written)
 }
 
 fn is_zero(part: &[u8]) -> bool {

@@ -72,6 +72,7 @@ pub(crate) fn newest(into: &Path) -> Restore {
         choice: Choice::Newest { as_of: None, previous: 0 },
         delete_other_files: false,
         allow_empty: false,
+        capacity_bytes: None,
         unlock: false,
     }
 }

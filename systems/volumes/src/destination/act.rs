@@ -5,7 +5,7 @@ use super::observe::Scene;
 use super::work::{Target, Way, Work};
 use crate::kinds::{CLAIM, SNAPSHOT_KIND};
 use crate::objects::{finalizers_with, has_finalizer, owner_reference};
-use crate::outside::{Job, Mover, MoverDeed, Outcome, Sync};
+use crate::outside::{Failure, Job, Mover, MoverDeed, Outcome, Reason, Sync};
 use crate::sync::images::{self, Taken, claim_address};
 use crate::sync::intent::Intent;
 use crate::sync::repository::Flaw;
@@ -212,6 +212,9 @@ fn give_up(scene: &Scene<'_>, intent: &Intent, why: Hopeless) -> Step<Mover> {
     let task = &scene.task;
     let say = match why {
         Hopeless::MoverFailed => match &scene.mover {
+            Some(Sync::Failed(failure)) if failure.reason == Reason::SizeMismatch => {
+                task.gave_up(intent, &too_small(scene, failure))
+            }
             Some(Sync::Failed(failure)) => task.gave_up(intent, failure),
             _ => return Step::rest("it did not fail"),
         },
@@ -232,6 +235,17 @@ fn give_up(scene: &Scene<'_>, intent: &Intent, why: Hopeless) -> Step<Mover> {
         }
     };
     over(task, say)
+}
+
+/// What is brought does not fit: the mover knows folders, and people know claims.
+fn too_small(scene: &Scene<'_>, failure: &Failure) -> Failure {
+    let (claim, said) = (scene.claim_name(), &failure.message);
+    let advice = match scene.work.as_ref().map(|work| &work.target) {
+        Ok(Target::Given(_)) => "name a larger one in destinationPVC",
+        Ok(Target::Own { .. }) | Err(_) => "delete it, and ask for more capacity",
+    };
+    let message = format!("claim {claim} is too small: {said}; {advice}");
+    Failure { reason: failure.reason, message }
 }
 
 /// What has no effect: fields, and keys of the Secret.

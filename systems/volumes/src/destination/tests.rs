@@ -436,6 +436,28 @@ fn failures_are_tried_again_and_then_given_up() {
 }
 
 #[test]
+fn what_does_not_fit_is_given_up_at_once_and_the_claim_is_named() {
+    for (patch, words) in [
+        (json!({}), ["claim volsync-data-dest", "ask for more capacity"]),
+        (
+            json!({"spec": {"restic": {"destinationPVC": "mine"}}}),
+            ["claim mine", "larger one in destinationPVC"],
+        ),
+    ] {
+        let mut world = world([destination(&patch), claim("mine")]);
+        let mut mover = FakeMover::that(failed(Reason::SizeMismatch));
+        run(&mut world, &mut mover, 3);
+        assert_eq!(mover.begun.len(), 1);
+        let found = condition(&seen(&world), "interlock.dev/Healthy").clone();
+        let message = found["message"].as_str().unwrap();
+        assert_eq!(found["reason"], "SizeMismatch");
+        assert!(words.iter().all(|word| message.contains(word)), "{message}");
+        assert!(seen(&world)["status"]["latestImage"].is_null() && !has_intent(&world));
+        assert!(only(&world, &SNAPSHOT_KIND).is_empty());
+    }
+}
+
+#[test]
 fn the_tag_that_is_answered_is_the_one_that_was_set_when_the_sync_began() {
     let mut world = world([destination(&json!({}))]);
     let mut mover = FakeMover::that(done(3));
