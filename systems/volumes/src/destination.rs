@@ -26,33 +26,46 @@
 mod act;
 pub mod decide;
 mod observe;
+mod origin;
 #[cfg(test)]
 mod tests;
 mod work;
 
-use crate::kinds::{CLAIM, CONFIG_MAP, DESTINATION, LEASE, SECRET, SNAPSHOT_KIND};
+use crate::kinds::{CLAIM, CONFIG_MAP, DESTINATION, LEASE, SECRET, SNAPSHOT_KIND, SOURCE};
 use crate::outside::Mover;
 use crate::sync::filed::{
-    DESTINATIONS_BY_CLAIM, DESTINATIONS_BY_PLACES, DESTINATIONS_BY_SECRET, owner_subject,
-    subject_of, waiting,
+    DESTINATIONS_BY_CLAIM, DESTINATIONS_BY_PLACES, DESTINATIONS_BY_SECRET, DESTINATIONS_BY_SOURCE,
+    owner_subject, subject_of, waiting,
 };
-use crate::sync::images::IMAGES_BY_OWNER;
+use crate::sync::images::{IMAGES_BY_OWNER, IMAGES_BY_UID};
 use interlock_kernel::{
     Controller, Looks, Name, Object, Place, Right, Step, Subject, Verb, View, Watch,
 };
 
+use std::borrow::Cow;
+
 pub use crate::sync::Serves;
 
+/// The cluster that destinations are on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Here {
+    /// Its name.
+    pub name: Cow<'static, str>,
+    /// Its uid, which its images go by.
+    pub uid: Cow<'static, str>,
+}
+
 /// The controller of ReplicationDestinations of one cluster.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Destination {
     serves: Serves,
+    here: Here,
 }
 
 impl Destination {
     /// The controller, for the kinds of replication that it serves here.
-    pub fn new(serves: Serves) -> Destination {
-        Destination { serves }
+    pub fn new(serves: Serves, here: Here) -> Destination {
+        Destination { serves, here }
     }
 }
 
@@ -68,12 +81,14 @@ impl Controller for Destination {
             Watch::all(Place::CLUSTER, &DESTINATION)
                 .by(&DESTINATIONS_BY_CLAIM)
                 .by(&DESTINATIONS_BY_PLACES)
-                .by(&DESTINATIONS_BY_SECRET),
-            Watch::all(Place::CLUSTER, &SNAPSHOT_KIND).by(&IMAGES_BY_OWNER),
+                .by(&DESTINATIONS_BY_SECRET)
+                .by(&DESTINATIONS_BY_SOURCE),
+            Watch::all(Place::CLUSTER, &SNAPSHOT_KIND).by(&IMAGES_BY_OWNER).by(&IMAGES_BY_UID),
             Watch::all(Place::CLUSTER, &CLAIM),
             Watch::all(Place::CLUSTER, &SECRET),
             Watch::all(Place::CLUSTER, &CONFIG_MAP),
             Watch::all(Place::CLUSTER, &LEASE),
+            Watch::all(Place::CLUSTER, &SOURCE),
         ]
     }
 
@@ -105,6 +120,9 @@ impl Controller for Destination {
         if watch.kind == SECRET || watch.kind == CONFIG_MAP {
             return subjects(&DESTINATIONS_BY_SECRET, &Name::of(object).to_string());
         }
+        if watch.kind == SOURCE {
+            return subjects(&DESTINATIONS_BY_SOURCE, &Name::of(object).to_string());
+        }
         waiting(object, &DESTINATIONS_BY_PLACES, view)
     }
 
@@ -112,7 +130,7 @@ impl Controller for Destination {
         let Some((namespace, name)) = subject.split_once('/') else {
             return Step::rest("no object has such a name");
         };
-        match observe::Scene::of(self.serves, &Name::within(namespace, name), (view, looks)) {
+        match observe::Scene::of(self, &Name::within(namespace, name), (view, looks)) {
             Ok(Some(scene)) => act::act(&scene, decide::decide(&scene.facts)),
             Ok(None) => Step::rest("it is not in the cache, or not ours to serve"),
             Err(flaw) => Step::rest(format!("destination {subject} cannot be read: {flaw}")),

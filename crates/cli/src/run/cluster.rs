@@ -11,7 +11,7 @@ use interlock_placement::heartbeat::Heartbeat;
 use interlock_placement::runtime;
 use interlock_placement::syncer::Syncer;
 use interlock_shell::{NoHands, Runner, Server, Shell, WiringError};
-use interlock_volumes::destination::Destination;
+use interlock_volumes::destination::{Destination, Here};
 use interlock_volumes::keeper::Keeper;
 use interlock_volumes::populator::Populator;
 use interlock_volumes::source::{Serves, Source};
@@ -93,11 +93,13 @@ impl Agent {
     ) -> Result<Vec<Runner>, WiringError> {
         let here = || [(Place::CLUSTER, self.storage.clone())];
         let disk = OnThisDisk::new(Arc::clone(volumes));
+        let Ref { name, uid, .. } = self.of.clone();
+        let cluster = Here { name: name.into(), uid: uid.into() };
         Ok(vec![
             shell.run(Storage, here(), disk.clone())?,
             shell.run(Populator, here(), NoHands)?,
             shell.run(Source::new(Serves::Own), here(), disk.clone())?,
-            shell.run(Destination::new(Serves::Own), here(), disk.clone())?,
+            shell.run(Destination::new(Serves::Own, cluster), here(), disk.clone())?,
             shell.run(Keeper, here(), disk)?,
         ])
     }

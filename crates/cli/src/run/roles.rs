@@ -8,7 +8,7 @@ use interlock_placement::kinds::WORKLOAD_CLUSTER;
 use interlock_placement::runtime::Runtime;
 use interlock_placement::syncer::Syncer;
 use interlock_placement::{claims, clusters, departed, fencing, scheduler};
-use interlock_volumes::destination::Destination;
+use interlock_volumes::destination::{Destination, Here};
 use interlock_volumes::keeper::Keeper;
 use interlock_volumes::populator::Populator;
 use interlock_volumes::source::{Serves, Source};
@@ -85,7 +85,7 @@ impl Rules {
             .of(Place::CLUSTER, &Storage)
             .of(Place::CLUSTER, &Populator)
             .of(Place::CLUSTER, &Source::new(Serves::Own))
-            .of(Place::CLUSTER, &Destination::new(Serves::Own))
+            .of(Place::CLUSTER, &Destination::new(Serves::Own, Here::default()))
             .of(Place::CLUSTER, &Keeper)
             .telling()
     }

@@ -6,6 +6,7 @@ mod harness;
 
 mod backing_up;
 mod contents;
+mod copying;
 mod examples;
 mod failing;
 mod filling;

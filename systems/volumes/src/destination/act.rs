@@ -155,6 +155,16 @@ fn job(scene: &Scene<'_>) -> Option<Job> {
             digest: digest.clone(),
             allow_empty,
         }),
+        Way::CopyOf(_) => {
+            let image = scene.copied.as_ref().ok()?.as_ref()?;
+            Some(Job::Copy {
+                into,
+                cluster: scene.here.uid.to_string(),
+                image: images::handle_of(image),
+                digest: images::content_of(image).map(|content| content.digest),
+                allow_empty,
+            })
+        }
         Way::Copy { cluster, image, digest } => Some(Job::Copy {
             into,
             cluster: cluster.clone(),
@@ -255,7 +265,7 @@ fn ignored(scene: &Scene<'_>) -> Vec<String> {
     let keys = opened.iter().flat_map(|opened| &opened.ignored);
     let secret = match way {
         Way::Restore { secret, .. } => secret.as_str(),
-        Way::Copy { .. } => "",
+        Way::Copy { .. } | Way::CopyOf(_) => "",
     };
     let keys = keys.map(|key| format!("key {key} of Secret {secret}"));
     ignored.iter().cloned().chain(keys).collect()

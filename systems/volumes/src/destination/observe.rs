@@ -1,8 +1,9 @@
 //! What one decision about a destination rests on.
 
-use super::Serves;
 use super::decide::{Facts, Image, Mover, Slot, Sync, Target as TargetFact, Verdict};
+use super::origin;
 use super::work::{self, Target, Way, Work};
+use super::{Destination, Here};
 use crate::kinds::{CLAIM, DESTINATION};
 use crate::objects::{
     annotation, has_finalizer, is_deleting, is_owned_by, name_of, namespace_of, uid_of,
@@ -29,6 +30,10 @@ pub(super) struct Scene<'a> {
     pub(super) work: Result<Work, String>,
     /// The repository, for those that have one; the error says what is in the way.
     pub(super) opened: Result<Option<Opened>, Flaw>,
+    /// The latest image of the source that is copied, for those that copy one; the error says what
+    /// is in the way.
+    pub(super) copied: Result<Option<Object>, Flaw>,
+    pub(super) here: &'a Here,
     pub(super) due: Due,
     pub(super) claim: Option<Object>,
     pub(super) images: Vec<Object>,
@@ -42,7 +47,7 @@ pub(super) struct Scene<'a> {
 impl<'a> Scene<'a> {
     /// What is seen; None: it is not in the cache, or not ours.
     pub(super) fn of(
-        serves: Serves,
+        controller: &'a Destination,
         name: &Name,
         (view, looks): (&'a dyn View, &'a Looks<outside::Mover>),
     ) -> Result<Option<Scene<'a>>, String> {
@@ -56,7 +61,7 @@ impl<'a> Scene<'a> {
         let spec: ReplicationDestinationSpec = read_part(&object, "spec")?.unwrap_or_default();
         let status: ReplicationDestinationStatus =
             read_part(&object, "status")?.unwrap_or_default();
-        let Some(work) = work::read(&spec, serves) else { return Ok(None) };
+        let Some(work) = work::read(&spec, controller.serves) else { return Ok(None) };
         let known = Known {
             synced: status.last_sync_time.as_ref().map(|time| time.0),
             tag: status.last_manual_sync.clone(),
@@ -66,8 +71,14 @@ impl<'a> Scene<'a> {
         let trigger = (spec.trigger.as_ref(), spec.paused);
         let task = Task::new((&DESTINATION, &object), trigger, (known, view.now()));
         let opened = open(&task, &work, view);
+        let copied = match &work {
+            Ok(Work { way: Way::CopyOf(origin), .. }) => origin.latest_image(view).map(Some),
+            Ok(_) | Err(_) => Ok(None),
+        };
         let mut scene = Scene {
             view,
+            copied,
+            here: &controller.here,
             due: Due::Never,
             claim: None,
             images: images::seen(&task, view, looks),
@@ -112,6 +123,9 @@ impl<'a> Scene<'a> {
         {
             return Some("spec.restic.customCA is supported with rest: repositories only".into());
         }
+        if let Some(flaw) = self.foreign(&work.way) {
+            return Some(flaw);
+        }
         let claim = format!("{}/{}", self.task.namespace(), self.claim_name());
         let writers = self.view.find(Place::CLUSTER, &DESTINATIONS_BY_CLAIM, &claim);
         let age = |object: &Object| {
@@ -129,10 +143,26 @@ impl<'a> Scene<'a> {
         Some(format!("destinationPVC: claim {name} is written by ReplicationDestination {other}"))
     }
 
+    /// Why what it names is not its own to have.
+    fn foreign(&self, way: &Way) -> Option<String> {
+        let own = self.task.namespace();
+        match way {
+            Way::Restore { .. } => None,
+            Way::CopyOf(origin) => origin.refused(own, self.here),
+            Way::Copy { image, .. } => origin::is_foreign(image, own, self.view).then(|| {
+                format!(
+                    "spec.external.parameters: image {image} is of another namespace than {own}"
+                )
+            }),
+        }
+    }
+
     /// What a failure would rest on now.
     pub(super) fn basis(&self) -> String {
         let opened = self.opened.as_ref().ok().and_then(Option::as_ref);
-        self.task.basis(opened.map_or("", |opened| &opened.version))
+        let copied = self.copied.as_ref().ok().and_then(Option::as_ref);
+        let version = opened.map(|opened| opened.version.as_str());
+        self.task.basis(version.or(copied.map(|image| uid_of(image))).unwrap_or_default())
     }
 
     fn look_at_sync(&mut self, looks: &Looks<outside::Mover>) {
@@ -144,7 +174,7 @@ impl<'a> Scene<'a> {
 
     /// What is in the way of a sync.
     pub(super) fn hindrance(&self) -> Option<Flaw> {
-        if let Err(flaw) = &self.opened {
+        if let Some(flaw) = self.opened.as_ref().err().or(self.copied.as_ref().err()) {
             return Some(flaw.clone());
         }
         let Ok(work) = &self.work else { return None };
@@ -303,6 +333,6 @@ fn open(task: &Task, work: &Result<Work, String>, view: &dyn View) -> Result<Opt
         Ok(Work { way: Way::Restore { secret, authority, .. }, .. }) => {
             repository::open(task.namespace(), secret, authority.as_ref(), view).map(Some)
         }
-        Ok(Work { way: Way::Copy { .. }, .. }) | Err(_) => Ok(None),
+        Ok(Work { way: Way::Copy { .. } | Way::CopyOf(_), .. }) | Err(_) => Ok(None),
     }
 }

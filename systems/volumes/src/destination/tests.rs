@@ -1,5 +1,7 @@
 //! A destination from its trigger to a published image, and whatever can go wrong on the way.
 
+mod copies;
+
 use super::*;
 use crate::outside::{Choice, Job, Reason};
 use crate::sync::testing::{
@@ -11,7 +13,10 @@ use interlock_kernel::{Part, Read, Write};
 use serde_json::{Value, json};
 
 const SUBJECT: &str = "shop/data";
-const OWN: Destination = Destination { serves: Serves::Own };
+static OWN: Destination = Destination {
+    serves: Serves::Own,
+    here: Here { name: Cow::Borrowed("west"), uid: Cow::Borrowed("uid-west") },
+};
 const LATEST: &str = "interlock.dev/latest-image-uid";
 
 fn world(objects: impl IntoIterator<Item = Value>) -> World {

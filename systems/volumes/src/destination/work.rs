@@ -1,6 +1,7 @@
 //! What a destination asks for, read: a restore, a copy, or something that is not supported.
 
 use super::Serves;
+use super::origin::Origin;
 use crate::outside::Choice;
 use interlock_api::names::{PROVIDER_COPY, PROVIDER_RESTIC};
 use interlock_api::volumes::{
@@ -42,6 +43,8 @@ pub(super) enum Way {
         deletes_other_files: bool,
         digest: Option<String>,
     },
+    /// From the latest image of a source.
+    CopyOf(Origin),
     /// From an image on this machine.
     Copy { cluster: String, image: String, digest: Option<String> },
 }
@@ -190,7 +193,7 @@ fn of_external(external: &External) -> Result<Work, String> {
         class: given("storageClassName"),
     })?;
     let (way, own) = match external.provider == PROVIDER_COPY {
-        true => (copy(&given)?, &["cluster", "image", "digest", "snapshotUID"][..]),
+        true => (copy(&given)?, &["source", "cluster", "image", "digest", "snapshotUID"][..]),
         false => (restore(&given)?, &RESTORED[..]),
     };
     let is_read = |key: &&String| !READ.contains(&key.as_str()) && !own.contains(&key.as_str());
@@ -210,11 +213,20 @@ fn of_external(external: &External) -> Result<Work, String> {
 }
 
 fn copy(given: &dyn Fn(&str) -> Option<String>) -> Result<Way, String> {
+    if let Some(source) = given("source") {
+        let others = ["cluster", "image", "snapshotUID", "digest"];
+        if let Some(other) = others.iter().find(|key| given(key).is_some()) {
+            return Err(format!(
+                "spec.external.parameters.source and .{other}: only one may be set"
+            ));
+        }
+        return Origin::read(&source).map(Way::CopyOf);
+    }
     let image =
         given("image").or_else(|| given("snapshotUID").map(|uid| format!("snapshot-{uid}")));
     let (Some(cluster), Some(image)) = (given("cluster"), image) else {
-        return Err("spec.external.parameters.cluster and .image are needed: the uid of the \
-                    cluster that has the image, and its handle there"
+        return Err("spec.external.parameters.source is needed, or both .cluster and .image: the \
+                    uid of the cluster that has the image, and its handle there"
             .to_owned());
     };
     Ok(Way::Copy { cluster, image, digest: given("digest") })
@@ -273,7 +285,17 @@ mod tests {
             (
                 json!({"external": {"provider": "interlock.dev/copy",
                     "parameters": {"destinationPVC": "d", "image": "i"}}}),
-                "spec.external.parameters.cluster",
+                "both .cluster and .image",
+            ),
+            (
+                json!({"external": {"provider": "interlock.dev/copy", "parameters":
+                    {"destinationPVC": "d", "source": "shop/data", "image": "i"}}}),
+                "source and .image",
+            ),
+            (
+                json!({"external": {"provider": "interlock.dev/copy",
+                    "parameters": {"destinationPVC": "d", "source": "data"}}}),
+                "<namespace>/<name>[@cluster]",
             ),
             (
                 json!({"external": {"provider": "interlock.dev/restic",

@@ -42,6 +42,16 @@ pub(crate) const SOURCES_BY_SECRET: Index =
 /// Destinations by the Secrets and ConfigMaps that they read.
 pub(crate) const DESTINATIONS_BY_SECRET: Index =
     Index { name: "by-secret", kind: DESTINATION, values: secrets };
+/// Destinations by the source that they copy, on whichever cluster that is.
+pub(crate) const DESTINATIONS_BY_SOURCE: Index = Index {
+    name: "by-source",
+    kind: DESTINATION,
+    values: |destination| {
+        let named = destination.data["spec"]["external"]["parameters"]["source"].as_str();
+        let path = named.and_then(|named| named.split('@').next());
+        path.map(str::to_owned).into_iter().collect()
+    },
+};
 /// Sources with an intent, by the places that they need one of.
 pub(crate) const SOURCES_BY_PLACES: Index =
     Index { name: "by-places", kind: SOURCE, values: places };

@@ -30,6 +30,16 @@ pub(crate) const IMAGES_BY_OWNER: Index = Index {
     },
 };
 
+/// Images by their own uid.
+pub(crate) const IMAGES_BY_UID: Index = Index {
+    name: "by-uid",
+    kind: SNAPSHOT_KIND,
+    values: |snapshot| snapshot.metadata.uid.iter().cloned().collect(),
+};
+
+/// What the handle of an image on the disk begins with; the rest is its uid.
+pub(crate) const IMAGE_PREFIX: &str = "snapshot-";
+
 /// The images of an object, the oldest first.
 pub(crate) fn images_of(owner_uid: &str, view: &dyn View) -> Vec<Object> {
     owned(&view.find(Place::CLUSTER, &IMAGES_BY_OWNER, owner_uid), owner_uid)
@@ -120,7 +130,7 @@ pub(crate) fn content_of(image: &DynamicObject) -> Option<Content> {
 
 /// The handle of an image on the disk.
 pub(crate) fn handle_of(image: &DynamicObject) -> String {
-    format!("snapshot-{}", uid_of(image))
+    format!("{IMAGE_PREFIX}{}", uid_of(image))
 }
 
 /// The handle of the volume of a claim, once it has one.
