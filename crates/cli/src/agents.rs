@@ -3,7 +3,7 @@
 
 use crate::fleet::{Found, Location};
 use crate::run::cluster::{Agent, Runtime};
-use crate::run::{CONTROLLERS_LEASE, Pace, hub, install, shell_that_leads, syncer_lease};
+use crate::run::{CONTROLLERS_LEASE, Pace, hub, install, page, shell_that_leads, syncer_lease};
 use crate::serving::{Signals, block_on, default_directory, log};
 use anyhow::{Context, bail};
 use clap::{Args as ClapArgs, ValueEnum};
@@ -30,6 +30,8 @@ pub(crate) struct ControllersArgs {
     #[arg(long)]
     no_install: bool,
     #[command(flatten)]
+    page: page::Args,
+    #[command(flatten)]
     pace: Pace,
     /// Say more: why nothing happened, too
     #[arg(long, short)]
@@ -50,6 +52,7 @@ pub(crate) fn controllers(args: &ControllersArgs) -> anyhow::Result<ExitCode> {
         }
         let server = Server::new("hub", client);
         let shell = shell_that_leads(&server, CONTROLLERS_LEASE, &args.pace);
+        args.page.serve(&shell).await?;
         let runners = hub::run(&shell, &server, &args.pace)?;
         until_told(shell, runners, &mut signals).await
     })
@@ -81,6 +84,8 @@ pub(crate) struct SyncerArgs {
     #[arg(long)]
     allow_root_processes: bool,
     #[command(flatten)]
+    page: page::Args,
+    #[command(flatten)]
     pace: Pace,
     /// Say more: why nothing happened, too
     #[arg(long, short)]
@@ -105,6 +110,7 @@ pub(crate) fn syncer(args: &SyncerArgs) -> anyhow::Result<ExitCode> {
             _ = signals.next() => return Ok(ExitCode::SUCCESS),
             agent = patiently(|| agent_of(args)) => agent?,
         };
+        args.page.serve(&shell).await?;
         let runners = agent.run(&shell)?;
         until_told(shell, runners, &mut signals).await
     })

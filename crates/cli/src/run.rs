@@ -6,6 +6,7 @@ mod hands;
 pub(crate) mod hub;
 pub(crate) mod install;
 pub(crate) mod metrics;
+pub(crate) mod page;
 mod repositories;
 pub(crate) mod roles;
 mod storage;

@@ -4,7 +4,7 @@ use crate::demo;
 use crate::output;
 use crate::run::access::{HUB, Who, allow_at_hub, allow_for_cluster};
 use crate::run::cluster::{Agent, Runtime, kind};
-use crate::run::metrics::volumes;
+use crate::run::metrics::page;
 use crate::run::{self, install};
 use crate::serving::{Reach, Serving, Signals, block_on};
 use anyhow::Context;
@@ -113,7 +113,7 @@ impl Fleet {
         allow_at_hub(&hub).await?;
         let shell = Shell::new(run::settings());
         let counts = shell.metrics();
-        server.metrics().add(move || counts.render() + &volumes(&counts, Timestamp::now()));
+        server.metrics().add(move || page(&counts, Timestamp::now()));
         let pace = run::Pace::default();
         let known = interlock_shell::Server::new("hub", Who::Caches.client(server, HUB));
         let controllers = known.acting_as(Who::Controllers.client(server, HUB));

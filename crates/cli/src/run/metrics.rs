@@ -28,8 +28,13 @@ const FAMILIES: [Family; 3] = [
     }),
 ];
 
+/// All that a program counts: its controllers, and the syncs of its clusters.
+pub(crate) fn page(metrics: &Metrics, now: Timestamp) -> String {
+    metrics.render() + &volumes(metrics, now)
+}
+
 /// All of it, as Prometheus reads it.
-pub(crate) fn volumes(metrics: &Metrics, now: Timestamp) -> String {
+fn volumes(metrics: &Metrics, now: Timestamp) -> String {
     let mut all = Vec::new();
     for kind in [SOURCE, DESTINATION] {
         for (cluster, objects) in metrics.objects(&kind) {

@@ -8,6 +8,8 @@ use super::processes::{left_in, signal};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -50,7 +52,8 @@ impl Agents {
             command.arg(self.state(name));
             command.arg("--cluster-kubeconfig").arg(self.config(name, "cluster"));
         }
-        command.args(["--lease", "1s", "--kubeconfig"]).arg(self.config(name, "hub"));
+        command.args(["--lease", "1s", "--metrics-listen", "127.0.0.1:0"]);
+        command.arg("--kubeconfig").arg(self.config(name, "hub"));
         let log = File::options().create(true).append(true).open(self.log(name));
         command.stderr(log.expect("the directory is ours"));
         command.stdin(Stdio::null()).stdout(Stdio::null());
@@ -237,6 +240,20 @@ impl Fleet {
     /// Starts the controllers, or the syncer of a cluster.
     pub(crate) fn start(&self, name: &str) {
         self.agents.start(name);
+    }
+
+    /// What the controllers or a syncer count, as Prometheus would read it.
+    pub(crate) fn metrics(&self, name: &str) -> String {
+        let says = std::fs::read_to_string(self.agents.log(name)).expect("it says something");
+        let line = says.lines().rfind(|line| line.contains("metrics are served"));
+        let url = line.and_then(|line| line.split_once("http://"));
+        let address = url.and_then(|(_, rest)| rest.split('/').next());
+        let address = address.unwrap_or_else(|| panic!("no address in {says}"));
+        let mut stream = TcpStream::connect(address).expect("it listens");
+        stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("it reads");
+        let mut page = String::new();
+        stream.read_to_string(&mut page).expect("it answers");
+        page
     }
 
     /// Takes the life of the controllers or of a syncer, and leaves it dead.
