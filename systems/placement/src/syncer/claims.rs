@@ -80,9 +80,21 @@ impl ClaimSeen {
     pub(super) fn facts(&self, at: At<'_>) -> ClaimFacts {
         ClaimFacts {
             volume: self.volume(at).unwrap_or(Volume::Filling),
-            is_filled: self.listed.fill == Fill::Filled,
+            is_filled: self.listed.fill == Fill::Filled || self.is_left_in_place(at),
             last: self.last_image(at),
         }
+    }
+
+    /// Whether what it is to be filled from is the very volume that an earlier epoch left here, with
+    /// all that was written to it. An image can be taken of it before this epoch has used it: handed
+    /// over as it came, it could only ever come back here.
+    pub(super) fn is_left_in_place(&self, at: At<'_>) -> bool {
+        let Some(Image::InPlace { cluster, volume }) = self.pin.as_ref().map(|pin| &pin.image)
+        else {
+            return false;
+        };
+        let is_it = |here: &Object| volume == identity(here) || volume == uid(here);
+        at.is_copying && cluster.is_same(at.cluster) && self.volume_here(at).is_some_and(is_it)
     }
 
     /// The volume that was kept in place when this epoch was closed.

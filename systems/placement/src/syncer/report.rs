@@ -2,7 +2,7 @@
 //! was seen.
 
 use super::Locks;
-use super::claims::{Obstacle, identity, noted_epoch};
+use super::claims::{ClaimSeen, Obstacle, identity, noted_epoch};
 use super::decide::{Here, Running, Volume};
 use super::marks::{name, uid};
 use super::observe::Scene;
@@ -129,7 +129,7 @@ pub(super) fn acknowledge(scene: &Scene<'_>, is_deletion: bool) -> Step<Locks> {
     telling(step, event(scene, "Released", note))
 }
 
-fn was_filled(claim: &super::claims::ClaimSeen) -> bool {
+fn was_filled(claim: &ClaimSeen) -> bool {
     claim.listed.fill == Fill::Filled
 }
 
@@ -174,9 +174,11 @@ fn pins(scene: &Scene<'_>, claims: &[&Claim]) -> Option<Vec<Pin>> {
     let target = scene.grant.as_ref().and_then(|grant| grant.spec.target.as_ref());
     let stays = target.is_some_and(|target| target.is_same(cluster));
     let of = |listed: &&Claim| {
-        let mut seen = scene.claims.iter().chain(&scene.gone_claims);
-        let seen = seen.find(|claim| claim.listed.uid == listed.uid);
-        if let Some(claim) = seen.filter(|claim| was_filled(claim)) {
+        let is_it = |claim: &&ClaimSeen| claim.listed.uid == listed.uid;
+        let there = scene.claims.iter().find(is_it);
+        let seen = there.or_else(|| scene.gone_claims.iter().find(is_it));
+        let is_left_in_place = there.is_some_and(|claim| claim.is_left_in_place(at));
+        if let Some(claim) = seen.filter(|claim| was_filled(claim) || is_left_in_place) {
             // What was imaged and then wished for here again is here, and is not copied.
             let here = claim.volume_here(at).filter(|here| stays && noted_epoch(here) == at.epoch);
             if let Some(volume) = claim.last(at).or(here.map(|here| identity(here))) {
@@ -233,6 +235,9 @@ fn with_own_copy(
 /// What became of the data here after we were declared gone.
 pub(super) fn settle_copy(scene: &Scene<'_>, state: CopyState) -> Step<Locks> {
     let Some(grant) = &scene.grant else { return step(None, "") };
+    if let Some(step) = look_whether_it_ran(scene).filter(|_| state != CopyState::Diverged) {
+        return step;
+    }
     let cluster = &scene.syncer.cluster;
     let mut findings = Vec::new();
     if state == CopyState::Diverged {
@@ -248,6 +253,20 @@ pub(super) fn settle_copy(scene: &Scene<'_>, state: CopyState) -> Step<Locks> {
     }
     let fields = json!({"copies": with_own_copy(scene, grant, (CopyState::Unclosed, state))});
     step(write(scene, fields, &findings), "stopped for certain, after it was declared gone")
+}
+
+/// That nothing ever ran here is believed of the server only. A cache may be from before the namespace
+/// came, and what was written in it would pass for what somebody else has.
+fn look_whether_it_ran(scene: &Scene<'_>) -> Option<Step<Locks>> {
+    match scene.are_notes_current() {
+        Some(true) => None,
+        Some(false) => Some(Step::rest("the cache will show what is here")),
+        None => Some(Step::Look {
+            reads: vec![Read::Object(scene.truth_addresses().0)],
+            because: "only what never ran has written nothing, and a cache may be behind"
+                .to_owned(),
+        }),
+    }
 }
 
 /// There is no copy here any more.

@@ -337,6 +337,24 @@ fn one_that_was_forced_says_what_became_of_its_data() {
 }
 
 #[test]
+fn that_nothing_ran_here_is_not_believed_of_a_cache_from_before_the_namespace_came() {
+    let case = Case::of(elsewhere(2, "Unclosed"), None);
+    let there = Case::of(elsewhere(2, "Unclosed"), Some((1, 0, &permit(1))));
+    let syncer = case.world.syncer("a");
+    let mut looks = Looks::default();
+    let Step::Look { reads, .. } = case.world.step_with(&syncer, ("a", "g"), &looks) else {
+        panic!("it does not look");
+    };
+    let [Read::Object(notes)] = reads.as_slice() else { panic!("{reads:?}") };
+    looks.objects.insert(notes.clone(), there.world.all("a", &NAMESPACE).pop());
+    let step = case.world.step_with(&syncer, ("a", "g"), &looks);
+    assert!(matches!(&step, Step::Rest { .. }), "{step:?}");
+    looks.objects.insert(notes.clone(), None);
+    let step = case.world.step_with(&syncer, ("a", "g"), &looks);
+    assert!(matches!(&step, Step::Act(_)), "{step:?}");
+}
+
+#[test]
 fn finalizers_go_when_nothing_can_run_here_any_more() {
     let mut case = Case::of(elsewhere(2, "Superseded"), Some((1, 1, "")));
     let config = json!({"metadata": {"finalizers": [finalizer(&case.world), "other"]}});

@@ -339,6 +339,27 @@ fn a_move_that_comes_back_in_time_copies_nothing() {
 }
 
 #[test]
+fn what_was_left_in_place_moves_on_although_nobody_used_it_since() {
+    let mut world = world();
+    world.settle();
+    let claim = world.get("a", &CLAIM, &here("data")).unwrap();
+    // It was left in place, granted anew, and taken back before anybody here heard of the grant.
+    let mut status = grant(&world)["status"].clone();
+    let in_place = json!({"cluster": status["owner"], "volume": claim["spec"]["volumeName"]});
+    status["pins"][0]["image"] = json!({"inPlace": in_place});
+    status["claims"][0]["fill"] = json!("Waiting");
+    status["epoch"] = json!(2);
+    status["phase"] = json!("Revoking");
+    status["because"] = json!("Move");
+    wish(&mut world, "b");
+    world.change("", (&GRANT, &Name::cluster_wide(GRANT_NAME)), &json!({"status": status}));
+    world.settle();
+    let status = grant(&world)["status"].clone();
+    assert_eq!((&status["owner"]["name"], &status["epoch"]), (&json!("b"), &json!(3)), "{status}");
+    assert_eq!(written(&world, "b"), [1, 3]);
+}
+
+#[test]
 fn an_image_that_is_held_is_not_copied_back_to_where_it_was_taken() {
     let mut world = world();
     world.settle();
