@@ -47,6 +47,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "interlock-kernel",
             "interlock-placement",
             "interlock-shell",
+            "interlock-volumes",
         ],
     ),
     ("xtask", &["interlock-api"]),

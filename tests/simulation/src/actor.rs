@@ -1,9 +1,10 @@
 //! One program of the fleet: the hub's controllers, or the agents of one cluster; with caches, and
 //! hands, of its own.
 
-use crate::flaws::{Deceived, Flaw, Lie, as_closed, as_released};
+use crate::flaws::{Deceived, Flaw, Lie, as_closed, as_held, as_released};
 use crate::line::Lines;
 use crate::machine::OnMachine;
+use crate::mover::OnDisk;
 use interlock_api::placement::{self, Ref};
 use interlock_kernel::{Controller, Kind, Object, Place, Subject, View};
 use interlock_placement::heartbeat::Heartbeat;
@@ -13,6 +14,11 @@ use interlock_placement::syncer::Syncer;
 use interlock_placement::{claims, clusters, departed, fencing};
 use interlock_shell::faults::{Fault, Faults, Point, Seam};
 use interlock_shell::{Clock, Ended, Hands, NoHands, Places, Server, Wiring, step_once};
+use interlock_volumes::destination::{Destination, Here};
+use interlock_volumes::keeper::Keeper;
+use interlock_volumes::populator::Populator;
+use interlock_volumes::source::{Serves, Source};
+use interlock_volumes::storage::Storage;
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
@@ -171,12 +177,16 @@ impl Actor {
         let mut actor = Actor::empty(name, places, (Arc::clone(clock), hands.instance));
         actor.is_cut = vec![(Place::HUB, hub_cut), (Place::CLUSTER, cluster_cut)];
         let boot_id = hands.machine.boot_id();
-        let syncer = Syncer::new(of.clone(), &boot_id);
-        let runtime = Runtime::new(&boot_id);
+        let mut syncer = Syncer::new(of.clone(), &boot_id);
+        let mut runtime = Runtime::new(&boot_id);
+        if hands.disk.is_some() {
+            (syncer, runtime) = (syncer.copying(), runtime.with_storage());
+        }
         let lie = match flaw {
             Flaw::SyncerBelievesItsCache => Some(Lie::CacheForHub),
             Flaw::SyncerStopsWhatItsCacheShows => Some(Lie::CacheForNotes),
             Flaw::SyncerAcknowledgesFirst => Some(Lie::Shown(as_closed)),
+            Flaw::ImageIsNotHeld => Some(Lie::Shown(as_held)),
             _ => None,
         };
         match lie {
@@ -194,8 +204,25 @@ impl Actor {
             version: "simulated".to_owned(),
             boot_id,
         };
-        actor.wire(Heartbeat::new(of.clone(), introduction), NoHands);
+        let heartbeat = Heartbeat::new(of.clone(), introduction);
+        match &hands.disk {
+            None => actor.wire(heartbeat, NoHands),
+            Some(disk) => {
+                actor.wire(heartbeat.with_snapshot_classes(), NoHands);
+                let (name, uid) = (of.name.clone().into(), of.uid.clone().into());
+                actor.wire_volumes(disk, Here { name, uid });
+            }
+        }
         actor
+    }
+
+    /// What makes volumes, takes images of them, and fills claims from images.
+    fn wire_volumes(&mut self, disk: &OnDisk, here: Here) {
+        self.wire(Storage, disk.clone());
+        self.wire(Populator, NoHands);
+        self.wire(Source::new(Serves::Own), disk.clone());
+        self.wire(Destination::new(Serves::Own, here), disk.clone());
+        self.wire(Keeper, disk.clone());
     }
 
     fn wire<C: Controller, H: Hands<C::Outside>>(&mut self, controller: C, hands: H) {

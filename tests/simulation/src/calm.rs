@@ -1,5 +1,6 @@
 //! Times without trouble: the beginning, and the end, in which every wish must be met.
 
+use crate::disk::BUSY;
 use crate::line::Way;
 use crate::truth::Granted;
 use crate::world::{Broken, UnderWay, World};
@@ -30,12 +31,17 @@ impl World {
         for _ in 0..self.chance.below(4) {
             self.round(1).await?;
         }
+        // There is something to carry, most often, before anything goes wrong.
+        for _ in 0..if self.carries_data() { self.chance.below(12) } else { 0 } {
+            self.round(1).await?;
+        }
         Ok(())
     }
 
     /// The faults stop: every wish that can be met is met, and then all is still.
     pub(crate) async fn end(&mut self) -> Result<(), Broken> {
         self.note("the faults stop".to_owned());
+        self.disks().is_calm = true;
         self.settle().await?;
         self.wish_what_can_be().await?;
         let mut wanting = String::new();
@@ -128,6 +134,7 @@ impl World {
                 Some(Ended::Overtaken(_) | Ended::Unknown(_) | Ended::Unreachable(_)) => {
                     return Ok(effects + 1);
                 }
+                Some(Ended::Refused(why)) if why.ends_with(BUSY) => return Ok(effects + 1),
                 Some(other) => return Err(format!("{} about {subject}: {other:?}", room.name())),
             }
         }
@@ -184,7 +191,8 @@ impl World {
         let mut placed = namespaces.filter(|found| {
             found.metadata.labels.as_ref().is_some_and(|l| l.contains_key("interlock.dev/placed"))
         });
-        placed.find_map(|namespace| self.wanting_of(namespace))
+        let wanting = placed.find_map(|namespace| self.wanting_of(namespace));
+        wanting.or_else(|| self.left_over().filter(|_| self.carries_data()))
     }
 
     fn wanting_of(&self, namespace: &Object) -> Option<String> {
@@ -199,23 +207,32 @@ impl World {
         };
         let Granted { phase, owner, epoch } = &granted;
         let place = self.clusters.iter().position(|cluster| cluster.uid == *owner);
+        if self.carries_data() && self.is_only_where_it_cannot_be(&grant) {
+            return None;
+        }
         let Some(place) = place.filter(|_| phase == "Granted") else {
             return Some(format!("{name} is on no cluster: {granted:?}"));
         };
         let wish = namespace.metadata.annotations.as_ref();
         let wish = wish.and_then(|notes| notes.get(ANNOTATION_CLUSTER)).map(String::as_str);
-        let has_claims = self
-            .truth
-            .all(crate::HUB, &CLAIM)
-            .iter()
-            .any(|claim| claim.metadata.namespace.as_deref() == Some(name));
-        if let Some(wish) = wish.filter(|wish| !has_claims && self.takes_new_ones(wish))
+        // Nothing carries data where volumes are not made here: what has a claim stays.
+        let stays = !self.carries_data()
+            && self
+                .truth
+                .all(crate::HUB, &CLAIM)
+                .iter()
+                .any(|claim| claim.metadata.namespace.as_deref() == Some(name));
+        if let Some(wish) = wish.filter(|wish| !stays && self.takes_new_ones(wish))
             && self.clusters[place].name != wish
         {
             return Some(format!("{name} is wished on {wish} and is on {granted:?}"));
         }
         if self.waits_for_a_person(&grant) {
             return None;
+        }
+        let left = self.left_of_filling(&grant, place);
+        if let Some(left) = left.filter(|_| self.carries_data()) {
+            return Some(left);
         }
         let alive = self.machines[place].alive();
         let pods = self.truth.all(crate::HUB, &POD).iter();
@@ -238,6 +255,20 @@ impl World {
             let conditions = found.data["status"]["conditions"].as_array().into_iter().flatten();
             let mut filled = conditions.filter(|condition| condition["type"] == "Filled");
             filled.any(|filled| filled["status"] == "False" && filled["reason"] == "Diverged")
+        })
+    }
+
+    /// Whether the data of a namespace is in a volume of a cluster that is being deleted, and nowhere
+    /// else: a person has to decide which of the two goes.
+    fn is_only_where_it_cannot_be(&self, grant: &str) -> bool {
+        let found = self.truth.get((crate::HUB, &GRANT), (None, grant));
+        found.is_some_and(|found| {
+            let mut pins = found.data["status"]["pins"].as_array().into_iter().flatten();
+            let is_held = matches!(Granted::of(found).phase.as_str(), "Granted" | "Revoking");
+            pins.any(|pin| {
+                let cluster = pin["image"]["inPlace"]["cluster"]["name"].as_str();
+                !is_held && cluster.is_some_and(|cluster| !self.takes_new_ones(cluster))
+            })
         })
     }
 

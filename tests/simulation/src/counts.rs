@@ -34,6 +34,14 @@ pub struct Counts {
     pub moments: u64,
     /// Namespaces that went from one cluster to another.
     pub moves: u64,
+    /// Copies of an image into a volume that came to their end.
+    pub copies: u64,
+    /// Volumes, images and copies that failed on the way.
+    pub failures: u64,
+    /// Machines and programs that were struck while something was being made there.
+    pub strikes: u64,
+    /// Images that somebody deleted by hand.
+    pub by_hand: u64,
 }
 
 impl AddAssign for Counts {
@@ -54,6 +62,10 @@ impl AddAssign for Counts {
             twins,
             moments,
             moves,
+            copies,
+            failures,
+            strikes,
+            by_hand,
         } = other;
         self.steps += steps;
         self.requests += requests;
@@ -69,6 +81,10 @@ impl AddAssign for Counts {
         self.twins += twins;
         self.moments += moments;
         self.moves += moves;
+        self.copies += copies;
+        self.failures += failures;
+        self.strikes += strikes;
+        self.by_hand += by_hand;
     }
 }
 
@@ -79,6 +95,10 @@ impl fmt::Display for Counts {
             ("requests", self.requests),
             ("writes", self.writes),
             ("moves", self.moves),
+            ("copies of data", self.copies),
+            ("failed on a disk", self.failures),
+            ("struck meanwhile", self.strikes),
+            ("deleted by hand", self.by_hand),
             ("deaths", self.deaths),
             ("aimed faults", self.moments),
             ("second instances", self.twins),

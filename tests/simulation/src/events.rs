@@ -10,6 +10,8 @@ use std::sync::atomic::Ordering;
 
 /// How many events there are before the faults stop.
 const EVENTS: usize = 900;
+/// The same where data is carried, which takes longer.
+const EVENTS_WITH_DATA: usize = 1100;
 /// How long a request may be on its way, in events.
 const SLOW: usize = 150;
 /// Controllers that have something to do whenever time has passed.
@@ -22,7 +24,7 @@ impl World {
     pub(crate) async fn live(&mut self) -> Result<(), Broken> {
         self.begin().await?;
         self.is_trouble = true;
-        for _ in 0..EVENTS {
+        for _ in 0..if self.carries_data() { EVENTS_WITH_DATA } else { EVENTS } {
             self.happened += 1;
             self.event().await?;
             self.check().await?;
@@ -44,10 +46,18 @@ impl World {
                 self.time_passes(1 + self.chance.below(6) as i64);
                 Ok(())
             }
-            66..=85 => self.burst().await,
+            66..=85 => {
+                self.burst().await?;
+                // What is made on a disk takes its time, and more of it than all else.
+                if self.carries_data() && self.chance.once_in(3) {
+                    self.time_passes(1);
+                }
+                Ok(())
+            }
             86..=89 => self.duties().await,
             90..=94 => self.user_acts().await,
             95 if self.is_stormy() => self.storm().await,
+            95..=96 if self.carries_data() && self.chance.once_in(2) => self.strike().await,
             95..=96 => self.trouble().await,
             _ => self.repair().await,
         }
@@ -97,7 +107,8 @@ impl World {
         let sent = self.lines.journal.take();
         self.promises.check_deletions(&sent, (&self.truth, &self.clusters))?;
         self.truth.follow(&sent).await?;
-        self.promises.check(&self.truth, (&self.machines, &self.clusters))
+        self.promises.check(&self.truth, (&self.machines, &self.clusters))?;
+        if self.carries_data() { self.check_data() } else { Ok(()) }
     }
 
     /// Begins a step of some controller about something.
@@ -250,7 +261,11 @@ impl World {
     pub(crate) fn time_passes(&mut self, seconds: i64) {
         self.clock.pass(seconds);
         let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
-        self.machines.iter().for_each(|machine| machine.tick(&mut records));
+        let mut disks = self.disks();
+        for (place, machine) in self.machines.iter().enumerate() {
+            machine.tick(&mut records, (place, &mut disks));
+        }
+        disks.tick();
     }
 
     /// The server does what is due.
@@ -258,7 +273,8 @@ impl World {
         // What was written before must be known as what it was.
         self.check().await?;
         self.server.do_duties().await;
-        self.truth.after_duties().await
+        self.truth.after_duties().await?;
+        if self.carries_data() { self.collect_garbage().await } else { Ok(()) }
     }
 
     /// Something larger goes wrong.
@@ -301,6 +317,7 @@ impl World {
         self.counts.power_failures += 1;
         self.note(format!("the power fails at {}", self.clusters[cluster].name));
         self.machines[cluster].power_off();
+        self.disks().power_off(cluster);
         while let Some(actor) = self.actors.iter().position(|a| a.cluster == Some(cluster)) {
             self.crash(actor);
         }
@@ -320,7 +337,11 @@ impl World {
     async fn repair(&mut self) -> Result<(), Broken> {
         match self.chance.below(3) {
             0 => {
-                let cluster = self.chance.below(self.clusters.len());
+                let off: Vec<usize> = (0..self.clusters.len())
+                    .filter(|place| self.machines[*place].is_off() || !self.carries_data())
+                    .collect();
+                // A copy needs two machines for long, so of those that are off one comes back.
+                let cluster = self.chance.one_of(&off).copied().unwrap_or_default();
                 self.power_on(cluster).await
             }
             1 => self.mend_one(),
@@ -334,6 +355,7 @@ impl World {
         }
         self.note(format!("the power is back at {}", self.clusters[cluster].name));
         self.machines[cluster].power_on();
+        self.disks().power_on(cluster);
         self.revive(Some(cluster)).await
     }
 

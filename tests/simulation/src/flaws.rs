@@ -1,10 +1,10 @@
 //! Deliberate breakages, each of which the simulation must find.
 
-use interlock_api::names::{ANNOTATION_EPOCH, ANNOTATION_RELEASED};
+use interlock_api::names::{ANNOTATION_EPOCH, ANNOTATION_RELEASED, hold_finalizer};
 use interlock_kernel::{
     Controller, Index, Kind, Looks, Name, Object, Outside, Place, Read, Step, Subject, View, Watch,
 };
-use interlock_placement::kinds::{GRANT, NAMESPACE};
+use interlock_placement::kinds::{GRANT, NAMESPACE, SNAPSHOT};
 use jiff::Timestamp;
 use serde_json::json;
 use std::str::FromStr;
@@ -36,11 +36,17 @@ pub enum Flaw {
     RuntimeBelievesItsCache,
     /// A person says that a machine is off while it is on.
     FalseAttestation,
+    /// A mover says that it is done with a half of the data.
+    DoneBeforeAllIsCopied,
+    /// A mover says that it is done, and has copied nothing.
+    CopyIsEmpty,
+    /// A syncer takes a last image for held as soon as it is there.
+    ImageIsNotHeld,
 }
 
 impl Flaw {
     /// All of them.
-    pub const ALL: [Flaw; 10] = [
+    pub const ALL: [Flaw; 13] = [
         Flaw::GoneTooEarly,
         Flaw::LocksAreAlwaysFree,
         Flaw::SyncerSeesNoLocks,
@@ -51,6 +57,9 @@ impl Flaw {
         Flaw::SyncerStopsWhatItsCacheShows,
         Flaw::RuntimeBelievesItsCache,
         Flaw::FalseAttestation,
+        Flaw::DoneBeforeAllIsCopied,
+        Flaw::CopyIsEmpty,
+        Flaw::ImageIsNotHeld,
     ];
 }
 
@@ -159,6 +168,19 @@ pub(crate) fn as_closed(at: (Place, &Kind), object: Object, view: &dyn View) -> 
     let mut object = (*object).clone();
     let notes = object.metadata.annotations.get_or_insert_default();
     notes.insert(ANNOTATION_RELEASED.to_owned(), epoch);
+    Arc::new(object)
+}
+
+/// An image on a cluster, as if it were held for the grant of its namespace.
+pub(crate) fn as_held(at: (Place, &Kind), object: Object, view: &dyn View) -> Object {
+    if at != (Place::CLUSTER, &SNAPSHOT) {
+        return object;
+    }
+    let grant = Name::cluster_wide(object.metadata.namespace.as_deref().unwrap_or_default());
+    let grant = view.get(Place::HUB, &GRANT, &grant);
+    let Some(uid) = grant.and_then(|grant| grant.metadata.uid.clone()) else { return object };
+    let mut object = (*object).clone();
+    object.metadata.finalizers.get_or_insert_default().push(hold_finalizer(&uid));
     Arc::new(object)
 }
 

@@ -1,7 +1,8 @@
-//! All of placement in one process, in every order that a seed can think of.
+//! All of placement and volumes in one process, in every order that a seed can think of.
 //!
-//! Real: the store and the API server, the shell's `step_once`, and every controller of placement.
-//! Made up: time, chance, the lines in between, and the machines (processes and locks as data).
+//! Real: the store and the API server, the shell's `step_once`, and every controller of placement and
+//! of volumes. Made up: time, chance, the lines in between, the machines (processes and locks as data)
+//! and their disks (volumes, images and copies as data).
 //!
 //! Nothing runs by itself. The simulation picks, by the seed, what happens next: news comes to a
 //! cache, a step of a controller goes on by one request, a request or its reply is lost, a program
@@ -12,12 +13,15 @@ mod actor;
 mod calm;
 mod chance;
 mod counts;
+mod data;
+mod disk;
 mod events;
 mod flaws;
 mod line;
 mod machine;
 mod many;
 mod moments;
+mod mover;
 mod news;
 mod promises;
 mod truth;

@@ -1,10 +1,12 @@
-//! A machine that is not there: its processes and locks are data. This is the one fake of the
-//! simulation. It behaves as the real one does where the rooms look, and it is stricter: a start
+//! A machine that is not there: its processes and locks are data. It is one of the two fakes of the
+//! simulation; the other is its disk. It behaves as the real one does where the rooms look, and it is stricter: a start
 //! without the lock, or beside one that lives, is noted as a broken promise.
 
 use crate::chance::{Chance, SimulatedClock};
+use crate::disk::Disks;
 use crate::flaws::Flaw;
 use crate::line::{Errand, Gate, Way};
+use crate::mover::OnDisk;
 use interlock_kernel::Nothing;
 use interlock_placement::runtime::outside::{
     Answer, Deed, Ending, Held, Known, LockName, Machine as Processes, Question, Run, Started,
@@ -34,6 +36,8 @@ pub(crate) struct Process {
     pub(crate) name: String,
     /// The epoch that it was started for.
     pub(crate) epoch: i64,
+    /// The claims that it writes to, and their volumes.
+    pub(crate) mounts: Vec<(String, String)>,
     run: Started,
     life: Life,
     /// The number that it writes next.
@@ -139,8 +143,9 @@ impl Machine {
         std::mem::take(&mut self.state().broken)
     }
 
-    /// Time passed: those who were told to stop may have, and each that lives writes one number.
-    pub(crate) fn tick(&self, records: &mut Records) {
+    /// Time passed: those who were told to stop may have, and each that lives writes one number, and
+    /// one to each of its volumes.
+    pub(crate) fn tick(&self, records: &mut Records, (place, disks): (usize, &mut Disks)) {
         let now = self.clock.now();
         let mut state = self.state();
         let State { processes, broken, .. } = &mut *state;
@@ -162,6 +167,9 @@ impl Machine {
             }
             written.push((self.cluster.clone(), process.epoch));
             process.next = written.len();
+            for (claim, handle) in &process.mounts {
+                disks.write(place, handle, (&process.namespace, claim));
+            }
             match process.life {
                 Life::Killed => process.life = Life::Gone(Ending::Signal(9), Some(now)),
                 Life::Stopping(Some(end)) if end <= now => {
@@ -242,6 +250,7 @@ impl Machine {
             namespace: run.lock.namespace.clone(),
             name: run.lock.name.clone(),
             epoch: run.epoch,
+            mounts: run.mounts.into_iter().filter_map(|of| Some((of.claim, of.handle?))).collect(),
             run: Started { pid: state.pids, since: now },
             life: Life::Lives,
             next: records.0.get(&key).map_or(0, Vec::len),
@@ -275,6 +284,8 @@ pub(crate) struct OnMachine {
     pub(crate) gate: Arc<Gate>,
     /// What processes write to.
     pub(crate) records: Arc<Mutex<Records>>,
+    /// Its disk, if volumes are made there.
+    pub(crate) disk: Option<OnDisk>,
 }
 
 impl OnMachine {
@@ -282,6 +293,19 @@ impl OnMachine {
         if self.machine.held(&lock, self.instance) == Held::Free {
             self.machine.state().taken.push((lock, self.instance));
         }
+    }
+
+    /// Starts a process on its volumes, none of which is made here.
+    fn start(&self, run: Run) -> Result<(), String> {
+        let on_disk = run.mounts.iter().filter_map(|of| Some((self.disk.as_ref()?, of)));
+        for (disk, of) in on_disk {
+            let none = || format!("claim {} has no volume on this machine", of.claim);
+            let handle = of.handle.as_ref().ok_or_else(none)?;
+            let mut disks = disk.disks.lock().unwrap_or_else(PoisonError::into_inner);
+            disks.mount(disk.whose.place, handle, (&run.lock.namespace, &of.claim))?;
+        }
+        self.machine.start(run, self.instance, &self.records);
+        Ok(())
     }
 }
 
@@ -315,7 +339,7 @@ impl Hands<Processes> for OnMachine {
             Deed::LetGo(lock) => {
                 self.machine.state().taken.retain(|taken| *taken != (lock.clone(), self.instance));
             }
-            Deed::Start(run) => self.machine.start(*run, self.instance, &self.records),
+            Deed::Start(run) => return self.start(*run),
             Deed::Terminate(pod) => self.machine.stop(&pod, false),
             Deed::Kill(pod) => self.machine.stop(&pod, true),
         }

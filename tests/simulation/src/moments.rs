@@ -2,6 +2,7 @@
 //! on, and right before a process starts. Chance alone would seldom hit these.
 
 use crate::actor::{Actor, CacheAt};
+use crate::disk::Work;
 use crate::world::{Broken, World};
 use interlock_kernel::Place;
 use interlock_placement::kinds::NAMESPACE;
@@ -16,7 +17,8 @@ const LAG: usize = 80;
 impl World {
     /// How seldom something happens at such a moment: once in so many times for each thing that can.
     fn seldom(&self) -> usize {
-        [8, 16, 40, 200][(self.seed % 4) as usize]
+        let times = [8, 16, 40, 200][(self.seed % 4) as usize];
+        if self.carries_data() { 2 * times } else { times }
     }
 
     /// A program has done something; it may be what others rest on.
@@ -25,7 +27,11 @@ impl World {
             let is_note = deed.contains("patch Namespace") && deed.ends_with("at the cluster");
             is_note || deed.contains("apply Pod") || deed.contains("patch the status of Grant")
         };
-        if !self.is_trouble || !deeds.iter().any(weighs) {
+        let is_weighty = deeds.iter().any(weighs);
+        // There are many of these, so seldom is something aimed at one of them.
+        let is_of_data =
+            !is_weighty && self.carries_data() && deeds.iter().any(|deed| moves_data(deed));
+        if !self.is_trouble || !(is_weighty || is_of_data && self.chance.once_in(6)) {
             return Ok(());
         }
         let place = self.actors.iter().position(|actor| actor.instance == instance);
@@ -152,7 +158,34 @@ impl World {
     /// Somebody wishes for another place, perhaps.
     async fn think_again(&mut self) -> Result<(), Broken> {
         let is_there = self.truth.get((crate::HUB, &NAMESPACE), (None, "shop")).is_some();
-        if is_there { self.wish("shop").await } else { Ok(()) }
+        // Data takes its time: if everybody thought again and again, none would ever arrive.
+        let is_patient = self.carries_data() && !self.chance.once_in(4);
+        if is_there && !is_patient { self.wish("shop").await } else { Ok(()) }
+    }
+
+    /// Whoever makes something on a disk dies, or the power fails there, or where its data comes from.
+    pub(crate) async fn strike(&mut self) -> Result<(), Broken> {
+        let struck = {
+            let disks = self.disks();
+            let jobs = disks.all.iter().enumerate();
+            let jobs: Vec<(usize, u64, usize)> = jobs
+                .flat_map(|(place, disk)| {
+                    disk.jobs.iter().map(move |job| match &job.work {
+                        Work::Copy { image, .. } => (place, job.instance, image.0),
+                        Work::Volume { .. } | Work::Image { .. } => (place, job.instance, place),
+                    })
+                })
+                .collect();
+            self.chance.one_of(&jobs).copied()
+        };
+        let Some((place, instance, source)) = struck else { return Ok(()) };
+        self.counts.strikes += 1;
+        let actor = self.actors.iter().position(|actor| actor.instance == instance);
+        match (self.chance.below(4), actor) {
+            (0..=1, Some(actor)) => self.die(actor).await,
+            (2, _) => self.power_off(source),
+            _ => self.power_off(place),
+        }
     }
 
     /// The power of whoever has a namespace fails, and somebody forces at once.
@@ -161,6 +194,12 @@ impl World {
         self.power_off(cluster)?;
         self.force("shop").await
     }
+}
+
+/// Whether an effect is a step on the way of data from one cluster to another.
+fn moves_data(deed: &str) -> bool {
+    let objects = ["Replication", "VolumeSnapshot", "PersistentVolume"];
+    deed.ends_with("outside") || objects.iter().any(|object| deed.contains(object))
 }
 
 /// Whether a cache is of what a syncer notes on its cluster.

@@ -1,5 +1,6 @@
 //! What must hold after every event.
 
+use crate::data::may_go;
 use crate::line::Sent;
 use crate::machine::Machine;
 use crate::truth::{Granted, Truth, named, plural};
@@ -127,7 +128,10 @@ impl Promises {
                 ("pods", Some(namespace), Some(cluster)) => {
                     self.may_stop((namespace, name), (truth, cluster))
                 }
-                (_, Some(namespace), _) => self.deleted.contains(namespace),
+                (_, Some(namespace), _) if self.deleted.contains(namespace) => true,
+                (plural, namespace, Some(cluster)) => {
+                    may_go((plural, &cluster.name), (namespace, name), truth)
+                }
                 _ => false,
             };
             if !is_right {

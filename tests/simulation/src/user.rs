@@ -2,12 +2,14 @@
 
 use crate::flaws::Flaw;
 use crate::truth::Granted;
-use crate::world::{Broken, World, said};
+use crate::world::{Broken, World, api_of, said};
 use interlock_api::names::{
     ANNOTATION_CLUSTER, ANNOTATION_FORGET_COPIES, LABEL_PLACED, RUNTIME_CLASS, grant_name,
 };
 use interlock_kernel::{Kind, Object};
-use interlock_placement::kinds::{CLAIM, FORCE_RELEASE, GRANT, NAMESPACE, POD, WORKLOAD_CLUSTER};
+use interlock_placement::kinds::{
+    CLAIM, FORCE_RELEASE, GRANT, NAMESPACE, POD, SNAPSHOT, SOURCE, WORKLOAD_CLUSTER,
+};
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
@@ -24,19 +26,60 @@ impl World {
         if found.metadata.deletion_timestamp.is_some() && self.chance.once_in(2) {
             return self.give_up_copies().await;
         }
+        if self.carries_data() {
+            return self.acts_with_data(name, &found).await;
+        }
         match self.chance.below(24) {
             0..=12 => self.wish(name).await,
             13 => self.delete_namespace(&found).await,
             14..=15 | 19..=20 => self.add_pod(name).await,
             16 => self.delete_pod(name).await,
-            // Nothing carries data yet: what has a claim stays, so most have none.
+            // Nothing carries data here: what has a claim stays, so most have none.
             17 if self.seed.is_multiple_of(4) => self.add_claim(name).await,
             18 if self.seed % 5 == 1 => self.delete_cluster().await,
             _ => self.force(name).await,
         }
     }
 
-    /// A namespace with a pod in it.
+    /// The same, where a move takes longer: people have more patience.
+    async fn acts_with_data(&mut self, name: &str, found: &DynamicObject) -> Result<(), Broken> {
+        match self.chance.below(24) {
+            0..=4 => self.wish(name).await,
+            5 if self.chance.once_in(2) => self.delete_namespace(found).await,
+            6..=8 => self.add_pod(name).await,
+            9 => self.delete_pod(name).await,
+            10 => self.add_claim(name).await,
+            11 if self.seed % 5 == 1 => self.delete_cluster().await,
+            12..=13 => self.delete_image_by_hand().await,
+            14..=18 => self.force(name).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Somebody tidies up, and knows not what a last image is for. One that is not confirmed yet, and
+    /// one that a claim is being filled from, they leave alone: nobody would have it made again.
+    async fn delete_image_by_hand(&mut self) -> Result<(), Broken> {
+        let cluster = crate::CLUSTERS[self.chance.below(crate::CLUSTERS.len())];
+        let mut images = self.truth.all(cluster, &SNAPSHOT).to_vec();
+        let sources = self.truth.all(cluster, &SOURCE);
+        images.retain(|image| {
+            let uid = image.metadata.uid.as_deref().unwrap_or_default();
+            sources.iter().any(|source| source.data["status"]["external"]["imageUID"] == uid)
+        });
+        let Some(image) = self.chance.one_of(&images) else { return Ok(()) };
+        if image.metadata.deletion_timestamp.is_some() {
+            return Ok(());
+        }
+        let (namespace, name) = (image.metadata.namespace.as_deref(), image.metadata.name.clone());
+        let name = name.unwrap_or_default();
+        self.counts.by_hand += 1;
+        self.note(format!("user: deletes image {name} at {cluster} by hand"));
+        let (user, _) = self.lines.client("user", cluster);
+        let images = api_of(&user, &SNAPSHOT, namespace);
+        images.delete(&name, &DeleteParams::default()).await.map(|_| ()).map_err(said)
+    }
+
+    /// A namespace with a pod in it, and most often with a claim that the pod writes to.
     pub(crate) async fn place(&mut self, name: &str) -> Result<(), Broken> {
         let wish = crate::CLUSTERS[self.chance.below(crate::CLUSTERS.len())];
         self.note(format!("user: places {name} on {wish}"));
@@ -49,6 +92,9 @@ impl World {
         let named = grant_name(name, &uid);
         if !self.promises.known.insert(named.clone()) {
             return Err(format!("{named} was there before"));
+        }
+        if self.carries_data() && !self.chance.once_in(8) {
+            self.add_claim_to(name).await?;
         }
         self.add(name, PODS[0]).await
     }
@@ -72,6 +118,10 @@ impl World {
             let wish = notes.and_then(|notes| notes.get(ANNOTATION_CLUSTER));
             if wish.is_some_and(|wish| !self.takes_new_ones(wish)) {
                 self.wish_on(name, crate::CLUSTERS[2]).await?;
+            }
+            // Pods that write to a claim wait for it.
+            if self.carries_data() {
+                self.add_claim(name).await?;
             }
         }
         self.check().await
@@ -124,7 +174,7 @@ impl World {
 
     async fn add(&mut self, namespace: &str, name: &str) -> Result<(), Broken> {
         self.note(format!("user: adds pod {name} to {namespace}"));
-        let pod = json!({
+        let mut pod = json!({
             "metadata": {"name": name},
             "spec": {
                 "runtimeClassName": RUNTIME_CLASS,
@@ -132,6 +182,13 @@ impl World {
                 "containers": [{"name": "writer", "image": "none", "command": ["write"]}],
             },
         });
+        // The first pod writes to the claim, and the second one sometimes does, too.
+        if self.carries_data() && (name == PODS[0] || self.chance.once_in(2)) {
+            let claim = json!({"name": "data", "persistentVolumeClaim": {"claimName": "data"}});
+            pod["spec"]["volumes"] = json!([claim]);
+            let mount = json!({"name": "data", "mountPath": "/data"});
+            pod["spec"]["containers"][0]["volumeMounts"] = json!([mount]);
+        }
         self.create(&POD, Some(namespace), pod).await.map(|_| ())
     }
 
@@ -150,6 +207,10 @@ impl World {
         if known.is_some() || self.is_going(namespace) {
             return Ok(());
         }
+        self.add_claim_to(namespace).await
+    }
+
+    async fn add_claim_to(&mut self, namespace: &str) -> Result<(), Broken> {
         self.note(format!("user: adds a claim to {namespace}"));
         let claim = json!({
             "metadata": {"name": "data"},

@@ -4,20 +4,25 @@ use crate::Told;
 use crate::actor::{Actor, Stepping};
 use crate::chance::{Chance, SimulatedClock};
 use crate::counts::Counts;
+use crate::data::DataPromises;
+use crate::disk::{Disks, Whose};
 use crate::flaws::Flaw;
 use crate::line::{Gate, Journal, Lines};
 use crate::machine::{Machine, OnMachine, Records};
+use crate::mover::OnDisk;
 use crate::promises::Promises;
 use crate::truth::Truth;
+use interlock_api::names::{LOCAL_CLASS, LOCAL_DRIVER};
 use interlock_api::placement::Ref;
 use interlock_apiserver::{Config, Server};
 use interlock_kernel::{Kind, Subject};
-use interlock_placement::kinds::WORKLOAD_CLUSTER;
+use interlock_placement::kinds::{NAMESPACE, STORAGE_CLASS, WORKLOAD_CLUSTER};
+use interlock_volumes::kinds::SNAPSHOT_CLASS;
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, PostParams};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// How many events are told when a promise was broken.
@@ -56,10 +61,12 @@ pub(crate) struct World {
     pub(crate) clusters: Vec<Ref>,
     pub(crate) machines: Vec<Arc<Machine>>,
     pub(crate) records: Arc<Mutex<Records>>,
+    pub(crate) disks: Arc<Mutex<Disks>>,
     pub(crate) actors: Vec<Actor>,
     pub(crate) under_way: Vec<UnderWay>,
     pub(crate) truth: Truth,
     pub(crate) promises: Promises,
+    pub(crate) data_promises: DataPromises,
     pub(crate) numbered: u64,
     /// How many events there were in the time of trouble.
     pub(crate) happened: u64,
@@ -81,7 +88,8 @@ impl World {
     pub(crate) async fn new((seed, flaw): (u64, Flaw), is_aloud: bool) -> Result<World, Broken> {
         let chance = Arc::new(Chance::of(seed));
         let clock = Arc::new(SimulatedClock::default());
-        let server = start(seed, &clock).await?;
+        let server = start((seed, carries_data(seed)), &clock).await?;
+        let disks = Disks::new((&clock, &chance), flaw);
         let lines = Lines {
             server: server.clone(),
             gate: Arc::new(Gate::default()),
@@ -99,10 +107,12 @@ impl World {
             clusters: Vec::new(),
             machines: Vec::new(),
             records: Arc::default(),
+            disks: Arc::new(Mutex::new(disks)),
             actors: Vec::new(),
             under_way: Vec::new(),
             truth: Truth::default(),
             promises: Promises::default(),
+            data_promises: DataPromises::default(),
             numbered: 0,
             happened: 0,
             is_trouble: false,
@@ -132,9 +142,49 @@ impl World {
         let connection = json!({"connection": {"logicalCluster": name}});
         let cluster = json!({"metadata": {"name": name}, "spec": connection});
         let made = self.create(&WORKLOAD_CLUSTER, None, cluster).await?;
-        self.clusters.push(Ref::new(name, made.metadata.uid.unwrap_or_default()));
+        let uid = made.metadata.uid.unwrap_or_default();
+        self.disks().add(&uid);
+        self.clusters.push(Ref::new(name, uid));
         self.machines.push(Machine::new(name, (&self.clock, &self.chance), self.flaw));
+        if self.carries_data() { self.give_classes(name).await } else { Ok(()) }
+    }
+
+    /// A cluster gets the classes of volumes and images, and the namespace of places at a mover.
+    async fn give_classes(&self, cluster: &str) -> Result<(), Broken> {
+        let (user, _) = self.lines.client("user", cluster);
+        let is_default = json!({"storageclass.kubernetes.io/is-default-class": "true"});
+        let objects = [
+            (&NAMESPACE, json!({"metadata": {"name": "interlock-system"}})),
+            (
+                &STORAGE_CLASS,
+                json!({
+                    "metadata": {"name": LOCAL_CLASS, "annotations": is_default},
+                    "provisioner": LOCAL_DRIVER, "reclaimPolicy": "Delete",
+                    "volumeBindingMode": "Immediate",
+                }),
+            ),
+            (
+                &SNAPSHOT_CLASS,
+                json!({
+                    "metadata": {"name": LOCAL_CLASS}, "driver": LOCAL_DRIVER,
+                    "deletionPolicy": "Delete",
+                }),
+            ),
+        ];
+        for (kind, object) in objects {
+            create(&api_of(&user, kind, None), kind, object).await?;
+        }
         Ok(())
+    }
+
+    /// The disks of all machines.
+    pub(crate) fn disks(&self) -> MutexGuard<'_, Disks> {
+        self.disks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether this is a life in which claims are used, and moves carry their data.
+    pub(crate) fn carries_data(&self) -> bool {
+        carries_data(self.seed)
     }
 
     pub(crate) fn api(&self, kind: &Kind, namespace: Option<&str>) -> Api<DynamicObject> {
@@ -145,12 +195,9 @@ impl World {
         &self,
         kind: &Kind,
         namespace: Option<&str>,
-        mut object: Value,
+        object: Value,
     ) -> Result<DynamicObject, Broken> {
-        object["apiVersion"] = json!(kind.api_version());
-        object["kind"] = json!(kind.kind);
-        let object: DynamicObject = serde_json::from_value(object).map_err(said)?;
-        self.api(kind, namespace).create(&PostParams::default(), &object).await.map_err(said)
+        create(&self.api(kind, namespace), kind, object).await
     }
 
     /// Whether this is a life in which the power fails, and people force, more than elsewhere.
@@ -177,7 +224,9 @@ impl World {
     /// What it was like.
     pub(crate) fn told(&self) -> Told {
         let (writes, moves) = (self.truth.newest - self.floor, self.promises.moves);
-        let counts = Counts { writes, moves, ..self.counts };
+        let disks = self.disks();
+        let (copies, failures) = (disks.copied, disks.failures);
+        let counts = Counts { writes, moves, copies, failures, ..self.counts };
         Told { counts, version: self.truth.newest, history: self.history }
     }
 
@@ -203,11 +252,18 @@ impl World {
         let mut actor = match cluster {
             None => Actor::hub(&self.lines, (&clock, self.flaw), self.numbered),
             Some(place) => {
+                let whose = Whose { place, instance: self.numbered };
+                let disk = OnDisk {
+                    disks: Arc::clone(&self.disks),
+                    whose,
+                    gate: Arc::clone(&self.lines.gate),
+                };
                 let hands = OnMachine {
                     machine: Arc::clone(&self.machines[place]),
                     instance: self.numbered,
                     gate: Arc::clone(&self.lines.gate),
                     records: Arc::clone(&self.records),
+                    disk: self.carries_data().then_some(disk),
                 };
                 let of = &self.clusters[place];
                 let is_second = self.actors.iter().any(|actor| actor.cluster == Some(place));
@@ -237,11 +293,29 @@ impl World {
         self.under_way.retain(|step| step.instance != actor.instance);
         if let Some(cluster) = actor.cluster {
             self.machines[cluster].lost_runtime(actor.instance);
+            let instance = actor.instance;
+            self.disks().lost_program(Whose { place: cluster, instance });
         }
         self.counts.deaths += 1;
         self.note(format!("{} dies", actor.name));
         actor.cluster
     }
+}
+
+/// Whether claims are used in this life, and moves carry their data: so in three of seven.
+fn carries_data(seed: u64) -> bool {
+    matches!(seed % 7, 1 | 4 | 6)
+}
+
+async fn create(
+    api: &Api<DynamicObject>,
+    kind: &Kind,
+    mut object: Value,
+) -> Result<DynamicObject, Broken> {
+    object["apiVersion"] = json!(kind.api_version());
+    object["kind"] = json!(kind.kind);
+    let object: DynamicObject = serde_json::from_value(object).map_err(said)?;
+    api.create(&PostParams::default(), &object).await.map_err(said)
 }
 
 pub(crate) fn said(error: impl std::fmt::Display) -> Broken {
@@ -262,20 +336,25 @@ pub(crate) fn api_of(client: &Client, kind: &Kind, namespace: Option<&str>) -> A
     }
 }
 
-/// The definitions of our own kinds, which are the same in every world.
+/// The definitions of our own kinds, and of those by which data is moved: the same in every world.
 fn definitions() -> Result<&'static [Value], Broken> {
     static DEFINITIONS: OnceLock<Result<Vec<Value>, Broken>> = OnceLock::new();
     let made = DEFINITIONS.get_or_init(|| {
-        let definitions = interlock_api::definitions();
-        definitions.iter().map(serde_json::to_value).collect::<Result<_, _>>().map_err(said)
+        let definitions = interlock_api::definitions().into_iter();
+        let definitions = definitions.chain(interlock_api::volume_definitions());
+        definitions.map(serde_json::to_value).collect::<Result<_, _>>().map_err(said)
     });
     made.as_deref().map_err(Broken::clone)
 }
 
-async fn start(seed: u64, clock: &Arc<SimulatedClock>) -> Result<Server, Broken> {
+async fn start(
+    (seed, carries_data): (u64, bool),
+    clock: &Arc<SimulatedClock>,
+) -> Result<Server, Broken> {
+    let own = if carries_data { usize::MAX } else { interlock_api::definitions().len() };
     let (clock, random) = (Arc::clone(clock), Chance::of(seed ^ 0xa5a5_a5a5));
     let config = Config {
-        hub_definitions: definitions()?.to_vec(),
+        hub_definitions: definitions()?.iter().take(own).cloned().collect(),
         clock: Arc::new(move || clock.now()),
         random: Arc::new(move || random.number()),
         are_duties_called: true,

@@ -1,0 +1,32 @@
+//! Moves with their data: breakages of the mover and of what holds its images, which the simulation
+//! must find.
+
+use interlock_simulation::{Flaw, Red, run, run_many};
+
+/// A breakage must do harm in one of the first so many seeds.
+fn is_found(flaw: Flaw, seeds: u64) {
+    let summary = run_many(1..=seeds, (flaw, &Red::is_harm), &|_| {});
+    let Some(red) = summary.red else { panic!("{flaw:?} was not found in {seeds} seeds") };
+    eprintln!("{flaw:?} was found in seed {}: {}", red.seed, red.broken);
+}
+
+#[test]
+fn one_seed_with_data_is_one_history() {
+    let once = run(8, Flaw::None).map(|told| (told.history, told));
+    assert_eq!(once, run(8, Flaw::None).map(|told| (told.history, told)));
+}
+
+#[test]
+fn a_mover_that_says_done_before_all_is_copied_is_found() {
+    is_found(Flaw::DoneBeforeAllIsCopied, 20);
+}
+
+#[test]
+fn a_copy_that_is_empty_is_found() {
+    is_found(Flaw::CopyIsEmpty, 20);
+}
+
+#[test]
+fn an_image_that_is_not_held_is_found() {
+    is_found(Flaw::ImageIsNotHeld, 60);
+}
