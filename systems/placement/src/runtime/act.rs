@@ -52,7 +52,7 @@ pub(super) fn act(scene: &Scene<'_>, decision: Decision) -> Step<Machine> {
     let pod = || uid(&scene.pod).to_owned();
     match decision {
         Decision::Nothing(why) => nothing(scene, why),
-        Decision::TakeLock => match scene.describe(0) {
+        Decision::TakeLock => match scene.describe(scene.epoch_seen().unwrap_or(0)) {
             Ok(_) => perform(
                 MachineDeed::TakeLock(scene.lock()),
                 "the lock is taken before the permit is looked at",

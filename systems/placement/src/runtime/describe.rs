@@ -5,7 +5,7 @@ use super::outside::{LockName, Mount, Run};
 use crate::kinds::{CLAIM, CONFIG_MAP, SECRET, VOLUME};
 use crate::syncer::marks::{annotation, is_going, is_ours, label, name, uid};
 use crate::syncer::objects::desired::TOKEN_VOLUME_PREFIX;
-use interlock_api::names::{LOCAL_DRIVER, NODE_LABEL};
+use interlock_api::names::{ANNOTATION_EPOCH, LOCAL_DRIVER, NODE_LABEL};
 use interlock_kernel::{Kind, Name, Object, Place, View};
 use k8s_openapi::ByteString;
 use serde::Deserialize;
@@ -49,7 +49,7 @@ pub(super) fn describe(
         command,
         args: words("args"),
         working_directory: container["workingDir"].as_str().map(str::to_owned),
-        mounts: mounts(pod, (view, runtime.has_storage)).map_err(Problem::Missing)?,
+        mounts: mounts(pod, epoch, (view, runtime.has_storage)).map_err(Problem::Missing)?,
         grace_seconds: grace_seconds(pod),
         env,
     })
@@ -183,7 +183,13 @@ fn volume_of<'a>(spec: &'a Value, volume: &Value) -> Option<&'a Value> {
     items(&spec["volumes"]).find(|known| known["name"] == *volume)
 }
 
-fn mounts(pod: &Object, (view, has_storage): (&dyn View, bool)) -> Result<Vec<Mount>, String> {
+/// The volumes that a pod mounts. A claim as an earlier epoch left it has the volume that was left
+/// with it: a cache that shows that one is behind, and a pod does not begin with it.
+fn mounts(
+    pod: &Object,
+    epoch: i64,
+    (view, has_storage): (&dyn View, bool),
+) -> Result<Vec<Mount>, String> {
     let spec = &pod.data["spec"];
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
     let mounts = items(&spec["containers"][0]["volumeMounts"]);
@@ -195,6 +201,10 @@ fn mounts(pod: &Object, (view, has_storage): (&dyn View, bool)) -> Result<Vec<Mo
         let found = view.get(Place::CLUSTER, &CLAIM, &Name::within(namespace, claim));
         let found = found.filter(|found| is_ours(found, namespace) && !is_going(found));
         let found = found.ok_or_else(|| format!("claim {claim} is not here"))?;
+        let noted = annotation(&found, ANNOTATION_EPOCH).unwrap_or("none");
+        if noted.parse() != Ok(epoch) {
+            return Err(format!("claim {claim} is of epoch {noted}, and epoch {epoch} may run"));
+        }
         Ok(Mount {
             name: mount["name"].as_str().unwrap_or_default().to_owned(),
             claim: claim.to_owned(),

@@ -125,10 +125,18 @@ impl<'a> Scene<'a> {
     }
 
     fn is_permit_seen(&self) -> bool {
+        self.epoch_seen().is_some()
+    }
+
+    /// The epoch that the cache says may run.
+    pub(super) fn epoch_seen(&self) -> Option<i64> {
         let address = self.permit_address();
         let namespace = self.view.get(Place::CLUSTER, &NAMESPACE, &address.name);
         let permit = self.permit_of(namespace.as_ref(), true);
-        matches!(permit.running, Running::Permitted(epoch) if permit.released < epoch)
+        match permit.running {
+            Running::Permitted(epoch) if permit.released < epoch => Some(epoch),
+            Running::Permitted(_) | Running::Nothing | Running::Lapsed(_) => None,
+        }
     }
 
     /// What a fresh look at the namespace permits, and at the pod finds. It counts only if the lock

@@ -285,8 +285,13 @@ fn a_pod_waits_until_its_claim_has_its_volume_and_gets_that_very_one() {
     let mut case = Case::of(asking, &format!("1@{BOOT}"));
     case.world.disks = Some([(("a".to_owned(), "pvc-1".to_owned()), Vec::new())].into());
     let name = Name::within("g", "data");
-    let claim = json!({"metadata": {"uid": "c-uid", "labels": {"interlock.dev/grant": "g"}}});
+    let claim = json!({"metadata": {"uid": "c-uid", "labels": {"interlock.dev/grant": "g"},
+        "annotations": {"interlock.dev/epoch": "0"}}});
     case.world.put(Place::CLUSTER, &CLAIM, (name.clone(), "a"), claim);
+    // As it was left: a cache from before this epoch took it, or made another one.
+    assert_eq!(case.settle(), "claim data is of epoch 0, and epoch 1 may run");
+    let taken = json!({"metadata": {"annotations": {"interlock.dev/epoch": "1"}}});
+    case.world.change("a", (&CLAIM, &name), &taken);
     assert_eq!(case.settle(), "claim data has no volume yet");
     assert_eq!(
         case.status()["containerStatuses"][0]["state"]["waiting"]["reason"],

@@ -295,6 +295,10 @@ pub(super) fn wait_for(scene: &Scene<'_>) -> Step<Locks> {
         let Some(source) = claim.own_source(at) else { continue };
         let name = &claim.listed.name;
         let said = match trouble(source) {
+            // Somebody deleted it while it was taken, and its source has given that sync up.
+            Some(Obstacle { reason: "ImageGone", .. }) if !is_syncing(source) => {
+                return begin_anew(claim, source);
+            }
             Some(Obstacle { reason, message }) => {
                 let message = format!(
                     "the last image of claim {name} cannot be taken: {message}. It stays on {}, \

@@ -405,6 +405,40 @@ fn an_image_that_is_deleted_before_it_is_held_is_taken_again() {
 }
 
 #[test]
+fn an_image_that_is_deleted_while_it_is_taken_is_asked_for_again() {
+    let mut world = world();
+    world.settle();
+    wish(&mut world, "b");
+    let (scheduler, syncer) = (crate::scheduler::Scheduler::default(), world.syncer("a"));
+    while world.all("a", &SOURCE).is_empty() {
+        world.turn(&scheduler, "");
+        world.turn(&syncer, "a");
+        world.turn(&world.runtime(), "a");
+    }
+    let told = |annotations: Value| {
+        json!({
+            "metadata": {"annotations": annotations},
+            "status": {"conditions": [{"type": "interlock.dev/Healthy", "status": "False",
+                "reason": "ImageGone", "message": "image x is gone"}]},
+        })
+    };
+    let tag = |world: &World| {
+        world.get("a", &SOURCE, &here("move-data")).unwrap()["spec"]["trigger"]["manual"].clone()
+    };
+    // Not while its sync is under way: then it may still end well.
+    let under_way = told(json!({"interlock.dev/sync": "{}", "test/stuck": "yes"}));
+    world.change("a", (&SOURCE, &here("move-data")), &under_way);
+    world.turn(&syncer, "a");
+    assert_eq!(tag(&world), "final-1");
+    let given_up = told(json!({"interlock.dev/sync": null, "test/stuck": null}));
+    world.change("a", (&SOURCE, &here("move-data")), &given_up);
+    world.turn(&syncer, "a");
+    assert_eq!(tag(&world), "final-1.2");
+    world.settle();
+    assert_eq!(written(&world, "b"), [1, 2]);
+}
+
+#[test]
 fn a_source_that_somebody_deletes_is_made_again_once_nothing_old_holds_it() {
     let mut world = world();
     world.settle();
