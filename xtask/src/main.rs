@@ -116,7 +116,10 @@ fn cargo() -> std::process::Command {
 
 /// The root of the workspace.
 fn root() -> PathBuf {
-    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    // Cargo says where it runs us from. That is not always where we were compiled: clones of one
+    // repository may share a build cache.
+    let here = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    let here = here.unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")));
     here.parent().map_or(here.clone(), PathBuf::from)
 }
 
