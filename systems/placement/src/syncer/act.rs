@@ -25,6 +25,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 const CACHE_LAG: Duration = Duration::from_secs(5);
 /// How soon it is told again how far the data has come.
 const TELL_AGAIN: Duration = Duration::from_secs(1);
+
 pub(super) fn act(scene: &Scene<'_>, decision: Decision) -> Step<Locks> {
     match decision {
         Decision::Nothing(why) => nothing(scene, why),
@@ -271,7 +272,7 @@ fn nothing(scene: &Scene<'_>, why: Why) -> Step<Locks> {
         Why::NameTaken => {
             let message = format!("a namespace {} of somebody else is on {cluster}", scene.name);
             let found = Finding::fails(FILLED, "NameTaken", message.clone());
-            saying(scene, found, Step::rest(message))
+            report::saying(scene, found, Step::rest(message))
         }
         Why::OldNews => wait("the cache shows a time before what is noted here", CACHE_LAG),
         Why::NotOurs => Step::rest("it is not this cluster's, and nothing of it is here"),
@@ -279,13 +280,17 @@ fn nothing(scene: &Scene<'_>, why: Why) -> Step<Locks> {
             let there = scene.running().map(|(kind, object)| format!("{kind} {}", name(&object)));
             let shown = report::listed(&there.collect::<Vec<_>>());
             let found = Finding::fails(STOPPED, "Stopping", format!("told to stop: {shown}"));
-            saying(scene, found, wait("something was told to stop and has not yet", LOOK_AGAIN))
+            report::saying(
+                scene,
+                found,
+                wait("something was told to stop and has not yet", LOOK_AGAIN),
+            )
         }
         Why::MayStillWrite => {
             let shown = report::listed(&scene.stirring().unwrap_or_default());
             let message = format!("may still write on {cluster}: {shown}");
             let found = Finding::fails(STOPPED, "MayStillWrite", message.clone());
-            saying(scene, found, wait(&message, LOOK_AGAIN))
+            report::saying(scene, found, wait(&message, LOOK_AGAIN))
         }
         Why::Copying => images::wait_for(scene),
         Why::Filling => tell_filling(scene),
@@ -293,7 +298,7 @@ fn nothing(scene: &Scene<'_>, why: Why) -> Step<Locks> {
         Why::Forced => {
             let message = format!("somebody asked to take epoch {} by force", scene.at().epoch);
             let found = Finding::fails(RUNNING, "ForceRelease", message.clone());
-            saying(scene, found, Step::rest(message))
+            report::saying(scene, found, Step::rest(message))
         }
         Why::Cleaning => Step::rest("what is left here is going"),
         Why::Keeping => wait("what is left here is kept for now", scene.until_settled()),
@@ -314,12 +319,7 @@ fn tell_filling(scene: &Scene<'_>) -> Step<Locks> {
     let because = found.message.clone();
     let waits = Step::Wait { because, at_most: TELL_AGAIN };
     let progress = report::progress(scene).unwrap_or(waits);
-    saying(scene, found, progress)
-}
-
-/// Says it at the hub if it does not stand there yet; else the step.
-fn saying(scene: &Scene<'_>, found: Finding, otherwise: Step<Locks>) -> Step<Locks> {
-    report::say(scene, &[found], "people should know what it waits for").unwrap_or(otherwise)
+    report::saying(scene, found, progress)
 }
 
 /// Everything is as it should be; what is true here goes up.

@@ -2,8 +2,9 @@
 //!
 //! A volume is used for an epoch only if the pin of that epoch says that it may: a `fresh` claim
 //! gets an empty one, an `inPlace` claim takes the very volume that was left here, and one whose data
-//! is in an image of another cluster or in a repository gets a new volume that is filled from it. Whatever is not as it
-//! should be stops the arrival and says so; no volume is made in place of one that is missing.
+//! is in an image of another cluster or in a repository gets a new volume that is filled from it.
+//! Whatever is not as it should be stops the arrival and says so; no volume is made in place of one
+//! that is missing.
 
 use super::decide::{Claim as ClaimFacts, Epoch, Volume};
 use super::filling::Binding;
@@ -93,8 +94,9 @@ impl ClaimSeen {
         else {
             return false;
         };
-        let is_it = |here: &Object| volume == identity(here) || volume == uid(here);
-        at.is_copying && cluster.is_same(at.cluster) && self.volume_here(at).is_some_and(is_it)
+        at.is_copying
+            && cluster.is_same(at.cluster)
+            && self.volume_here(at).is_some_and(|here| is_on(here, volume))
     }
 
     /// The volume that was kept in place when this epoch was closed.
@@ -139,7 +141,7 @@ impl ClaimSeen {
             // It was never used: whatever epoch made it, it is empty.
             None | Some(Image::Fresh {}) => Ok(Volume::Missing),
             Some(Image::InPlace { cluster, volume }) if cluster.is_same(at.cluster) => {
-                if volume == identity(here) || volume == uid(here) {
+                if is_on(here, volume) {
                     return Ok(Volume::Missing);
                 }
                 let message = format!("claim {name} is on another volume than {volume}");
@@ -223,6 +225,11 @@ fn copy_not_supported(name: &str) -> Obstacle {
 /// The epoch that a volume was last taken for.
 pub(super) fn noted_epoch(here: &DynamicObject) -> Epoch {
     annotation(here, ANNOTATION_EPOCH).and_then(|epoch| epoch.parse().ok()).unwrap_or(0)
+}
+
+/// Whether a claim has the volume that goes by this name, before or since it was bound.
+fn is_on(here: &DynamicObject, volume: &str) -> bool {
+    volume == identity(here) || volume == uid(here)
 }
 
 /// What tells a volume from all others on its cluster: the volume that the claim is bound to, or,

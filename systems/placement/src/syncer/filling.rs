@@ -212,8 +212,7 @@ pub(super) fn fill(scene: &Scene<'_>, claim: &ClaimSeen, origin: Origin<'_>) -> 
             let message = format!("claim {} is not filled: {message}", claim.listed.name);
             let found = Finding::fails(FILLED, reason, message.clone());
             let waits = Step::Wait { because: message, at_most: LOOK_AGAIN };
-            let said = report::say(scene, &[found], "people should know what it waits for");
-            return said.unwrap_or(waits);
+            return report::saying(scene, found, waits);
         }
     }
     let wanted = new_claim(at_hub, &grant.spec.volumes, at);

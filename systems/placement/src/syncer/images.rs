@@ -102,7 +102,7 @@ impl ClaimSeen {
             None => {
                 let image = self.made_image(at).filter(|image| is_held(image, at))?;
                 let taken = &image.data["status"]["creationTime"];
-                (self.confirmed_source(at)?, self.as_image(image, at), taken)
+                (self.confirmed_source(at)?, on_cluster(image, at), taken)
             }
         };
         let marked = |mark: &str| super::marks::annotation(self.image.as_ref()?, mark);
@@ -123,14 +123,15 @@ impl ClaimSeen {
             image,
         })
     }
+}
 
-    fn as_image(&self, image: &Object, at: At<'_>) -> Image {
-        Image::VolumeSnapshot {
-            cluster: at.cluster.clone(),
-            namespace: at.grant.to_owned(),
-            name: name(image).to_owned(),
-            uid: uid(image).to_owned(),
-        }
+/// An image on this cluster, as a pin names it.
+fn on_cluster(image: &Object, at: At<'_>) -> Image {
+    Image::VolumeSnapshot {
+        cluster: at.cluster.clone(),
+        namespace: at.grant.to_owned(),
+        name: name(image).to_owned(),
+        uid: uid(image).to_owned(),
     }
 }
 
@@ -202,7 +203,7 @@ pub(super) fn ask(scene: &Scene<'_>, place: usize) -> Step<Locks> {
             claim.listed.name
         );
         let found = Finding::fails(DATA_SYNCED, "Copying", message);
-        return saying(scene, found, wait("the tag before is not confirmed yet"));
+        return report::saying(scene, found, wait("the tag before is not confirmed yet"));
     }
     // One that was for an earlier claim of that name is for this one now.
     let change = json!({
@@ -320,7 +321,7 @@ pub(super) fn wait_for(scene: &Scene<'_>) -> Step<Locks> {
     }
     let waits = wait("last images are being made");
     match found {
-        Some(found) => saying(scene, found, waits),
+        Some(found) => report::saying(scene, found, waits),
         None => waits,
     }
 }
@@ -369,11 +370,7 @@ fn not_supported(scene: &Scene<'_>, claim: &ClaimSeen) -> Step<Locks> {
 fn stands(scene: &Scene<'_>, obstacle: Obstacle) -> Step<Locks> {
     let found = Finding::fails(DATA_SYNCED, obstacle.reason, obstacle.message.clone());
     let waits = Step::Wait { because: obstacle.message, at_most: ONCE_A_WHILE };
-    saying(scene, found, waits)
-}
-
-fn saying(scene: &Scene<'_>, found: Finding, otherwise: Step<Locks>) -> Step<Locks> {
-    report::say(scene, &[found], "people should know what it waits for").unwrap_or(otherwise)
+    report::saying(scene, found, waits)
 }
 
 fn wait(because: &str) -> Step<Locks> {

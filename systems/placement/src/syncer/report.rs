@@ -43,6 +43,11 @@ pub(super) fn say(scene: &Scene<'_>, findings: &[Finding], because: &str) -> Opt
     write(scene, json!({}), &new).map(|write| Step::write(write, because))
 }
 
+/// Says at the hub what is waited for, if it does not stand there yet; else the step.
+pub(super) fn saying(scene: &Scene<'_>, found: Finding, otherwise: Step<Locks>) -> Step<Locks> {
+    say(scene, &[found], "people should know what it waits for").unwrap_or(otherwise)
+}
+
 /// Only the owner speaks for a grant.
 fn is_ours_to_say(scene: &Scene<'_>) -> bool {
     scene.is_mine(&[Phase::Granted, Phase::Revoking])

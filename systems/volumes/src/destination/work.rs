@@ -3,6 +3,7 @@
 use super::Serves;
 use super::origin::Origin;
 use crate::outside::Choice;
+use crate::sync::images::IMAGE_PREFIX;
 use interlock_api::names::{PROVIDER_COPY, PROVIDER_RESTIC};
 use interlock_api::volumes::{
     CopyMethod, CustomAuthority, External, ReplicationDestinationRestic, ReplicationDestinationSpec,
@@ -223,7 +224,7 @@ fn copy(given: &dyn Fn(&str) -> Option<String>) -> Result<Way, String> {
         return Origin::read(&source).map(Way::CopyOf);
     }
     let image =
-        given("image").or_else(|| given("snapshotUID").map(|uid| format!("snapshot-{uid}")));
+        given("image").or_else(|| given("snapshotUID").map(|uid| format!("{IMAGE_PREFIX}{uid}")));
     let (Some(cluster), Some(image)) = (given("cluster"), image) else {
         return Err("spec.external.parameters.source is needed, or both .cluster and .image: the \
                     uid of the cluster that has the image, and its handle there"

@@ -1,8 +1,8 @@
 //! Whole moves whose data goes through a restic repository.
 
 use super::volumes::{
-    GRANT_NAME, REPOSITORY, condition, content, grant, here, pass, wish, world as copying_world,
-    written,
+    GRANT_NAME, REPOSITORY, condition, content, grant, here, leave_until_asked, pass, wish,
+    world as copying_world, written,
 };
 use super::world::World;
 use crate::kinds::{CLAIM, DESTINATION, PLACEMENT, SECRET, SNAPSHOT, SOURCE};
@@ -107,12 +107,8 @@ fn a_secret_that_is_mended_on_the_way_comes_down_at_once() {
     let mut world = with_secret();
     world.settle();
     wish(&mut world, "b");
-    let (scheduler, syncer) = (crate::scheduler::Scheduler::default(), world.syncer("a"));
-    while world.all("a", &SOURCE).is_empty() {
-        world.turn(&scheduler, "");
-        world.turn(&syncer, "a");
-        world.turn(&world.runtime(), "a");
-    }
+    leave_until_asked(&mut world);
+    let syncer = world.syncer("a");
     let mended = json!({"data": {"RESTIC_PASSWORD": "cHcy"}});
     world.change("", (&SECRET, &Name::within("shop", "backup")), &mended);
     world.turn(&syncer, "a");

@@ -218,6 +218,16 @@ pub(super) fn wish(world: &mut World, cluster: &str) {
     world.change("", (&NAMESPACE, &Name::cluster_wide("shop")), &patch);
 }
 
+/// Goes on until cluster a is closed, and its source was asked for the last image.
+pub(super) fn leave_until_asked(world: &mut World) {
+    let (scheduler, syncer) = (crate::scheduler::Scheduler::default(), world.syncer("a"));
+    while world.all("a", &SOURCE).is_empty() {
+        world.turn(&scheduler, "");
+        world.turn(&syncer, "a");
+        world.turn(&world.runtime(), "a");
+    }
+}
+
 pub(super) fn grant(world: &World) -> Value {
     world.get("", &GRANT, &Name::cluster_wide(GRANT_NAME)).expect("a grant")
 }
@@ -409,12 +419,8 @@ fn an_image_that_is_deleted_while_it_is_taken_is_asked_for_again() {
     let mut world = world();
     world.settle();
     wish(&mut world, "b");
-    let (scheduler, syncer) = (crate::scheduler::Scheduler::default(), world.syncer("a"));
-    while world.all("a", &SOURCE).is_empty() {
-        world.turn(&scheduler, "");
-        world.turn(&syncer, "a");
-        world.turn(&world.runtime(), "a");
-    }
+    leave_until_asked(&mut world);
+    let syncer = world.syncer("a");
     let told = |annotations: Value| {
         json!({
             "metadata": {"annotations": annotations},
@@ -474,12 +480,7 @@ fn a_copy_that_fails_says_so_and_the_data_stays() {
     let mut world = world();
     world.settle();
     wish(&mut world, "b");
-    let (scheduler, syncer) = (crate::scheduler::Scheduler::default(), world.syncer("a"));
-    while world.all("a", &SOURCE).is_empty() {
-        world.turn(&scheduler, "");
-        world.turn(&syncer, "a");
-        world.turn(&world.runtime(), "a");
-    }
+    leave_until_asked(&mut world);
     let stuck = json!({
         "metadata": {"annotations": {"test/stuck": "yes"}},
         "status": {"conditions": [{"type": "interlock.dev/Healthy", "status": "False",
