@@ -58,13 +58,16 @@ impl Held {
     }
 }
 
-/// Removes the objects of these resources from a cluster, or from one of its namespaces.
+/// Removes the objects of these resources from a cluster, or from one of its namespaces, for as long as what is being
+/// emptied is as it was seen: another one of its name keeps all it has. None if somebody changed something meanwhile:
+/// then nothing is known of what is left.
 pub(super) async fn purge(
     server: &Server,
     cluster: &Arc<Cluster>,
     namespace: Option<&str>,
     resources: &[Arc<Resource>],
-) -> Result<Held, Status> {
+    while_as_seen: &Guard,
+) -> Result<Option<Held>, Status> {
     let mut held = Held::default();
     let mut free: Vec<Vec<Versioned>> = Vec::new();
     for resource in resources {
@@ -77,16 +80,15 @@ pub(super) async fn purge(
         for item in page.items {
             if is_free(resource, &item) {
                 gone_at_once.push(item);
-            } else {
-                mark(server, cluster, resource, &item, &mut held).await?;
+            } else if !mark(server, cluster, resource, &item, &mut held).await? {
+                return Ok(None);
             }
         }
         if !gone_at_once.is_empty() {
             free.push(gone_at_once);
         }
     }
-    remove(server, cluster, free).await?;
-    Ok(held)
+    Ok(remove(server, cluster, free, while_as_seen).await?.then_some(held))
 }
 
 /// Whether nothing can hold an object.
@@ -96,23 +98,26 @@ fn is_free(resource: &Resource, item: &Versioned) -> bool {
     object::finalizers(&object).next().is_none() && !is_pod
 }
 
-/// Asks for the deletion of an object that may be held.
+/// Asks for the deletion of an object that may be held. False if another one of its name is there by now.
 async fn mark(
     server: &Server,
     cluster: &Arc<Cluster>,
     resource: &Arc<Resource>,
     item: &Versioned,
     held: &mut Held,
-) -> Result<(), Status> {
+) -> Result<bool, Status> {
     let (_, namespace, name) = storage::parts(&item.key.row);
     let call = own_call_for(server, cluster, Arc::clone(resource)).for_name(name, namespace);
-    let written = match call.delete_with(&DeleteOptions::default()).await {
-        Ok(written) => written,
-        Err(status) if status.code == 404 => return Ok(()),
-        Err(status) => return Err(status),
-    };
+    let uid = object::uid(&object::decode(item)).to_owned();
+    let written =
+        match call.delete_with(&DeleteOptions { uid: Some(uid), ..Default::default() }).await {
+            Ok(written) => written,
+            Err(status) if status.code == 404 => return Ok(true),
+            Err(status) if status.code == 409 => return Ok(false),
+            Err(status) => return Err(status),
+        };
     if call.deletion_answer(&written).is_some() {
-        return Ok(());
+        return Ok(true);
     }
     // With the dot also where there is no group, as upstream writes it.
     let shown = format!("{}.{}", resource.plural, resource.group);
@@ -120,18 +125,21 @@ async fn mark(
     for finalizer in object::finalizers(&written.object) {
         *held.finalizers.entry(finalizer.to_owned()).or_default() += 1;
     }
-    Ok(())
+    Ok(true)
 }
 
-/// Removes objects, one of each table in one commit: two of one table could not share a revision.
+/// Removes objects, one of each table in one commit: two of one table could not share a revision. False if somebody
+/// touched one of them: the next round sees what is left.
 async fn remove(
     server: &Server,
     cluster: &Arc<Cluster>,
     mut tables: Vec<Vec<Versioned>>,
-) -> Result<(), Status> {
+    while_as_seen: &Guard,
+) -> Result<bool, Status> {
     const MOST_TOGETHER: usize = 100;
     loop {
-        let mut plan = Transaction::default();
+        let mut plan =
+            Transaction { guards: vec![while_as_seen.clone()], ..Transaction::default() };
         for table in tables.iter_mut().take(MOST_TOGETHER) {
             if let Some(item) = table.pop() {
                 plan.guards.push(Guard::At(item.key.clone(), item.modified));
@@ -140,12 +148,11 @@ async fn remove(
         }
         tables.retain(|table| !table.is_empty());
         if plan.operations.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         match server.commit(cluster, plan).await {
             Ok(_) => {}
-            // Somebody touched one of them: the next round sees what is left.
-            Err(NotCommitted::Guard(_)) => {}
+            Err(NotCommitted::Guard(_)) => return Ok(false),
             Err(NotCommitted::Refused(status)) => return Err(status),
         }
     }

@@ -6,12 +6,13 @@ use crate::crd;
 use crate::handlers::call::time_text;
 use crate::handlers::own_call_for;
 use crate::handlers::special::{CLEANUP, CONTENTS};
+use crate::handlers::write::Live;
 use crate::object;
 use crate::resource::Resource;
 use crate::server::{Server, stopped};
 use crate::status::Status;
 use crate::storage::{self, Owner};
-use interlock_store::{Changes as _, Key, KeyRange, Store, Table};
+use interlock_store::{Changes as _, Guard, Key, KeyRange, Store, Table};
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,6 +23,9 @@ const FIRST_WAIT: Duration = Duration::from_millis(20);
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 /// How many are emptied at the same time.
 const TOGETHER: usize = 64;
+
+/// Where namespaces are.
+const NAMESPACES: (&str, &str, &str) = ("", "v1", "namespaces");
 
 /// Where definitions are.
 const DEFINITIONS: (&str, &str, &str) = ("apiextensions.k8s.io", "v1", "customresourcedefinitions");
@@ -183,26 +187,31 @@ impl Work {
     async fn round(&self, sort: Sort, key: &Key) -> Result<bool, Status> {
         let Some(versioned) = self.server.storage().get(key).await? else { return Ok(true) };
         let object = object::decode(&versioned);
+        // The one that was being deleted may be gone, and another one of its name be there, alive.
+        if !object::is_deleting(&object) {
+            return Ok(true);
+        }
         let (cluster_id, _, name) = storage::parts(&key.row);
         let Some(cluster) = self.server.clusters().with_id(cluster_id) else { return Ok(true) };
+        let seen =
+            Doomed { name, object: &object, guard: Guard::At(key.clone(), versioned.modified) };
         match sort {
-            Sort::Namespace => self.namespace(&cluster, name, &object).await,
-            Sort::Definition => self.definition(&cluster, name, &object).await,
-            Sort::LogicalCluster => self.logical_cluster(&cluster, name, &object).await,
+            Sort::Namespace => self.namespace(&cluster, &seen).await,
+            Sort::Definition => self.definition(&cluster, &seen).await,
+            Sort::LogicalCluster => self.logical_cluster(&cluster, &seen).await,
         }
     }
 
-    async fn namespace(
-        &self,
-        cluster: &Arc<Cluster>,
-        name: &str,
-        object: &Value,
-    ) -> Result<bool, Status> {
+    async fn namespace(&self, cluster: &Arc<Cluster>, seen: &Doomed<'_>) -> Result<bool, Status> {
+        let Doomed { name, object, guard } = seen;
         let finalizers = object["spec"]["finalizers"].as_array().cloned().unwrap_or_default();
         if !finalizers.iter().any(|finalizer| finalizer == "kubernetes") {
             return Ok(true);
         }
-        let held = purge(&self.server, cluster, Some(name), &self.stored(cluster, true)).await?;
+        let resources = self.stored(cluster, true);
+        let Some(held) = purge(&self.server, cluster, Some(name), &resources, guard).await? else {
+            return Ok(false);
+        };
         if !held.is_empty() {
             let told = [
                 (("NamespaceContentRemaining", "SomeResourcesRemain"), held.what_is_left()),
@@ -211,15 +220,15 @@ impl Work {
                     held.who_holds_it("namespace"),
                 ),
             ];
-            self.tell(cluster, ("", "v1", "namespaces"), name, &told).await?;
+            self.tell(cluster, NAMESPACES, seen, &told).await?;
             return Ok(false);
         }
-        let mut call = self.call(cluster, ("", "v1", "namespaces"), name);
+        let mut call = self.call(cluster, NAMESPACES, name);
         call.endpoint = crate::handlers::call::Endpoint::Other;
         call.subresource = "finalize".to_owned();
         let done = call
             .change(false, |live| {
-                let mut namespace = live.map(|live| live.object.clone()).unwrap_or_default();
+                let mut namespace = seen.still(live)?;
                 if let Some(list) = namespace["spec"]["finalizers"].as_array_mut() {
                     list.retain(|finalizer| finalizer != "kubernetes");
                 }
@@ -229,40 +238,38 @@ impl Work {
         gone(done.map(|_| ()))
     }
 
-    async fn definition(
-        &self,
-        cluster: &Arc<Cluster>,
-        name: &str,
-        object: &Value,
-    ) -> Result<bool, Status> {
+    async fn definition(&self, cluster: &Arc<Cluster>, seen: &Doomed<'_>) -> Result<bool, Status> {
+        let Doomed { name, object, guard } = seen;
         if !object::finalizers(object).any(|finalizer| finalizer == CLEANUP) {
             return Ok(true);
         }
         let resources: Vec<Arc<Resource>> = cluster
             .custom()
             .iter()
-            .filter(|resource| crate::status::qualified(&resource.group, &resource.plural) == name)
+            .filter(|resource| crate::status::qualified(&resource.group, &resource.plural) == *name)
             .take(1)
             .cloned()
             .collect();
-        let held = purge(&self.server, cluster, None, &resources).await?;
+        let Some(held) = purge(&self.server, cluster, None, &resources, guard).await? else {
+            return Ok(false);
+        };
         if !held.is_empty() {
             let told = [(
                 ("Terminating", "InstanceDeletionInProgress"),
                 format!("CustomResource deletion is in progress: {}", held.holders()),
             )];
-            self.tell(cluster, DEFINITIONS, name, &told).await?;
+            self.tell(cluster, DEFINITIONS, seen, &told).await?;
             return Ok(false);
         }
-        self.take_off(cluster, DEFINITIONS, name, CLEANUP).await
+        self.take_off(cluster, DEFINITIONS, seen, CLEANUP).await
     }
 
     async fn logical_cluster(
         &self,
         root: &Arc<Cluster>,
-        name: &str,
-        object: &Value,
+        seen: &Doomed<'_>,
     ) -> Result<bool, Status> {
+        let Doomed { name, object, guard } = seen;
         if !object::finalizers(object).any(|finalizer| finalizer == CONTENTS) {
             return Ok(true);
         }
@@ -275,22 +282,23 @@ impl Work {
             // Namespaces go with their contents, definitions with their objects, all in one sweep: nobody can
             // add to a cluster that is being deleted.
             let resources = self.stored(&cluster, false);
-            let held = purge(&self.server, &cluster, None, &resources).await?;
+            let sweep = || purge(&self.server, &cluster, None, &resources, guard);
+            let Some(held) = sweep().await? else { return Ok(false) };
             if !held.is_empty() {
                 let told = [
                     (("ContentRemaining", "SomeResourcesRemain"), held.what_is_left()),
                     (("FinalizersRemaining", "SomeFinalizersRemain"), held.who_holds_it("cluster")),
                 ];
-                self.tell(root, place, name, &told).await?;
+                self.tell(root, place, seen, &told).await?;
                 return Ok(false);
             }
             // A write that passed its checks before the mark may have landed during the sweep. Its guards were on
             // what the sweep removed, so a second look that finds nothing is the last one.
-            if held.found > 0 && purge(&self.server, &cluster, None, &resources).await?.found > 0 {
+            if held.found > 0 && sweep().await?.is_none_or(|left| left.found > 0) {
                 return Ok(false);
             }
         }
-        self.take_off(root, place, name, CONTENTS).await
+        self.take_off(root, place, seen, CONTENTS).await
     }
 
     /// A definition is gone: others may have waited for its names.
@@ -335,13 +343,13 @@ impl Work {
         &self,
         cluster: &Arc<Cluster>,
         place: (&str, &str, &str),
-        name: &str,
+        seen: &Doomed<'_>,
         finalizer: &str,
     ) -> Result<bool, Status> {
         let done = self
-            .call(cluster, place, name)
+            .call(cluster, place, seen.name)
             .change(false, |live| {
-                let mut object = live.map(|live| live.object.clone()).unwrap_or_default();
+                let mut object = seen.still(live)?;
                 object::remove_finalizer(&mut object, finalizer);
                 Ok(object)
             })
@@ -354,10 +362,10 @@ impl Work {
         &self,
         cluster: &Arc<Cluster>,
         place: (&str, &str, &str),
-        name: &str,
+        seen: &Doomed<'_>,
         told: &[((&str, &str), String)],
     ) -> Result<(), Status> {
-        let mut call = self.call(cluster, place, name);
+        let mut call = self.call(cluster, place, seen.name);
         call.endpoint = crate::handlers::call::Endpoint::Status;
         call.subresource = "status".to_owned();
         let now = time_text(self.server.now());
@@ -368,7 +376,7 @@ impl Work {
             .collect();
         let told = call
             .change(false, |live| {
-                let mut object = live.map(|live| live.object.clone()).unwrap_or_default();
+                let mut object = seen.still(live)?;
                 for condition in &conditions {
                     set_condition(&mut object, condition);
                 }
@@ -390,6 +398,26 @@ impl Work {
             .find(cluster, group, version, plural)
             .expect("the kinds that are emptied are always served");
         own_call_for(&self.server, cluster, resource).for_name(name, "")
+    }
+}
+
+/// Something that is being deleted, as it was when a round began.
+struct Doomed<'a> {
+    name: &'a str,
+    object: &'a Value,
+    /// Fails as soon as it was changed, or another one of its name is there.
+    guard: Guard,
+}
+
+impl Doomed<'_> {
+    /// What stands there now, if it is still the same one.
+    fn still(&self, live: Option<&Live>) -> Result<Value, Status> {
+        match live {
+            Some(live) if object::uid(&live.object) == object::uid(self.object) => {
+                Ok(live.object.clone())
+            }
+            _ => Err(Status::not_found("", "", self.name)),
+        }
     }
 }
 
@@ -421,5 +449,120 @@ fn set_condition(object: &mut Value, condition: &Value) {
     };
     if held["message"] != condition["message"] || held["status"] != condition["status"] {
         *held = condition.clone();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::handlers::own_call;
+    use crate::request::DeleteOptions;
+    use crate::server::Config;
+
+    const KINDS: [(Sort, (&str, &str, &str)); 3] = [
+        (Sort::Namespace, NAMESPACES),
+        (Sort::Definition, DEFINITIONS),
+        (Sort::LogicalCluster, (HUB_GROUP, "v1alpha1", "logicalclusters")),
+    ];
+
+    async fn work() -> Work {
+        let config = Config { are_duties_called: true, ..Config::default() };
+        Work::of(&Server::start(config).await.expect("a server in memory"))
+    }
+
+    impl Work {
+        async fn make(
+            &self,
+            cluster: &str,
+            place: (&str, &str, &str),
+            namespace: &str,
+            object: Value,
+        ) {
+            let cluster = self.server.clusters().named(cluster).expect("the cluster");
+            let call = own_call(&self.server, &cluster, place.0, place.1, place.2)
+                .for_name(object::name(&object), namespace);
+            let done = call.change(true, |_| call.take(object.clone(), &[], 400)).await;
+            done.expect("it can be made");
+        }
+
+        async fn delete(&self, (group, version, plural): (&str, &str, &str), name: &str) {
+            let root = self.server.clusters().root();
+            let call = own_call(&self.server, &root, group, version, plural).for_name(name, "");
+            call.delete_with(&DeleteOptions::default()).await.expect("it can be deleted");
+        }
+
+        /// One more round for what was told of as being deleted.
+        async fn late_round(&self, sort: Sort, name: &str) -> bool {
+            let tables = tables(&self.server);
+            let table = tables.iter().find(|(it, _)| *it == sort).expect("each sort has one");
+            let key = Key::new(table.1.clone(), storage::row("root", "", name));
+            self.round(sort, &key).await.expect("a round")
+        }
+
+        async fn count(&self, table: Table) -> usize {
+            let range = KeyRange::prefix(table, "");
+            let page = self.server.storage().range(range, None, usize::MAX).await;
+            page.expect("it can be read").items.len()
+        }
+    }
+
+    fn named(name: &str) -> Value {
+        json!({"metadata": {"name": name}})
+    }
+
+    fn definition() -> Value {
+        let versions = json!([{"name": "v1", "served": true, "storage": true,
+            "schema": {"openAPIV3Schema": {"type": "object"}}}]);
+        let names = json!({"kind": "Thing", "plural": "things", "singular": "thing"});
+        json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "things.example.com"},
+            "spec": {"group": "example.com", "scope": "Namespaced", "names": names, "versions": versions}})
+    }
+
+    /// A change of the old one may be told of when the old one is gone and another one of its name lives.
+    #[tokio::test]
+    async fn what_is_made_again_is_not_emptied_for_the_one_before() {
+        let work = work().await;
+        let [namespaces, definitions, clusters] = KINDS;
+        work.make("root", namespaces.1, "", named("shop")).await;
+        work.make("root", ("", "v1", "configmaps"), "shop", named("mine")).await;
+        work.make("root", definitions.1, "", definition()).await;
+        work.make(
+            "root",
+            ("example.com", "v1", "things"),
+            "shop",
+            json!({
+            "apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "mine"}}),
+        )
+        .await;
+        work.make("root", clusters.1, "", named("east")).await;
+        work.make("east", namespaces.1, "", named("shop")).await;
+        let everything = async || {
+            let things = storage::table_of("example.com", "things", "root");
+            let tables = ["namespaces", "configmaps", "serviceaccounts"]
+                .map(|plural| storage::table_of("", plural, "-"));
+            let mut found = vec![work.count(things).await];
+            for table in tables {
+                found.push(work.count(table).await);
+            }
+            found
+        };
+        let before = everything().await;
+        for ((sort, _), name) in KINDS.into_iter().zip(["shop", "things.example.com", "east"]) {
+            assert!(work.late_round(sort, name).await, "there is nothing to do for {name}");
+            assert_eq!(everything().await, before, "{name} keeps what it has");
+        }
+        for ((sort, place), name) in
+            KINDS.into_iter().zip(["shop", "things.example.com", "east"]).rev()
+        {
+            work.delete(place, name).await;
+            while !work.late_round(sort, name).await {}
+        }
+        let after = everything().await;
+        assert_eq!(after[0], 0);
+        assert!(
+            after.iter().zip(&before).all(|(after, before)| after < before),
+            "{after:?} of {before:?}"
+        );
     }
 }
