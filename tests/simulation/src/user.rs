@@ -8,7 +8,7 @@ use interlock_api::names::{
 };
 use interlock_kernel::{Kind, Object};
 use interlock_placement::kinds::{
-    CLAIM, FORCE_RELEASE, GRANT, NAMESPACE, POD, SNAPSHOT, SOURCE, WORKLOAD_CLUSTER,
+    CLAIM, FORCE_RELEASE, GRANT, NAMESPACE, POD, SNAPSHOT, WORKLOAD_CLUSTER,
 };
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
@@ -56,16 +56,11 @@ impl World {
         }
     }
 
-    /// Somebody tidies up, and knows not what a last image is for. One that is not confirmed yet, and
-    /// one that a claim is being filled from, they leave alone: nobody would have it made again.
+    /// Somebody tidies up, and knows not what an image is for: the last one of a volume that moves,
+    /// ready or not, or the one that a claim is to be filled from.
     async fn delete_image_by_hand(&mut self) -> Result<(), Broken> {
         let cluster = crate::CLUSTERS[self.chance.below(crate::CLUSTERS.len())];
-        let mut images = self.truth.all(cluster, &SNAPSHOT).to_vec();
-        let sources = self.truth.all(cluster, &SOURCE);
-        images.retain(|image| {
-            let uid = image.metadata.uid.as_deref().unwrap_or_default();
-            sources.iter().any(|source| source.data["status"]["external"]["imageUID"] == uid)
-        });
+        let images = self.truth.all(cluster, &SNAPSHOT).to_vec();
         let Some(image) = self.chance.one_of(&images) else { return Ok(()) };
         if image.metadata.deletion_timestamp.is_some() {
             return Ok(());

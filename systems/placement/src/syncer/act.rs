@@ -1,7 +1,7 @@
 //! A decision of the syncer as one step: one write, one look, or a reason to wait.
 
-use super::claims::{keep_in_place, new_claim, take_over};
-use super::decide::{Decision, Epoch, Here, Why};
+use super::claims::{ClaimSeen, keep_in_place, new_claim, take_over};
+use super::decide::{Decision, Epoch, Here, Volume, Why};
 use super::marks::{
     LABEL_GRANT, has_finalizer, is_going, name, put_finalizer, take_finalizer_off, uid,
 };
@@ -314,6 +314,11 @@ fn tell_filling(scene: &Scene<'_>) -> Step<Locks> {
         if let Ok(Some(step)) = repository::bring_secret(scene, secret) {
             return step;
         }
+    }
+    let filling = |claim: &&ClaimSeen| claim.volume(scene.at()) == Ok(Volume::Filling);
+    let mut filling = scene.claims.iter().filter(filling);
+    if let Some(step) = filling.find_map(|claim| filling::bring_again(scene, claim)) {
+        return step;
     }
     let found = report::filling(scene);
     let because = found.message.clone();

@@ -41,7 +41,11 @@ pub(super) fn final_tag(epoch: Epoch) -> String {
 
 /// Whether a trigger asks for the last image of an epoch, the first time or again.
 pub(super) fn is_final(tag: &str, epoch: Epoch) -> bool {
-    let rest = tag.strip_prefix(&final_tag(epoch));
+    is_once_more(tag, &final_tag(epoch))
+}
+
+fn is_once_more(tag: &str, first: &str) -> bool {
+    let rest = tag.strip_prefix(first);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
@@ -55,6 +59,11 @@ pub(super) fn again(tag: &str) -> String {
 /// The trigger of an arrival.
 pub(super) fn arrival_tag(epoch: Epoch) -> String {
     format!("epoch-{epoch}")
+}
+
+/// Whether a trigger asks for the arrival at an epoch, the first time or again.
+pub(super) fn is_arrival(tag: &str, epoch: Epoch) -> bool {
+    is_once_more(tag, &arrival_tag(epoch))
 }
 
 /// What a source or destination was asked for last.
@@ -73,6 +82,12 @@ pub(super) fn is_syncing(object: &DynamicObject) -> bool {
     let annotations = object.metadata.annotations.as_ref();
     annotations.is_some_and(|annotations| annotations.contains_key(ANNOTATION_SYNC))
         && asked(object) != confirmed(object)
+}
+
+/// Whether what it was asked for last is given up for this reason: it is not tried again by itself.
+pub(super) fn has_given_up(object: &DynamicObject, reason: &str) -> bool {
+    let is_tag_given_up = asked(object).is_some() && told(object, "gaveUpTag") == asked(object);
+    is_tag_given_up && !is_syncing(object) && trouble(object).is_some_and(|it| it.reason == reason)
 }
 
 /// A word of what a source or destination tells of itself beyond VolSync's fields.
@@ -101,7 +116,7 @@ pub(super) fn trouble(object: &DynamicObject) -> Option<Obstacle> {
 
 /// The words that movers have for what is in the way. Another one is said to be a failed copy, and
 /// stays readable in the message.
-const REASONS: [&str; 22] = [
+const REASONS: [&str; 23] = [
     "NotSupported",
     "SecretIncomplete",
     "RepositoryNotSupported",
@@ -116,6 +131,7 @@ const REASONS: [&str; 22] = [
     "NoEligibleSnapshot",
     "ImageEmpty",
     "ImageGone",
+    "ImageLost",
     "SizeMismatch",
     "SnapshotFailed",
     "FreezeTooLong",
@@ -149,6 +165,8 @@ mod tests {
         assert_eq!(again(&again("final-7")), "final-7.3");
         assert!(is_final("final-7", 7) && is_final("final-7.3", 7));
         assert!(!is_final("final-71", 7) && !is_final("final-7", 71) && !is_final("", 7));
+        assert!(is_arrival("epoch-7", 7) && is_arrival(&again("epoch-7"), 7));
+        assert!(!is_arrival("epoch-71", 7) && !is_arrival("final-7", 7));
     }
 
     #[test]

@@ -5,15 +5,18 @@
 //! over: its claim makes room, and the volume itself stays until the copy that it belongs to may go.
 
 use super::claims::{At, ClaimSeen, Obstacle, new_claim, noted_epoch};
-use super::copying::{arrival_tag, asked, confirmed, destination_name, told_number, trouble};
+use super::copying::{
+    again, arrival_tag, asked, confirmed, destination_name, has_given_up, is_arrival, told,
+    told_number, trouble,
+};
 use super::decide::Epoch;
 use super::marks::{
     ANNOTATION_FROM, LABEL_GRANT, from_uid, has_finalizer, is_going, is_ours, label, name,
-    put_finalizer, take_finalizer_off,
+    put_finalizer, take_finalizer_off, uid,
 };
 use super::observe::Scene;
 use super::{Locks, report, repository};
-use crate::kinds::{CLAIM, DESTINATION, VOLUME, VOLUMES_BY_GRANT};
+use crate::kinds::{CLAIM, DESTINATION, SNAPSHOT, VOLUME, VOLUMES_BY_GRANT};
 use interlock_api::names::{
     ANNOTATION_ALLOW_EMPTY, ANNOTATION_EPOCH, ANNOTATION_RECLAIM, FINALIZER_KEEP,
     FINALIZER_POPULATE, LABEL_SUPERSEDED_BY, LOCAL_CLASS, LOCAL_DRIVER, PROVIDER_COPY,
@@ -22,7 +25,7 @@ use interlock_api::names::{
 use interlock_api::placement::condition::FILLED;
 use interlock_api::placement::{Fill, Image, Pin, Progress, Ref};
 use interlock_kernel::conditions::Finding;
-use interlock_kernel::{Address, Name, Object, Part, Place, Step, View, Write};
+use interlock_kernel::{Address, Name, Object, Part, Place, Read, Step, View, Write};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube_core::DynamicObject;
@@ -152,8 +155,10 @@ impl ClaimSeen {
 
     /// Whether the image has been brought here.
     pub(super) fn has_arrived(&self, at: At<'_>) -> bool {
-        let tag = arrival_tag(at.epoch);
-        self.own_destination(at).is_some_and(|found| confirmed(found) == Some(tag.as_str()))
+        self.own_destination(at).is_some_and(|found| {
+            asked(found).is_some_and(|tag| is_arrival(tag, at.epoch))
+                && confirmed(found) == asked(found)
+        })
     }
 
     /// What keeps the data from arriving, in words; None: it is on its way.
@@ -239,6 +244,40 @@ pub(super) fn fill(scene: &Scene<'_>, claim: &ClaimSeen, origin: Origin<'_>) -> 
     let write =
         Write::Create { address: Address::new(Place::CLUSTER, &CLAIM, name), object: wanted };
     Step::write(write, format!("it is filled by {destination}"))
+}
+
+/// Asks once more for an image that was brought here and then deleted, before the claim had its data:
+/// where it came from, it is held until then. None: it is on its way, or here.
+pub(super) fn bring_again(scene: &Scene<'_>, claim: &ClaimSeen) -> Option<Step<Locks>> {
+    let at = scene.at();
+    let destination = claim.own_destination(at)?;
+    if claim.has_arrived(at) {
+        let (image, image_uid) = (told(destination, "image")?, told(destination, "imageUID")?);
+        // One that is deleted and held is still what the claim is filled from.
+        let is_it = |found: &Object| uid(found) == image_uid;
+        let address = Address::new(Place::CLUSTER, &SNAPSHOT, Name::within(scene.name, image));
+        if scene.view.get(Place::CLUSTER, &SNAPSHOT, &address.name).is_some_and(|it| is_it(&it)) {
+            return None;
+        }
+        match scene.looks.objects.get(&address) {
+            None => {
+                let because = "an image was brought that the cache does not show".to_owned();
+                return Some(Step::Look { reads: vec![Read::Object(address)], because });
+            }
+            Some(Some(found)) if is_it(found) => return None,
+            Some(_) => {}
+        }
+    } else if !has_given_up(destination, "ImageLost") {
+        return None;
+    }
+    let because = format!(
+        "the image that claim {} is filled from was deleted here; it is brought again",
+        claim.listed.name
+    );
+    let tag = again(asked(destination)?);
+    let change = json!({"spec": {"trigger": {"manual": tag}}});
+    let write = Write::patch(Place::CLUSTER, &DESTINATION, destination, (Part::Main, change));
+    Some(Step::write(write, because))
 }
 
 fn new_destination(

@@ -7,8 +7,8 @@
 use super::Locks;
 use super::claims::{At, ClaimSeen, Obstacle};
 use super::copying::{
-    again, asked, confirmed, final_tag, is_final, is_syncing, source_name, told, told_number,
-    trouble,
+    again, asked, confirmed, final_tag, has_given_up, is_final, is_syncing, source_name, told,
+    told_number, trouble,
 };
 use super::decide::LastImage;
 use super::filling::image_class;
@@ -294,12 +294,12 @@ pub(super) fn wait_for(scene: &Scene<'_>) -> Step<Locks> {
             return look_for_image(scene, claim, source);
         }
         let Some(source) = claim.own_source(at) else { continue };
+        // Somebody deleted it while it was taken.
+        if has_given_up(source, "ImageGone") {
+            return begin_anew(claim, source);
+        }
         let name = &claim.listed.name;
         let said = match trouble(source) {
-            // Somebody deleted it while it was taken, and its source has given that sync up.
-            Some(Obstacle { reason: "ImageGone", .. }) if !is_syncing(source) => {
-                return begin_anew(claim, source);
-            }
             Some(Obstacle { reason, message }) => {
                 let message = format!(
                     "the last image of claim {name} cannot be taken: {message}. It stays on {}, \

@@ -234,8 +234,12 @@ fn give_up(scene: &Scene<'_>, intent: &Intent, why: Hopeless) -> Step<Mover> {
             task.ended_badly(intent, &Flaw::new("ImageEmpty", what))
         }
         Hopeless::UselessImage => {
-            let what = format!("image {} is gone, or not of this sync", intent.image);
-            task.ended_badly(intent, &Flaw::new("ImageGone", what))
+            let what = format!(
+                "image {}, taken here of what was brought, is gone or not of this sync; a new \
+                 trigger brings it again",
+                intent.image
+            );
+            task.ended_badly(intent, &Flaw::new("ImageLost", what))
         }
         Hopeless::Refused => {
             let flaw = scene.work.as_ref().err().cloned().unwrap_or_default();

@@ -20,6 +20,9 @@ use serde_json::{Value, json};
 /// What the storage says first of an image whose class is not there.
 pub(crate) const CLASS_MISSING: &str = "ClassMissing";
 
+/// Nobody takes an image.
+pub(crate) const NOT_BEGUN: &str = "ImageNotBegun";
+
 /// Images by the uid of what they were taken for.
 pub(crate) const IMAGES_BY_OWNER: Index = Index {
     name: "by-owner",
@@ -94,6 +97,20 @@ pub(crate) fn flaw_of(image: &DynamicObject) -> Option<Flaw> {
     let mut known = Reason::ALL.iter().map(|reason| reason.word()).chain([CLASS_MISSING]);
     let reason = known.find(|known| word == Some(*known)).unwrap_or(Reason::SnapshotFailed.word());
     Some(Flaw::new(reason, format!("image {} cannot be taken: {said}", name_of(image))))
+}
+
+/// What is said of an image that no storage has laid a hand on.
+pub(crate) fn neglected(image: &DynamicObject) -> Option<Flaw> {
+    let is_touched = !image.data["status"].is_null()
+        || image.metadata.finalizers.iter().flatten().any(|it| !it.starts_with(HOLD_PREFIX));
+    let class = image.data["spec"]["volumeSnapshotClassName"].as_str();
+    let class = class.map_or("the default class".to_owned(), |class| format!("class {class}"));
+    let what = format!(
+        "nobody has begun to take image {}: its claim has no volume yet, or the driver of {class} \
+         does not run here; see `kubectl get volumesnapshotclass,pvc`",
+        name_of(image)
+    );
+    (!is_touched).then(|| Flaw::new(NOT_BEGUN, what))
 }
 
 /// Whether an image waits for a class that nobody asks for any more: it would wait for ever.

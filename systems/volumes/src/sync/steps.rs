@@ -11,6 +11,7 @@ use interlock_api::names::FINALIZER_IMAGES;
 use interlock_api::volumes::condition::HEALTHY;
 use interlock_kernel::conditions::Finding;
 use interlock_kernel::{Address, Deed, Effect, Event, Importance, Object, Read, Step};
+use jiff::SignedDuration;
 use serde_json::json;
 use std::time::Duration;
 
@@ -20,6 +21,9 @@ const ASK_SOON: Duration = Duration::from_millis(250);
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 /// How often somebody who was not told looks for a free place.
 pub(crate) const LOOK_FOR_PLACE: Duration = Duration::from_secs(10);
+
+/// How long nobody may begin with an image before that is said.
+const BEGUN_WITHIN: SignedDuration = SignedDuration::from_mins(1);
 
 /// How long the next attempt is still to wait.
 pub(crate) fn back_off_left(task: &Task, intent: &Intent) -> Duration {
@@ -85,13 +89,24 @@ pub(crate) fn broken_intent(task: &Task) -> Step<Mover> {
     task.wait(task.hindered(&Flaw::new("BrokenIntent", what)), None)
 }
 
-/// The image is not ready; if it cannot be taken, what the storage says of that.
+/// The image is not ready; if it cannot be taken, what the storage says of that; and if nobody takes
+/// it, that.
 pub(crate) fn wait_for_image(task: &Task, mut say: Saying, image: Option<&Object>) -> Step<Mover> {
-    if let Some(Flaw { reason, message }) = image.and_then(|image| images::flaw_of(image)) {
-        say.event = Some(task.tells(Importance::Warning, reason, message.clone()));
-        say.findings.push(Finding::fails(HEALTHY, reason, message));
+    let began = task.current().map_or(task.now, |intent| intent.began.0);
+    let left = Duration::try_from(BEGUN_WITHIN - task.now.duration_since(began));
+    let left = left.ok().filter(|left| !left.is_zero());
+    let flaw = image.and_then(|image| {
+        let neglected = || images::neglected(image).filter(|_| left.is_none());
+        images::flaw_of(image).or_else(neglected)
+    });
+    match flaw {
+        Some(Flaw { reason, message }) => {
+            say.event = Some(task.tells(Importance::Warning, reason, message.clone()));
+            say.findings.push(Finding::fails(HEALTHY, reason, message));
+        }
+        None => say.findings.extend(task.mended()),
     }
-    task.wait(say, None)
+    task.wait(say, left)
 }
 
 /// Nothing is to be done until the next sync is due.

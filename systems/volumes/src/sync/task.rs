@@ -1,6 +1,7 @@
 //! A source or a destination as an object that syncs: its trigger, its intent, and the words of its
 //! status.
 
+use super::images;
 use super::intent::Intent;
 use super::repository::Flaw;
 use super::trigger::{Due, Last, When, due};
@@ -25,6 +26,8 @@ pub(crate) const SYNC_ID: &str = "syncID";
 pub(crate) const GAVE_UP_ON: &str = "gaveUpOn";
 /// In `status.external`: when a sync was given up.
 pub(crate) const GAVE_UP_AT: &str = "gaveUpAt";
+/// In `status.external`: the tag that it was to answer; whoever set it may set another one.
+const GAVE_UP_TAG: &str = "gaveUpTag";
 /// In `status.external`: how many intervals of the schedule went by without a sync.
 pub(crate) const MISSED: &str = "missedIntervals";
 /// In `status.external`: how many syncs were done, and how long all of them took.
@@ -43,8 +46,10 @@ const NOTE_BYTES: usize = 1024;
 /// The reason of the condition Healthy of a source whose namespace runs on another cluster.
 pub(crate) const NOT_HERE: &str = "NotHere";
 /// Reasons of the condition Healthy that are seen without a sync, and go without one.
-const SEEN: [&str; 6] = [
+const SEEN: [&str; 8] = [
     NOT_HERE,
+    images::CLASS_MISSING,
+    images::NOT_BEGUN,
     "SecretIncomplete",
     "RepositoryNotSupported",
     "SourceMissing",
@@ -260,7 +265,7 @@ impl Task {
     }
 
     /// What was wrong without a sync, and is not any more.
-    fn mended(&self) -> Option<Finding> {
+    pub(crate) fn mended(&self) -> Option<Finding> {
         let known = conditions::find(&self.known.conditions, words::HEALTHY)?;
         let is_seen = known.status == "False" && SEEN.contains(&known.reason.as_str());
         is_seen.then(|| Finding {
@@ -367,6 +372,7 @@ impl Task {
         let mut external = over(intent);
         external.insert(GAVE_UP_ON.to_owned(), Value::Null);
         external.insert(GAVE_UP_AT.to_owned(), Value::Null);
+        external.insert(GAVE_UP_TAG.to_owned(), Value::Null);
         external.insert(MISSED.to_owned(), json!((missed > 0).then(|| missed.to_string())));
         external.insert(SYNCS.to_owned(), json!(count(SYNCS, 1).to_string()));
         let all = count(SYNC_MILLISECONDS, milliseconds);
@@ -403,6 +409,7 @@ impl Task {
         let mut external = over(intent);
         external.insert(GAVE_UP_ON.to_owned(), json!(intent.basis));
         external.insert(GAVE_UP_AT.to_owned(), json!(Time(self.now)));
+        external.insert(GAVE_UP_TAG.to_owned(), json!(intent.tag));
         say.status = object(json!({
             "lastSyncStartTime": null,
             "latestMoverStatus": { "result": "Failed", "logs": cut(&flaw.message) },

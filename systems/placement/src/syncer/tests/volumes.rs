@@ -424,7 +424,7 @@ fn an_image_that_is_deleted_while_it_is_taken_is_asked_for_again() {
     let told = |annotations: Value| {
         json!({
             "metadata": {"annotations": annotations},
-            "status": {"conditions": [{"type": "interlock.dev/Healthy", "status": "False",
+            "status": {"external": {"gaveUpTag": "final-1"}, "conditions": [{"type": "interlock.dev/Healthy", "status": "False",
                 "reason": "ImageGone", "message": "image x is gone"}]},
         })
     };
@@ -556,19 +556,69 @@ fn an_image_that_is_gone_is_waited_for_by_name_and_nothing_starts_empty() {
     assert_eq!(written(&world, "a"), [1]);
 }
 
-#[test]
-fn how_far_the_data_has_come_is_told_now_and_then() {
-    let mut world = world();
+/// Until the data is on its way to `b`.
+fn move_until_brought(world: &mut World) {
     world.settle();
-    wish(&mut world, "b");
-    let (scheduler, syncer) = (crate::scheduler::Scheduler::default(), world.syncer("b"));
+    wish(world, "b");
+    let scheduler = crate::scheduler::Scheduler::default();
     while world.all("b", &DESTINATION).is_empty() {
         world.turn(&scheduler, "");
         world.turn(&world.syncer("a"), "a");
         world.turn(&world.runtime(), "a");
-        turn(&mut world, "a");
-        world.turn(&syncer, "b");
+        turn(world, "a");
+        world.turn(&world.syncer("b"), "b");
     }
+}
+
+/// What the destination on `b` says of itself, and what the syncer has asked of it after that.
+fn after(world: &mut World, told: &Value) -> String {
+    world.change("b", (&DESTINATION, &here("move-data-2")), told);
+    (0..5).for_each(|_| {
+        world.turn(&world.syncer("b"), "b");
+    });
+    let found = world.get("b", &DESTINATION, &here("move-data-2")).unwrap();
+    found["spec"]["trigger"]["manual"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn an_image_that_was_brought_and_is_deleted_before_the_claim_has_its_data_is_brought_again() {
+    let mut world = world();
+    move_until_brought(&mut world);
+    let there = json!({"status": {"readyToUse": true}});
+    let image =
+        world.put(Place::CLUSTER, &SNAPSHOT, (Name::within(GRANT_NAME, "brought"), "b"), there);
+    let published = json!({
+        "metadata": {"annotations": {"test/stuck": "yes"}},
+        "status": {"lastManualSync": "epoch-2",
+            "external": {"image": "brought", "imageUID": uid(&image)}},
+    });
+    assert_eq!(after(&mut world, &published), "epoch-2", "it is there");
+    world.delete("b", &SNAPSHOT, &Name::of(&image));
+    assert_eq!(after(&mut world, &published), "epoch-2.2");
+    assert_eq!(after(&mut world, &published), "epoch-2.2", "that is on its way");
+    // The one that is taken now is deleted before it is published.
+    let lost = |annotations: Value| {
+        json!({
+            "metadata": {"annotations": annotations},
+            "status": {"external": {"gaveUpTag": "epoch-2.2"}, "conditions": [{
+                "type": "interlock.dev/Healthy", "status": "False", "reason": "ImageLost", "message": "it is gone"}]},
+        })
+    };
+    let under_way = lost(json!({"interlock.dev/sync": "{}"}));
+    assert_eq!(after(&mut world, &under_way), "epoch-2.2", "it may still end well");
+    assert_eq!(after(&mut world, &lost(json!({"interlock.dev/sync": null}))), "epoch-2.3");
+    let go_on =
+        json!({"metadata": {"annotations": {"test/stuck": null}}, "status": {"conditions": null}});
+    after(&mut world, &go_on);
+    world.settle();
+    assert_eq!(written(&world, "b"), [1, 2]);
+}
+
+#[test]
+fn how_far_the_data_has_come_is_told_now_and_then() {
+    let mut world = world();
+    move_until_brought(&mut world);
+    let syncer = world.syncer("b");
     let far = |world: &mut World, bytes: &str| {
         let told = json!({
             "metadata": {"annotations": {"test/stuck": "yes"}},

@@ -53,3 +53,23 @@ fn whoever_names_another_class_instead_does_not_wait_for_the_first() {
         run_to_the_end(&mut world, &mut mover);
     }
 }
+
+#[test]
+fn an_image_that_nobody_begins_with_is_not_waited_for_in_silence() {
+    let mut world = world([source(&json!({}))]);
+    let mut mover = FakeMover::that(done(1));
+    settle(&mut world, &mut mover);
+    assert_ne!(reason(&world, "interlock.dev/Healthy"), "ImageNotBegun", "it is early");
+    world.pass(60);
+    settle(&mut world, &mut mover);
+    assert_eq!(reason(&world, "interlock.dev/Healthy"), "ImageNotBegun");
+    // Somebody has, and takes as long as it takes.
+    let image = Name::of(&only(&world, &SNAPSHOT_KIND)[0]);
+    let touched = json!({"metadata": {"finalizers": ["driver.example.com/x"]}});
+    world.change(Place::CLUSTER, &SNAPSHOT_KIND, &image, &touched);
+    settle(&mut world, &mut mover);
+    assert_ne!(reason(&world, "interlock.dev/Healthy"), "ImageNotBegun");
+    take_images(&mut world, 1);
+    settle(&mut world, &mut mover);
+    assert_eq!(mover.begun.len(), 1);
+}
