@@ -23,6 +23,7 @@ use std::time::Duration;
 
 /// How long processes may take to stop when everything is stopped.
 const GRACE: Duration = Duration::from_secs(5);
+const NO_PROCESSES: &str = "cannot run pods as processes";
 
 /// Options of `up`.
 #[derive(Debug, ClapArgs)]
@@ -46,12 +47,24 @@ pub(crate) struct Args {
     verbose: bool,
 }
 
+impl Args {
+    /// Whether processes may be those of root. The demonstration runs one program, which is this one.
+    fn may_be_root(&self) -> bool {
+        self.allow_root_processes || self.demo
+    }
+}
+
 /// Runs the fleet until SIGTERM or SIGINT.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match (args.verbose, args.demo) {
         // The demonstration tells its own story.
         (false, true) => crate::serving::log_warnings(),
         (is_verbose, _) => crate::serving::log(is_verbose),
+    }
+    if !args.may_be_root() {
+        // Before anything is made that would be left behind.
+        let checked = Processes::refuse_root(&args.reach.directory()?);
+        checked.context(NO_PROCESSES)?;
     }
     block_on(async {
         let mut signals = Signals::new()?;
@@ -164,13 +177,11 @@ impl Fleet {
 }
 
 fn open_processes(folder: &Path, args: &Args) -> anyhow::Result<Arc<Processes>> {
-    // The demonstration runs one program, which is this one.
-    let opened = if args.allow_root_processes || args.demo {
-        Processes::open_allowing_root(folder)
-    } else {
-        Processes::open(folder)
+    let opened = match args.may_be_root() {
+        true => Processes::open_allowing_root(folder),
+        false => Processes::open(folder),
     };
-    Ok(Arc::new(opened.context("cannot run pods as processes")?))
+    Ok(Arc::new(opened.context(NO_PROCESSES)?))
 }
 
 /// The names of the workload clusters: those that the hub has, and those that are asked for.

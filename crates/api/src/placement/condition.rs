@@ -6,6 +6,8 @@ pub const READY: &str = "Ready";
 pub const REACHABLE: &str = "Reachable";
 /// WorkloadCluster: what runs the workloads there answers.
 pub const RUNTIME_READY: &str = "RuntimeReady";
+/// WorkloadCluster: nothing is left on it; only while it is being deleted.
+pub const EMPTIED: &str = "Emptied";
 
 /// Placement: the rules can be followed as they are written.
 pub const ACCEPTED: &str = "Accepted";

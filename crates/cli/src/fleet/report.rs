@@ -46,6 +46,8 @@ pub(crate) struct ClusterRow {
     pub(crate) unschedulable: bool,
     /// Whether what it owns moves away.
     pub(crate) drain: bool,
+    /// Why it is not gone yet, if it is being deleted: what it has, and what to do about it.
+    pub(crate) stays: Option<String>,
     /// When it was made.
     pub(crate) created: Option<Timestamp>,
 }
@@ -147,6 +149,9 @@ fn cluster_row(picture: &Picture, cluster: &WorkloadCluster) -> ClusterRow {
         version: status.and_then(|s| s.syncer.as_ref()).map(|syncer| syncer.version.clone()),
         unschedulable: cluster.spec.unschedulable,
         drain: cluster.spec.drain,
+        stays: cluster.metadata.deletion_timestamp.as_ref().map(|_| {
+            condition(conditions, kinds::EMPTIED).map_or_else(String::new, |it| it.message.clone())
+        }),
         created: cluster.metadata.creation_timestamp.as_ref().map(|time| time.0),
         uid,
     }
@@ -206,10 +211,12 @@ pub(crate) fn clusters_text(picture: &Picture, report: &FleetReport) -> String {
             (Some(false), Some(since)) => format!("no, for {}", age(picture.now, since)),
             (claim, _) => word(claim).to_owned(),
         };
-        let notes = match (row.drain, row.unschedulable) {
-            (true, _) => "draining",
-            (false, true) => "takes nothing new",
-            (false, false) => "",
+        let notes = match (&row.stays, row.drain, row.unschedulable) {
+            (Some(why), ..) if why.is_empty() => "being deleted".to_owned(),
+            (Some(why), ..) => format!("being deleted; {why}"),
+            (None, true, _) => "draining".to_owned(),
+            (None, false, true) => "takes nothing new".to_owned(),
+            (None, false, false) => String::new(),
         };
         vec![
             row.name.clone(),
@@ -218,7 +225,7 @@ pub(crate) fn clusters_text(picture: &Picture, report: &FleetReport) -> String {
             row.grants.to_string(),
             row.version.clone().unwrap_or_else(|| "-".to_owned()),
             age_or_dash(picture.now, row.created),
-            notes.to_owned(),
+            notes,
         ]
     });
     let rows: Vec<Vec<String>> = rows.collect();

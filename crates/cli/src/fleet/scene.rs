@@ -209,6 +209,14 @@ impl Scene {
         self
     }
 
+    /// A cluster is being deleted, and has something left.
+    pub(crate) fn going(mut self, name: &str, why: &str) -> Self {
+        self.cluster_mut(name).metadata.deletion_timestamp = Some(Time(ago(5)));
+        let said = told("Emptied", false, 5, ("GrantsLeft", why));
+        self.cluster_status(name).conditions.push(said);
+        self
+    }
+
     /// A cluster takes nothing new.
     pub(crate) fn unschedulable(mut self, name: &str) -> Self {
         self.cluster_mut(name).spec.unschedulable = true;

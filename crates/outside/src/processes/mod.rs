@@ -121,10 +121,16 @@ impl Processes {
     /// Opens the directory, and makes it if need be. Refused to root, whose commands could change
     /// everything on the machine.
     pub fn open(directory: impl AsRef<Path>) -> Result<Processes> {
-        if rustix::process::geteuid().is_root() {
-            return Err(Error::Root { directory: directory.as_ref().to_owned() });
-        }
+        Processes::refuse_root(directory.as_ref())?;
         Processes::open_allowing_root(directory)
+    }
+
+    /// What opening a directory would refuse to root; for those who want to know before they begin.
+    pub fn refuse_root(directory: &Path) -> Result<()> {
+        match rustix::process::geteuid().is_root() {
+            true => Err(Error::Root { directory: directory.to_owned() }),
+            false => Ok(()),
+        }
     }
 
     /// Whether its processes are those of root.

@@ -1,10 +1,11 @@
 //! What is written about a cluster: one write a step, over the version that was seen.
 
 use super::decide::{Decision, Why};
-use super::observe::{EMPTIED, Scene, is_forgettable, is_here};
+use super::observe::{Scene, is_forgettable, is_here};
 use crate::kinds::{GRANT, WORKLOAD_CLUSTER};
 use crate::record::{finalizers_with, finalizers_without, name_of, uid_of, with_all};
 use interlock_api::names::{ANNOTATION_FORGET_COPIES, FINALIZER_LIVE_GRANTS};
+use interlock_api::placement::condition::EMPTIED;
 use interlock_kernel::{Address, Event, Importance, Name, Nothing, Part, Place, Read, Step, Write};
 use jiff::Timestamp;
 use serde_json::{Value, json};

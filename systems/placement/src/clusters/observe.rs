@@ -4,6 +4,7 @@ use super::decide::{Facts, Forget, Heartbeat};
 use crate::kinds::{GRANT, GRANTS_BY_COPY, GRANTS_HELD_BY, GRANTS_TO_COME, WORKLOAD_CLUSTER};
 use crate::record::{GrantRecord, has_finalizer, is_deleting, name_of, uid_of};
 use interlock_api::names::{ANNOTATION_FORGET_COPIES, FINALIZER_LIVE_GRANTS};
+use interlock_api::placement::condition::EMPTIED;
 use interlock_api::placement::condition::{REACHABLE, READY, RUNTIME_READY};
 use interlock_api::placement::{CopyState, WorkloadClusterStatus};
 use interlock_kernel::conditions::{self, Finding};
@@ -11,8 +12,6 @@ use interlock_kernel::{Looks, Name, Nothing, Object, Place, View, read_part};
 use jiff::Timestamp;
 use kube_core::DynamicObject;
 
-/// The condition of a cluster that is being deleted: whether nothing is left on it.
-pub(crate) const EMPTIED: &str = "Emptied";
 /// How many grants one message names.
 const NAMED: usize = 5;
 

@@ -68,6 +68,14 @@ next: interlock explain shop
 }
 
 #[test]
+fn a_cluster_that_is_being_deleted_says_what_keeps_it() {
+    let why = "it stays: it owns 1 grant (shop). next: interlock move --all-from west";
+    let picture = Scene::together(&[running("shop").going("west", why)]);
+    let shown = text(&picture, &fleet(&picture), false);
+    assert!(shown.contains(&format!("5d   being deleted; {why}\n")), "{shown}");
+}
+
+#[test]
 fn an_empty_fleet_says_how_to_begin() {
     let mut picture = Scene::new("shop").picture();
     picture.subjects.clear();
@@ -145,7 +153,7 @@ fn the_form_for_programs_has_these_keys_and_no_others() {
     assert_eq!(keys(&report), "answer clusters namespaces phases standing");
     assert_eq!(
         keys(&report["clusters"][0]),
-        "created drain grants name reachable reachable_since ready uid unschedulable version"
+        "created drain grants name reachable reachable_since ready stays uid unschedulable version"
     );
     let row =
         "epoch name next owner phase phase_since reason standing target waits_for waits_since";
