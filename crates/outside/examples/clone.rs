@@ -14,6 +14,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let volumes = LocalVolumes::open(root, "bench")?;
     let volume = |handle: &str, from| NewVolume {
         handle: handle.to_owned(),
+        owner: "bench".to_owned(),
         capacity_bytes: u64::MAX,
         from,
     };

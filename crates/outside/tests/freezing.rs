@@ -167,7 +167,8 @@ impl Writing {
         let writers: Arc<dyn interlock_outside::volumes::Writers> = processes.clone();
         let root = scene.directory.path();
         let volumes = LocalVolumes::open_with_writers(root, "cluster", writers).unwrap();
-        let new = NewVolume { handle: "pvc-1".to_owned(), capacity_bytes: 1 << 40, from: None };
+        let (handle, owner) = ("pvc-1".to_owned(), "shop".to_owned());
+        let new = NewVolume { handle, owner, capacity_bytes: 1 << 40, from: None };
         volumes.make_volume(&new).unwrap();
         until("it is made", || matches!(volumes.volume_state("pvc-1").unwrap(), Made::Whole(_)));
         Writing { volumes, processes, scene }

@@ -147,6 +147,11 @@ fn what_cannot_be_copied_says_why_and_leaves_the_volume() {
     until("it is made", || here.read_volume("pvc-small").is_ok());
     let into_small = NewCopy { into: "pvc-small".to_owned(), ..copy("snapshot-1", None) };
     assert_eq!(attempt("6", into_small), Reason::SizeMismatch);
+    let foreign = NewVolume { owner: "bank".to_owned(), ..empty("pvc-foreign") };
+    here.make_volume(&foreign).unwrap();
+    until("it is made", || here.read_volume("pvc-foreign").is_ok());
+    let into_foreign = NewCopy { into: "pvc-foreign".to_owned(), ..copy("snapshot-1", None) };
+    assert_eq!(attempt("9", into_foreign), Reason::SourceMissing, "it is not bank's");
     let trick = NewCopy { cluster: "../..".to_owned(), ..copy("snapshot-1", None) };
     assert!(matches!(here.begin_copy("7", &trick), Err(Error::Name { .. })));
     assert_eq!(fs::read_to_string(path.join("precious")).unwrap(), "data");

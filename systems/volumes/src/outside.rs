@@ -67,6 +67,9 @@ pub enum DiskDeed {
     MakeVolume {
         /// Its name for ever.
         handle: String,
+        /// The namespace of its claim. Its images go into volumes of a namespace of this name only,
+        /// on whatever cluster.
+        namespace: String,
         /// How much it may hold.
         capacity: u64,
         /// The image that it is poured from, with the digest that it must have.

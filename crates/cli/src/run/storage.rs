@@ -61,10 +61,11 @@ impl OnThisDisk {
 
     fn do_to_disk(&self, deed: DiskDeed) -> Result<(), disk::Error> {
         match deed {
-            DiskDeed::MakeVolume { handle, capacity, from } => {
+            DiskDeed::MakeVolume { handle, namespace: owner, capacity, from } => {
                 self.told().remove(&DiskQuestion::Volume(handle.clone()));
                 let from = from.map(|(handle, digest)| disk::FromImage { handle, digest });
-                self.volumes.make_volume(&NewVolume { handle, capacity_bytes: capacity, from })
+                let capacity_bytes = capacity;
+                self.volumes.make_volume(&NewVolume { handle, owner, capacity_bytes, from })
             }
             DiskDeed::TakeImage { handle, volume } => {
                 self.told().remove(&DiskQuestion::Image(handle.clone()));

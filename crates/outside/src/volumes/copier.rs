@@ -11,7 +11,7 @@ use super::fault::Purpose;
 use super::hold::{Hold, To};
 use super::jobs::{Job, Stage, panicked};
 use super::local::{Inner, LocalVolumes};
-use super::making::{damaged, fits, whole};
+use super::making::{damaged, fits, missing, whole};
 use super::pour::{self, Order, Target};
 use super::record::{Brought, Record, now_unix_milliseconds};
 use super::shelf::{Shelf, checked};
@@ -120,8 +120,12 @@ fn is_there(inner: &Inner, images: &Shelf, copy: &NewCopy) -> std::result::Resul
         let message = format!("cluster {} has no images on this machine", copy.cluster);
         return Err(Failure::new(Reason::SourceMissing, message));
     }
-    whole(&inner.volumes, &copy.into)?;
-    whole(images, &copy.image).map(|_| ())
+    let (volume, image) = (whole(&inner.volumes, &copy.into)?, whole(images, &copy.image)?);
+    // Who knows the name of somebody else's image learns not even that it is there.
+    match (&volume.owner, &image.owner) {
+        (Some(owner), Some(of)) if owner != of => Err(missing(images, &copy.image)),
+        (Some(_) | None, Some(_) | None) => Ok(()),
+    }
 }
 
 fn bring(

@@ -41,7 +41,7 @@ impl Inner {
     pub(super) fn fill(&self, volume: &NewVolume, making: &Making<'_>) -> Result<Record, Failure> {
         let Some(from) = &volume.from else {
             let record = Record::empty(making.handle, Origin::Nothing);
-            return Ok(Record { capacity_bytes: Some(volume.capacity_bytes), ..record });
+            return Ok(of_volume(record, volume));
         };
         let image = self.whole_image(&self.images, from)?;
         fits(&image, volume.capacity_bytes)?;
@@ -64,14 +64,14 @@ impl Inner {
         if digest != image.digest {
             return Err(damaged(&purpose, &image.digest, &digest));
         }
-        Ok(Record { digest, capacity_bytes: Some(volume.capacity_bytes), ..record })
+        Ok(of_volume(Record { digest, ..record }, volume))
     }
 
     /// Takes an image of a volume, while nobody writes to it.
     pub(super) fn image(&self, volume: &str, making: &Making<'_>) -> Result<Record, Failure> {
         let source = self.volumes.folder().join(volume);
         let purpose = Purpose { what: "take an image of", path: source.clone() };
-        whole(&self.volumes, volume)?;
+        let owner = whole(&self.volumes, volume)?.owner;
         let patience = &making.job.patience;
         let amount = space::measure(&source, &purpose, patience)?;
         space::check(making.partial, amount, &purpose)?;
@@ -92,7 +92,7 @@ impl Inner {
         poured.read_rest(&order, patience)?;
         let record = record_of(making.handle, Origin::Volume(volume.to_owned()), &poured);
         let unread = || Failure::new(Reason::SnapshotFailed, "something was not read");
-        Ok(Record { digest: poured.digest().ok_or_else(unread)?, ..record })
+        Ok(Record { digest: poured.digest().ok_or_else(unread)?, owner, ..record })
     }
 
     /// The record of an image that is whole and has the digest that it must have.
@@ -107,6 +107,11 @@ impl Inner {
     }
 }
 
+fn of_volume(record: Record, volume: &NewVolume) -> Record {
+    let capacity_bytes = Some(volume.capacity_bytes);
+    Record { owner: Some(volume.owner.clone()), capacity_bytes, ..record }
+}
+
 fn record_of(handle: &str, made_from: Origin, poured: &Poured) -> Record {
     let Poured { files, bytes, stored_bytes, .. } = *poured;
     Record { files, bytes, stored_bytes, ..Record::empty(handle, made_from) }
@@ -114,16 +119,18 @@ fn record_of(handle: &str, made_from: Origin, poured: &Poured) -> Record {
 
 /// The record of something that must be whole.
 pub(super) fn whole(shelf: &Shelf, handle: &str) -> Result<Record, Failure> {
-    let what = shelf.what();
     match shelf.look(handle) {
         Ok(OnDisk::Whole(record)) => Ok(*record),
-        Ok(OnDisk::Nothing) => {
-            let message = format!("there is no {what} {handle} in {}", shelf.folder().display());
-            Err(Failure::new(Reason::SourceMissing, message))
-        }
+        Ok(OnDisk::Nothing) => Err(missing(shelf, handle)),
         Ok(OnDisk::Unknown(message)) => Err(Failure::new(Reason::SourceUnreadable, message)),
         Err(error) => Err(Failure::new(Reason::SourceUnreadable, told(&error))),
     }
+}
+
+/// What is said of something that is not there, or is somebody else's.
+pub(super) fn missing(shelf: &Shelf, handle: &str) -> Failure {
+    let (what, folder) = (shelf.what(), shelf.folder().display());
+    Failure::new(Reason::SourceMissing, format!("there is no {what} {handle} in {folder}"))
 }
 
 /// Fails if a volume is too small for an image.

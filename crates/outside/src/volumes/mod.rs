@@ -95,6 +95,8 @@ pub trait Volumes: Send + Sync {
 pub struct NewVolume {
     /// Its name for ever.
     pub handle: String,
+    /// Whose it is, and whose its images are: nobody else's volume is ever brought to one of them.
+    pub owner: String,
     /// How much it may hold.
     pub capacity_bytes: u64,
     /// What it is filled from; empty if from nothing.

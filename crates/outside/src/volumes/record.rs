@@ -12,6 +12,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
     pub(super) handle: String,
+    /// Whose it is; none of what was made before that was noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) owner: Option<String>,
     pub(super) files: u64,
     pub(super) bytes: u64,
     /// What the files take without their holes.
@@ -50,6 +53,7 @@ impl Record {
     pub(super) fn empty(handle: &str, made_from: Origin) -> Record {
         Record {
             handle: handle.to_owned(),
+            owner: None,
             files: 0,
             bytes: 0,
             stored_bytes: 0,

@@ -94,7 +94,8 @@ pub fn leftovers(root: &Path) -> Vec<String> {
 }
 
 pub fn empty(handle: &str) -> NewVolume {
-    NewVolume { handle: handle.to_owned(), capacity_bytes: 1 << 40, from: None }
+    let owner = "shop".to_owned();
+    NewVolume { handle: handle.to_owned(), owner, capacity_bytes: 1 << 40, from: None }
 }
 
 pub fn from(handle: &str, image: &str, digest: &str) -> NewVolume {

@@ -559,6 +559,7 @@ fn broken_objects_are_survived() {
         let mut disk = TestDisk { fails, ..TestDisk::default() };
         disk.perform(&DiskDeed::MakeVolume {
             handle: "pvc-uid-data".to_owned(),
+            namespace: "shop".to_owned(),
             capacity: 1,
             from: None,
         });

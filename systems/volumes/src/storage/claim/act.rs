@@ -191,6 +191,7 @@ fn drop_hold(scene: &Scene<'_>) -> Step<Disk> {
 fn make(scene: &Scene<'_>) -> Step<Disk> {
     let deed = DiskDeed::MakeVolume {
         handle: scene.handle(),
+        namespace: namespace_of(&scene.claim).to_owned(),
         capacity: scene.capacity(),
         from: scene.image(),
     };
