@@ -26,11 +26,12 @@ const PROGRAMS: &[(&str, &str)] = &[
 const TLC: &str = "tlc";
 
 /// Tests that `cargo test` leaves out: the file that they are in, and how it is built. As part of the
-/// workspace it has been built already, by whoever ran `cargo test`.
+/// workspace most of it has been built already, by whoever ran `cargo test`; a package by itself would
+/// have other features, and everything beneath it would be built once more.
 const SUITES: &[(&str, &[&str])] = &[
     ("kubectl", &["--workspace"]),
     // A hundred thousand files and gigabytes are a matter of minutes without optimisation.
-    ("with_restic", &["--package", "interlock-restic", "--release"]),
+    ("with_restic", &["--workspace", "--release"]),
     ("volume_file_systems", &["--workspace"]),
     ("moves", &["--workspace"]),
     ("volumes", &["--workspace"]),

@@ -22,17 +22,20 @@ struct Arguments {
     /// What to break on purpose; only harm counts then, not what comes late
     #[arg(long, value_name = "NAME", default_value = "None")]
     flaw: Flaw,
+    /// With --flaw: exits 0 if the flaw did harm, and 1 if no seed found it
+    #[arg(long, requires = "flaw", conflicts_with = "seed")]
+    find: bool,
 }
 
 fn main() -> ExitCode {
-    let Arguments { seed, seeds, first, flaw } = Arguments::parse();
+    let Arguments { seed, seeds, first, flaw, find } = Arguments::parse();
     let (said, is_green) = match seed {
         Some(seed) => one(seed, flaw),
         None => many(first..=first.saturating_add(seeds.saturating_sub(1)), flaw),
     };
     // Whoever closed the pipe has seen enough.
     let _ = std::io::stdout().write_all(said.as_bytes());
-    if is_green { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if is_green != find { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn one(seed: u64, flaw: Flaw) -> (String, bool) {
