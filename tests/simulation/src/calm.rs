@@ -207,9 +207,6 @@ impl World {
         };
         let Granted { phase, owner, epoch } = &granted;
         let place = self.clusters.iter().position(|cluster| cluster.uid == *owner);
-        if self.carries_data() && self.is_only_where_it_cannot_be(&grant) {
-            return None;
-        }
         let Some(place) = place.filter(|_| phase == "Granted") else {
             return Some(format!("{name} is on no cluster: {granted:?}"));
         };
@@ -255,20 +252,6 @@ impl World {
             let conditions = found.data["status"]["conditions"].as_array().into_iter().flatten();
             let mut filled = conditions.filter(|condition| condition["type"] == "Filled");
             filled.any(|filled| filled["status"] == "False" && filled["reason"] == "Diverged")
-        })
-    }
-
-    /// Whether the data of a namespace is in a volume of a cluster that is being deleted, and nowhere
-    /// else: a person has to decide which of the two goes.
-    fn is_only_where_it_cannot_be(&self, grant: &str) -> bool {
-        let found = self.truth.get((crate::HUB, &GRANT), (None, grant));
-        found.is_some_and(|found| {
-            let mut pins = found.data["status"]["pins"].as_array().into_iter().flatten();
-            let is_held = matches!(Granted::of(found).phase.as_str(), "Granted" | "Revoking");
-            pins.any(|pin| {
-                let cluster = pin["image"]["inPlace"]["cluster"]["name"].as_str();
-                !is_held && cluster.is_some_and(|cluster| !self.takes_new_ones(cluster))
-            })
         })
     }
 

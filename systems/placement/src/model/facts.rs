@@ -234,7 +234,9 @@ impl World {
         wish: usize,
         is_silent: bool,
     ) -> scheduler::decide::Facts {
-        use scheduler::decide::{Cluster, Facts, Grant, Images, Misfit, Namespace, Owner, Wish};
+        use scheduler::decide::{
+            Cluster, Facts, Grant, Images, Misfit, Namespace, Owner, Sight, Wish,
+        };
         let phase = match state.phase() {
             Phase::Granted | Phase::Revoking if is_silent && self.has(Flaw::SilenceIsRelease) => {
                 Phase::Released
@@ -260,7 +262,7 @@ impl World {
             is_draining: false,
             grants: 0,
             // In this world no cluster goes.
-            stays: Some(true),
+            sight: Some(Sight::Stays),
         };
         let wish = match state.owner() {
             Some(owner) if self.has(Flaw::WishIgnored) => owner,

@@ -104,8 +104,19 @@ pub struct Cluster {
     pub is_draining: bool,
     /// How many namespaces it has or is to have.
     pub grants: usize,
-    /// Whether a fresh look shows that it is there, and not on its way out; None: nobody looked.
-    pub stays: Option<bool>,
+    /// What a fresh look at it shows; None: nobody looked.
+    pub sight: Option<Sight>,
+}
+
+/// What a fresh look at a cluster shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sight {
+    /// It is there, and not on its way out.
+    Stays,
+    /// It is being deleted, and is not let go for as long as data of the grant is on it.
+    Kept,
+    /// It is gone, or may be any moment.
+    Goes,
 }
 
 /// Why a cluster cannot take a namespace.
@@ -337,8 +348,10 @@ fn wish(facts: &Facts, grant: &Grant) -> Result<usize, Why> {
     if let Some(owner) = owner.filter(|owner| is_held && stays(owner)) {
         return Ok(owner);
     }
-    if let Images::Only(place) = grant.images {
-        return if fits(place) { Ok(place) } else { Err(Why::DataElsewhere) };
+    match grant.images {
+        Images::Only(place) if fits(place) => return Ok(place),
+        Images::Only(place) if !can_leave(facts, place) => return Err(Why::DataElsewhere),
+        Images::Only(_) | Images::Anywhere | Images::Nowhere => {}
     }
     if let Some(target) = grant.target.filter(|target| fits(*target)) {
         return Ok(target);
@@ -356,24 +369,40 @@ fn wish(facts: &Facts, grant: &Grant) -> Result<usize, Why> {
 fn give(facts: &Facts, grant: &Grant, target: usize) -> Decision {
     let place = match grant.images {
         Images::Nowhere => return Decision::Nothing(Why::DataElsewhere),
-        // It goes back to where its data is, and moves on from there.
-        Images::Only(place) if place != target => {
-            let fits = facts.clusters.get(place).is_some_and(|c| c.misfit.is_none());
-            if !fits {
-                return Decision::Nothing(Why::DataElsewhere);
-            }
-            place
+        Images::Only(place) if place != target && !can_leave(facts, place) => {
+            return Decision::Nothing(Why::DataElsewhere);
         }
+        // It goes back to where its data is, and moves on from there.
+        Images::Only(place) if place != target => place,
         Images::Only(_) | Images::Anywhere => target,
     };
     // A cluster is let go when it is being deleted and no grant names it, as its target or for its
     // data. The grant that is written over names this one since before the look: if the look showed
     // it staying, whoever wants to let it go finds the grant.
-    match facts.clusters.get(place).and_then(|cluster| cluster.stays) {
+    match facts.clusters.get(place).and_then(|cluster| cluster.sight) {
         None => Decision::LookAtCluster(place),
-        Some(false) => Decision::Nothing(Why::ClusterGoes),
-        Some(true) => Decision::Grant(place),
+        Some(Sight::Kept) if place != target => Decision::Grant(place),
+        Some(Sight::Goes | Sight::Kept) => Decision::Nothing(Why::ClusterGoes),
+        Some(Sight::Stays) => Decision::Grant(place),
     }
+}
+
+/// Whether data that was left in place on a cluster can be fetched from there: what is said of new
+/// ones does not count, but it must answer.
+fn can_leave(facts: &Facts, place: usize) -> bool {
+    facts.clusters.get(place).is_some_and(|cluster| match &cluster.misfit {
+        None => true,
+        Some(Misfit::Unschedulable | Misfit::Draining | Misfit::Deleting | Misfit::NotSelected) => {
+            cluster.is_reachable
+        }
+        Some(
+            Misfit::NotReady
+            | Misfit::StorageClassMissing(_)
+            | Misfit::CannotSnapshot(_)
+            | Misfit::BlockVolume(_)
+            | Misfit::TooSmall { .. },
+        ) => false,
+    })
 }
 
 fn keep_or_move(facts: &Facts, grant: &Grant, target: usize) -> Decision {

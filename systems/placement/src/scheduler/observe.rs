@@ -1,6 +1,6 @@
 //! What the scheduler sees: objects of the hub as its caches show them, and the facts in them.
 
-use super::decide::{Cluster, Facts, Grant, Images, Namespace, Owner, Truth, Wish};
+use super::decide::{Cluster, Facts, Grant, Images, Namespace, Owner, Sight, Truth, Wish};
 use super::fit::{Needs, Seeking, misfit};
 use super::selector::is_selected;
 use super::{Limits, LooksAtHub};
@@ -218,12 +218,24 @@ fn cluster_facts(scene: &Scene, view: &dyn View, looks: &LooksAtHub) -> Vec<Clus
         is_reachable: is_condition_true(cluster, REACHABLE),
         is_draining: cluster.data["spec"]["drain"] == true,
         grants: view.count(Place::HUB, &GRANTS_COUNTED_ON, uid_of(cluster)),
-        stays: looks.objects.get(&cluster_address(name_of(cluster))).map(|found| {
-            let is_it = |found: &&Object| uid_of(found) == uid_of(cluster);
-            found.as_ref().filter(is_it).is_some_and(|found| !is_deleting(found))
-        }),
+        sight: looks
+            .objects
+            .get(&cluster_address(name_of(cluster)))
+            .map(|found| sight(scene, cluster, found.as_ref())),
     };
     scene.clusters.iter().map(of).collect()
+}
+
+/// What is there under the name of a cluster.
+fn sight(scene: &Scene, cluster: &Object, found: Option<&Object>) -> Sight {
+    let uid = uid_of(cluster);
+    let copies = scene.grant.iter().flat_map(|grant| &grant.status.copies);
+    match found.filter(|found| uid_of(found) == uid).map(|found| is_deleting(found)) {
+        Some(false) => Sight::Stays,
+        // Whoever gives the copy up writes to the grant, and so comes before or after us.
+        Some(true) if copies.into_iter().any(|copy| copy.cluster.uid == uid) => Sight::Kept,
+        Some(true) | None => Sight::Goes,
+    }
 }
 
 fn grant_facts(scene: &Scene, grant: &GrantRecord) -> Grant {

@@ -171,6 +171,60 @@ fn data_that_stayed_in_place_goes_back_to_where_it_is() {
     );
 }
 
+/// A namespace that is to be on `b`, and whose data was left in place on `a`.
+fn left_on_a(patch: Value, copies: Value) -> (World, Run<Nothing>) {
+    let class = json!({"name": "x", "canSnapshot": true, "isDefault": true});
+    let in_place = json!({"inPlace": {"cluster": reference("a"), "volume": "v"}});
+    let has_class = json!({"status": {"storageClasses": [class]}});
+    let scheduler = Scheduler::new(Limits { moves: 50, can_copy: true });
+    let objects = vec![
+        asking_for("b"),
+        patched(cluster("a", has_class.clone()), &patch),
+        cluster("b", has_class),
+        claim("shop", "data", json!({})),
+        granted(
+            "shop",
+            "a",
+            json!({
+                "spec": {"target": reference("b")},
+                "status": {
+                    "phase": "Released", "claims": [listed("data", "Filled")],
+                    "pins": [pin("data", &in_place)], "copies": copies,
+                },
+            }),
+        ),
+    ];
+    let mut world = World::of(&scheduler).with(objects);
+    let run = world.settle(&scheduler, &mut NoMachine, &grant_of("shop"));
+    (world, run)
+}
+
+#[test]
+fn data_that_stayed_in_place_is_fetched_from_a_cluster_that_takes_nothing_new() {
+    let copy = || json!([{"cluster": reference("a"), "epoch": 7, "state": "Superseded"}]);
+    let going = || json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}});
+    let ways =
+        [json!({"spec": {"unschedulable": true}}), json!({"spec": {"drain": true}}), going()];
+    for way in ways {
+        let (world, run) = left_on_a(way.clone(), copy());
+        let grant = grant_in(&world, &grant_of("shop"));
+        assert_eq!(grant["status"]["owner"], reference("a"), "{way}: {}", run.rests);
+        // It came only to leave.
+        assert_eq!(grant["status"]["phase"], "Revoking", "{way}: {}", run.rests);
+        assert_eq!(grant["spec"]["target"], reference("b"), "{way}");
+    }
+    // Nothing goes back to where nobody answers, nor to what may be gone any moment.
+    let silent = json!([{"type": "Reachable", "status": "False", "reason": "HeartbeatOld",
+        "message": "", "lastTransitionTime": "2001-01-01T00:00:00Z"}]);
+    let silent = patched(going(), &json!({"status": {"conditions": silent}}));
+    for (way, copies) in [(silent, copy()), (going(), json!([]))] {
+        let (world, run) = left_on_a(way.clone(), copies);
+        let grant = grant_in(&world, &grant_of("shop"));
+        assert_eq!(grant["status"]["phase"], "Released", "{way}: {}", run.rests);
+        assert_eq!(grant["status"]["epoch"], 7, "{way}");
+    }
+}
+
 #[test]
 fn a_claim_that_was_used_and_has_no_image_never_begins_empty() {
     let (world, run) = settled(vec![

@@ -59,11 +59,11 @@ impl World {
                 _ => None,
             };
             let is_reachable = !state.machines[*c].off;
-            let stays = match self.lag && !self.has(Flaw::LookBelieved) {
-                true => (usize::from(grant.looked) == *c + 1).then_some(true),
-                false => Some(true),
+            let sight = match self.lag && !self.has(Flaw::LookBelieved) {
+                true => (usize::from(grant.looked) == *c + 1).then_some(schedule::Sight::Stays),
+                false => Some(schedule::Sight::Stays),
             };
-            schedule::Cluster { misfit, is_reachable, is_draining: false, grants: 0, stays }
+            schedule::Cluster { misfit, is_reachable, is_draining: false, grants: 0, sight }
         };
         let clusters: Vec<_> = known.iter().map(cluster).collect();
         let is_going = |place: &usize| clusters[*place].misfit == Some(schedule::Misfit::Deleting);
