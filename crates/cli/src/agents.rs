@@ -8,7 +8,6 @@ use crate::serving::{Signals, block_on, default_directory, log};
 use anyhow::{Context, bail};
 use clap::{Args as ClapArgs, ValueEnum};
 use interlock_api::placement::{Connection, Ref, SecretKey, WorkloadCluster};
-use interlock_outside::processes::Processes;
 use interlock_shell::{Runner, Server, Shell};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::Api;
@@ -16,7 +15,6 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config, ResourceExt};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
@@ -249,12 +247,7 @@ fn runtime(args: &SyncerArgs, uid: &str) -> anyhow::Result<Runtime> {
         None => default_directory()?,
     };
     let own = folder.join("clusters").join(uid);
-    let opened = if args.allow_root_processes {
-        Processes::open_allowing_root(&own)
-    } else {
-        Processes::open(&own)
-    };
-    let processes = Arc::new(opened.context("cannot run pods as processes")?);
+    let processes = crate::run::open_processes(&own, args.allow_root_processes)?;
     let volumes = crate::run::open_volumes(&folder, (uid, &processes))?;
     Ok(Runtime::Processes(processes, volumes))
 }

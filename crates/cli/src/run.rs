@@ -77,6 +77,18 @@ pub(crate) fn shell_that_leads(hub: &Server, lease: &str, pace: &Pace) -> Shell 
     Shell::new(settings()).with_campaign(campaign)
 }
 
+/// What is said first when processes cannot be run here.
+pub(crate) const NO_PROCESSES: &str = "cannot run pods as processes";
+
+/// Opens the processes of a cluster on this machine. Those of root have to be allowed.
+pub(crate) fn open_processes(folder: &Path, may_be_root: bool) -> anyhow::Result<Arc<Processes>> {
+    let opened = match may_be_root {
+        true => Processes::open_allowing_root(folder),
+        false => Processes::open(folder),
+    };
+    Ok(Arc::new(opened.context(NO_PROCESSES)?))
+}
+
 /// Opens the volumes of a cluster on this machine: folders below the data directory, which all
 /// clusters of the machine share, so that images go from one to the other. Whoever writes to them is
 /// one of these processes, and holds still while an image is taken.

@@ -16,14 +16,12 @@ use interlock_shell::{Runner, Shell};
 use jiff::Timestamp;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, PostParams};
 use kube::{Client, ResourceExt};
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// How long processes may take to stop when everything is stopped.
 const GRACE: Duration = Duration::from_secs(5);
-const NO_PROCESSES: &str = "cannot run pods as processes";
 
 /// Options of `up`.
 #[derive(Debug, ClapArgs)]
@@ -64,7 +62,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if !args.may_be_root() {
         // Before anything is made that would be left behind.
         let checked = Processes::refuse_root(&args.reach.directory()?);
-        checked.context(NO_PROCESSES)?;
+        checked.context(run::NO_PROCESSES)?;
     }
     block_on(async {
         let mut signals = Signals::new()?;
@@ -136,7 +134,7 @@ impl Fleet {
             let registered = register(&hub, &name).await?;
             let of = Ref::new(&name, registered.uid().unwrap_or_default());
             let folder = serving.directory.join("clusters").join(&of.uid);
-            let runtime = open_processes(&folder, args)?;
+            let runtime = run::open_processes(&folder, args.may_be_root())?;
             processes.push(Arc::clone(&runtime));
             let volumes = run::open_volumes(&serving.directory, (&of.uid, &runtime))?;
             let further: Vec<Kind> = registered.spec.resources.iter().map(kind).collect();
@@ -174,14 +172,6 @@ impl Fleet {
             }
         }
     }
-}
-
-fn open_processes(folder: &Path, args: &Args) -> anyhow::Result<Arc<Processes>> {
-    let opened = match args.may_be_root() {
-        true => Processes::open_allowing_root(folder),
-        false => Processes::open(folder),
-    };
-    Ok(Arc::new(opened.context(NO_PROCESSES)?))
 }
 
 /// The names of the workload clusters: those that the hub has, and those that are asked for.

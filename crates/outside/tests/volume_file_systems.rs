@@ -77,7 +77,7 @@ fn make(volumes: &LocalVolumes, handle: &str) -> PathBuf {
 }
 
 #[test]
-#[ignore = "mounts, so it needs root"]
+#[ignore = "mounts, so it needs root: cargo xtask test-real"]
 fn a_full_disk_says_so_before_and_leaves_nothing() {
     let mounted = Mounted::in_memory("64m");
     let volumes = LocalVolumes::open(mounted.path(), CLUSTER).unwrap();
@@ -94,7 +94,7 @@ fn a_full_disk_says_so_before_and_leaves_nothing() {
 
 /// Somebody else fills the disk after there was room on it.
 #[test]
-#[ignore = "mounts, so it needs root"]
+#[ignore = "mounts, so it needs root: cargo xtask test-real"]
 fn a_disk_that_fills_up_in_between_says_so_and_leaves_nothing() {
     let mounted = Mounted::in_memory("64m");
     let volumes = LocalVolumes::open(mounted.path(), CLUSTER).unwrap();
@@ -135,7 +135,7 @@ fn a_disk_that_fills_up_in_between_says_so_and_leaves_nothing() {
 }
 
 #[test]
-#[ignore = "mounts, so it needs root"]
+#[ignore = "mounts, so it needs root: cargo xtask test-real"]
 fn every_file_system_keeps_everything() {
     let makers: [&[&str]; 4] = [
         &["mkfs.ext4", "-q"],
@@ -191,7 +191,7 @@ fn clone_and_copy(root: &Path) {
 
 /// With shared blocks, a clone takes no space for its bytes: more fits than there is room for.
 #[test]
-#[ignore = "mounts, so it needs root"]
+#[ignore = "mounts, so it needs root: cargo xtask test-real"]
 fn where_blocks_can_be_shared_a_clone_takes_none() {
     let Some(mounted) = Mounted::in_a_file(&["mkfs.btrfs", "-q"], 512) else {
         println!("not tried: there is no mkfs.btrfs");
@@ -209,7 +209,7 @@ fn where_blocks_can_be_shared_a_clone_takes_none() {
 }
 
 #[test]
-#[ignore = "needs rsync"]
+#[ignore = "needs rsync: cargo xtask test-real"]
 fn rsync_finds_no_difference() {
     let mut random = Random::new();
     for round in 0..20 {

@@ -86,7 +86,7 @@ fn restic_restores(place: &Place, into: &Path) {
 }
 
 #[test]
-#[ignore = "needs restic"]
+#[ignore = "needs restic: cargo xtask test-real"]
 fn what_restic_writes_we_restore_byte_for_byte() {
     let place = Place::new();
     fill(&place.source());
@@ -99,7 +99,7 @@ fn what_restic_writes_we_restore_byte_for_byte() {
 }
 
 #[test]
-#[ignore = "needs restic"]
+#[ignore = "needs restic: cargo xtask test-real"]
 fn what_we_write_restic_checks_and_restores() {
     let place = Place::new();
     fill(&place.source());
@@ -120,7 +120,7 @@ fn what_we_write_restic_checks_and_restores() {
 }
 
 #[test]
-#[ignore = "needs restic"]
+#[ignore = "needs restic: cargo xtask test-real"]
 fn moves_have_a_host_and_tags_of_their_own() {
     let place = Place::new();
     fs::write(place.source().join("file"), b"x").unwrap();
@@ -136,7 +136,7 @@ fn moves_have_a_host_and_tags_of_their_own() {
 }
 
 #[test]
-#[ignore = "needs restic"]
+#[ignore = "needs restic: cargo xtask test-real"]
 fn both_work_on_one_repository_in_turn() {
     let place = Place::new();
     fill(&place.source());
@@ -161,7 +161,7 @@ fn both_work_on_one_repository_in_turn() {
 }
 
 #[test]
-#[ignore = "needs restic"]
+#[ignore = "needs restic: cargo xtask test-real"]
 fn both_work_on_one_repository_at_once() {
     let place = Place::new();
     fill(&place.source());
@@ -197,7 +197,7 @@ fn beside_a_backup(place: &Place, run: impl FnOnce()) {
 }
 
 #[test]
-#[ignore = "needs restic"]
+#[ignore = "needs restic: cargo xtask test-real"]
 fn restic_does_not_prune_beside_our_backup() {
     let place = Place::new();
     run(restic(&place).arg("init"));
@@ -273,7 +273,7 @@ impl Drop for Stopped {
 }
 
 #[test]
-#[ignore = "needs restic"]
+#[ignore = "needs restic: cargo xtask test-real"]
 fn we_do_not_prune_beside_a_backup_of_restic() {
     let place = Place::new();
     run(restic(&place).arg("init"));
@@ -293,7 +293,7 @@ fn we_do_not_prune_beside_a_backup_of_restic() {
 }
 
 #[test]
-#[ignore = "needs restic"]
+#[ignore = "needs restic: cargo xtask test-real"]
 fn we_do_not_write_beside_a_prune_of_restic() {
     let place = Place::new();
     fs::write(place.source().join("file"), bytes(1, 1_000_000)).unwrap();
@@ -305,7 +305,7 @@ fn we_do_not_write_beside_a_prune_of_restic() {
 }
 
 #[test]
-#[ignore = "needs restic"]
+#[ignore = "needs restic: cargo xtask test-real"]
 fn restic_with_another_password_and_we_with_another_password() {
     let place = Place::new();
     fs::write(place.source().join("file"), b"x").unwrap();
@@ -322,7 +322,7 @@ fn restic_with_another_password_and_we_with_another_password() {
 }
 
 #[test]
-#[ignore = "needs restic"]
+#[ignore = "needs restic: cargo xtask test-real"]
 fn a_repository_of_version_1_works_too() {
     let place = Place::new();
     fill(&place.source());
@@ -334,7 +334,7 @@ fn a_repository_of_version_1_works_too() {
 }
 
 #[test]
-#[ignore = "needs restic"]
+#[ignore = "needs restic: cargo xtask test-real"]
 fn what_stays_is_what_restic_would_keep() {
     let place = Place::new();
     fs::write(place.source().join("file"), b"x").unwrap();
@@ -437,7 +437,7 @@ impl Drop for Server {
 }
 
 #[test]
-#[ignore = "needs restic and rclone"]
+#[ignore = "needs restic and rclone: cargo xtask test-real"]
 fn a_rest_server_is_as_good_as_a_folder() {
     let place = Place::new();
     fill(&place.source());
@@ -515,7 +515,7 @@ fn far_away(place: &Place, settings: &Settings, theirs: &str) {
 }
 
 #[test]
-#[ignore = "needs restic, root and some minutes"]
+#[ignore = "needs restic, root and some minutes: cargo xtask test-real"]
 fn a_full_disk_is_said_to_be_full_and_nothing_is_published() {
     let place = Place::new();
     fs::write(place.source().join("file"), bytes(1, 12_000_000)).unwrap();
@@ -539,7 +539,7 @@ fn a_full_disk_is_said_to_be_full_and_nothing_is_published() {
 }
 
 #[test]
-#[ignore = "needs restic"]
+#[ignore = "needs restic: cargo xtask test-real"]
 fn files_are_cut_where_restic_cuts_them() {
     let place = Place::new();
     fs::write(place.source().join("file"), bytes(1, 40 << 20)).unwrap();
@@ -556,7 +556,7 @@ fn files_are_cut_where_restic_cuts_them() {
 }
 
 #[test]
-#[ignore = "needs restic, and an optimised build or some minutes"]
+#[ignore = "needs restic, and an optimised build or some minutes: cargo xtask test-real"]
 fn many_small_files_and_a_large_one_with_a_hole() {
     let place = Place::new();
     fill(&place.source());

@@ -9,6 +9,7 @@ use crate::server::Server;
 use crate::status::Status;
 use crate::storage::{self, NotCommitted, Owner};
 use interlock_store::{Guard, KeyRange, Operation, Transaction, Versioned};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -78,9 +79,10 @@ pub(super) async fn purge(
         held.found += page.items.len();
         let mut gone_at_once = Vec::new();
         for item in page.items {
-            if is_free(resource, &item) {
+            let object = object::decode(&item);
+            if is_free(resource, &object) {
                 gone_at_once.push(item);
-            } else if !mark(server, cluster, resource, &item, &mut held).await? {
+            } else if !mark(server, cluster, resource, &object, &mut held).await? {
                 return Ok(None);
             }
         }
@@ -92,10 +94,9 @@ pub(super) async fn purge(
 }
 
 /// Whether nothing can hold an object.
-fn is_free(resource: &Resource, item: &Versioned) -> bool {
-    let object = object::decode(item);
+fn is_free(resource: &Resource, object: &Value) -> bool {
     let is_pod = resource.group.is_empty() && &*resource.plural == "pods";
-    object::finalizers(&object).next().is_none() && !is_pod
+    object::finalizers(object).next().is_none() && !is_pod
 }
 
 /// Asks for the deletion of an object that may be held. False if another one of its name is there by now.
@@ -103,19 +104,18 @@ async fn mark(
     server: &Server,
     cluster: &Arc<Cluster>,
     resource: &Arc<Resource>,
-    item: &Versioned,
+    object: &Value,
     held: &mut Held,
 ) -> Result<bool, Status> {
-    let (_, namespace, name) = storage::parts(&item.key.row);
-    let call = own_call_for(server, cluster, Arc::clone(resource)).for_name(name, namespace);
-    let uid = object::uid(&object::decode(item)).to_owned();
-    let written =
-        match call.delete_with(&DeleteOptions { uid: Some(uid), ..Default::default() }).await {
-            Ok(written) => written,
-            Err(status) if status.code == 404 => return Ok(true),
-            Err(status) if status.code == 409 => return Ok(false),
-            Err(status) => return Err(status),
-        };
+    let call = own_call_for(server, cluster, Arc::clone(resource))
+        .for_name(object::name(object), object::namespace(object));
+    let uid = Some(object::uid(object).to_owned());
+    let written = match call.delete_with(&DeleteOptions { uid, ..Default::default() }).await {
+        Ok(written) => written,
+        Err(status) if status.code == 404 => return Ok(true),
+        Err(status) if status.code == 409 => return Ok(false),
+        Err(status) => return Err(status),
+    };
     if call.deletion_answer(&written).is_some() {
         return Ok(true);
     }

@@ -104,6 +104,18 @@ fn a_move_is_revoked_and_waits_for_the_owner() {
     assert!(run.rests.contains("cluster a stops and hands over to cluster b"), "{}", run.rests);
 }
 
+/// A namespace with a claim, on its way from `a` to `b`, where data can be carried.
+fn moving_to_b(clusters: [Value; 2], status: Value) -> (World, Run<Nothing>) {
+    let scheduler = Scheduler::new(Limits { moves: 50, can_copy: true });
+    let grant = json!({"spec": {"target": reference("b")}, "status": status});
+    let mut objects =
+        vec![asking_for("b"), claim("shop", "data", json!({})), granted("shop", "a", grant)];
+    objects.extend(clusters);
+    let mut world = World::of(&scheduler).with(objects);
+    let run = world.settle(&scheduler, &mut NoMachine, &grant_of("shop"));
+    (world, run)
+}
+
 #[test]
 fn a_released_grant_goes_to_its_target_and_the_old_copy_is_kept() {
     let superseded = json!([{"cluster": reference("a"), "epoch": 7, "state": "Superseded"}]);
@@ -111,30 +123,16 @@ fn a_released_grant_goes_to_its_target_and_the_old_copy_is_kept() {
     let old = pin("data", &json!({"restic": {"secret": "s", "snapshotID": "old"}}));
     let mut claimed = listed("data", "Filled");
     claimed["lastImage"] = old;
-    let copies = Scheduler::new(Limits { moves: 50, can_copy: true });
-    let objects = vec![
-        asking_for("b"),
-        cluster("a", json!({})),
-        cluster("b", json!({})),
-        claim("shop", "data", json!({})),
-        granted(
-            "shop",
-            "a",
-            json!({
-                "spec": {"target": reference("b")},
-                "status": {
-                    "phase": "Released", "copies": superseded, "claims": [claimed],
-                    "pins": [pin("data", &image)],
-                    "conditions": [{
-                        "type": "Running", "status": "True", "reason": "x", "message": "",
-                        "lastTransitionTime": "2001-01-01T00:00:00Z",
-                    }],
-                },
-            }),
-        ),
-    ];
-    let mut world = World::of(&copies).with(objects);
-    world.settle(&copies, &mut NoMachine, &grant_of("shop"));
+    let released = json!({
+        "phase": "Released", "copies": superseded, "claims": [claimed],
+        "pins": [pin("data", &image)],
+        "conditions": [{
+            "type": "Running", "status": "True", "reason": "x", "message": "",
+            "lastTransitionTime": "2001-01-01T00:00:00Z",
+        }],
+    });
+    let clusters = [cluster("a", json!({})), cluster("b", json!({}))];
+    let (world, _) = moving_to_b(clusters, released);
     let grant = grant_in(&world, &grant_of("shop"));
     assert_eq!(grant["status"]["owner"], reference("b"));
     assert_eq!(grant["status"]["epoch"], 8);
@@ -176,27 +174,12 @@ fn left_on_a(patch: Value, copies: Value) -> (World, Run<Nothing>) {
     let class = json!({"name": "x", "canSnapshot": true, "isDefault": true});
     let in_place = json!({"inPlace": {"cluster": reference("a"), "volume": "v"}});
     let has_class = json!({"status": {"storageClasses": [class]}});
-    let scheduler = Scheduler::new(Limits { moves: 50, can_copy: true });
-    let objects = vec![
-        asking_for("b"),
-        patched(cluster("a", has_class.clone()), &patch),
-        cluster("b", has_class),
-        claim("shop", "data", json!({})),
-        granted(
-            "shop",
-            "a",
-            json!({
-                "spec": {"target": reference("b")},
-                "status": {
-                    "phase": "Released", "claims": [listed("data", "Filled")],
-                    "pins": [pin("data", &in_place)], "copies": copies,
-                },
-            }),
-        ),
-    ];
-    let mut world = World::of(&scheduler).with(objects);
-    let run = world.settle(&scheduler, &mut NoMachine, &grant_of("shop"));
-    (world, run)
+    let clusters = [patched(cluster("a", has_class.clone()), &patch), cluster("b", has_class)];
+    let released = json!({
+        "phase": "Released", "claims": [listed("data", "Filled")],
+        "pins": [pin("data", &in_place)], "copies": copies,
+    });
+    moving_to_b(clusters, released)
 }
 
 #[test]

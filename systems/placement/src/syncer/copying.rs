@@ -5,10 +5,12 @@
 //! for, one brings an image to a ReplicationDestination, one fills the claim from there. They and the
 //! syncer meet only in these objects.
 
+use super::Locks;
 use super::claims::Obstacle;
 use super::decide::Epoch;
 use super::objects::compare::digest;
 use interlock_api::names::ANNOTATION_SYNC;
+use interlock_kernel::{Kind, Object, Part, Place, Step, Write};
 use kube_core::DynamicObject;
 use serde_json::{Value, json};
 
@@ -49,8 +51,15 @@ fn is_once_more(tag: &str, first: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
+/// Asks a source or destination once more for what it was asked for last.
+pub(super) fn ask_again(kind: &Kind, object: &Object, because: String) -> Step<Locks> {
+    let tag = again(asked(object).unwrap_or_default());
+    let change = json!({"spec": {"trigger": {"manual": tag}}});
+    Step::write(Write::patch(Place::CLUSTER, kind, object, (Part::Main, change)), because)
+}
+
 /// The trigger that asks once more for what was asked for by this one.
-pub(super) fn again(tag: &str) -> String {
+fn again(tag: &str) -> String {
     let (first, count) = tag.split_once('.').unwrap_or((tag, "1"));
     let count: u64 = count.parse().unwrap_or(1);
     format!("{first}.{}", count.saturating_add(1))

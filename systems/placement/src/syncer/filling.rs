@@ -6,7 +6,7 @@
 
 use super::claims::{At, ClaimSeen, Obstacle, new_claim, noted_epoch};
 use super::copying::{
-    again, arrival_tag, asked, confirmed, destination_name, has_given_up, is_arrival, told,
+    arrival_tag, ask_again, asked, confirmed, destination_name, has_given_up, is_arrival, told,
     told_number, trouble,
 };
 use super::decide::Epoch;
@@ -274,10 +274,7 @@ pub(super) fn bring_again(scene: &Scene<'_>, claim: &ClaimSeen) -> Option<Step<L
         "the image that claim {} is filled from was deleted here; it is brought again",
         claim.listed.name
     );
-    let tag = again(asked(destination)?);
-    let change = json!({"spec": {"trigger": {"manual": tag}}});
-    let write = Write::patch(Place::CLUSTER, &DESTINATION, destination, (Part::Main, change));
-    Some(Step::write(write, because))
+    Some(ask_again(&DESTINATION, destination, because))
 }
 
 fn new_destination(

@@ -7,7 +7,7 @@
 use super::Locks;
 use super::claims::{At, ClaimSeen, Obstacle};
 use super::copying::{
-    again, asked, confirmed, final_tag, has_given_up, is_final, is_syncing, source_name, told,
+    ask_again, asked, confirmed, final_tag, has_given_up, is_final, is_syncing, source_name, told,
     told_number, trouble,
 };
 use super::decide::LastImage;
@@ -351,9 +351,7 @@ fn begin_anew(claim: &ClaimSeen, source: &Object) -> Step<Locks> {
         "the last image of claim {} was deleted before it was held; it is taken again",
         claim.listed.name
     );
-    let tag = again(asked(source).unwrap_or_default());
-    let change = json!({"spec": {"trigger": {"manual": tag}}});
-    Step::write(Write::patch(Place::CLUSTER, &SOURCE, source, (Part::Main, change)), because)
+    ask_again(&SOURCE, source, because)
 }
 
 /// Nothing on this cluster takes images. The scheduler knows, and takes nothing back that would need

@@ -424,8 +424,9 @@ fn an_image_that_is_deleted_while_it_is_taken_is_asked_for_again() {
     let told = |annotations: Value| {
         json!({
             "metadata": {"annotations": annotations},
-            "status": {"external": {"gaveUpTag": "final-1"}, "conditions": [{"type": "interlock.dev/Healthy", "status": "False",
-                "reason": "ImageGone", "message": "image x is gone"}]},
+            "status": {"external": {"gaveUpTag": "final-1"}, "conditions": [{
+                "type": "interlock.dev/Healthy", "status": "False", "reason": "ImageGone",
+                "message": "image x is gone"}]},
         })
     };
     let tag = |world: &World| {
@@ -601,7 +602,8 @@ fn an_image_that_was_brought_and_is_deleted_before_the_claim_has_its_data_is_bro
         json!({
             "metadata": {"annotations": annotations},
             "status": {"external": {"gaveUpTag": "epoch-2.2"}, "conditions": [{
-                "type": "interlock.dev/Healthy", "status": "False", "reason": "ImageLost", "message": "it is gone"}]},
+                "type": "interlock.dev/Healthy", "status": "False", "reason": "ImageLost",
+                "message": "it is gone"}]},
         })
     };
     let under_way = lost(json!({"interlock.dev/sync": "{}"}));
@@ -618,16 +620,12 @@ fn an_image_that_was_brought_and_is_deleted_before_the_claim_has_its_data_is_bro
 fn how_far_the_data_has_come_is_told_now_and_then() {
     let mut world = world();
     move_until_brought(&mut world);
-    let syncer = world.syncer("b");
     let far = |world: &mut World, bytes: &str| {
         let told = json!({
             "metadata": {"annotations": {"test/stuck": "yes"}},
             "status": {"external": {"progressBytes": bytes, "progressOfBytes": "100"}},
         });
-        world.change("b", (&DESTINATION, &here("move-data-2")), &told);
-        (0..5).for_each(|_| {
-            world.turn(&syncer, "b");
-        });
+        after(world, &told);
         grant(world)["status"]["claims"][0].clone()
     };
     let claim = far(&mut world, "10");
