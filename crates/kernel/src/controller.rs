@@ -12,11 +12,8 @@ use std::sync::Arc;
 /// subject run at the same time in one process.
 pub type Subject = Arc<str>;
 
-/// Observe, decide, act: one step at a time, with nothing kept in between.
-pub trait Controller: Send + Sync + 'static {
-    /// What it does outside of the API; [`crate::Nothing`] for most.
-    type Outside: Outside;
-
+/// What a controller watches and may do, and whom a change concerns: all of it but the step.
+pub trait Watcher: Send + Sync + 'static {
     /// Its name, as logs and metrics have it: `placement/scheduler`.
     fn name(&self) -> &'static str;
 
@@ -37,6 +34,12 @@ pub trait Controller: Send + Sync + 'static {
     fn everything(&self, _view: &dyn View) -> Option<Vec<Subject>> {
         None
     }
+}
+
+/// One step at a time, with nothing kept in between. Every [`crate::Room`] is one.
+pub trait Controller: Watcher {
+    /// What it does outside of the API; [`crate::Nothing`] for most.
+    type Outside: Outside;
 
     /// The one next thing to do about a subject. `looks` has what an earlier call with the same
     /// subject asked to see afresh, and is empty at first.

@@ -3,7 +3,8 @@
 //! A controller is pure: it is shown what a cache shows, and answers with at most one effect. The
 //! shell runs it on a Kubernetes API; the checker runs the rules inside of it in every order.
 //!
-//! * [`Controller`]: what it watches, what a change is about, and its one step.
+//! * [`Room`]: observe, decide, act. [`Watcher`]: what it watches, and what a change is about.
+//!   [`Controller`]: the one step that the shell runs; every room is one.
 //! * [`View`]: what a step may see. [`Looks`]: what it asked to see afresh.
 //! * [`Right`]: what a controller may do, which its role is written from.
 //! * [`Step`]: rest, wait, look, or act; each with a reason that a person can read.
@@ -17,6 +18,7 @@ mod nearest;
 mod object;
 mod queue;
 mod right;
+mod room;
 mod step;
 mod view;
 
@@ -25,11 +27,12 @@ pub mod conditions;
 pub mod testing;
 
 pub use cache::Objects;
-pub use controller::{Controller, Subject, Watch};
+pub use controller::{Controller, Subject, Watch, Watcher};
 pub use kind::{Address, Kind, Name, Place};
 pub use nearest::nearest;
 pub use object::{Object, Seen, read_part};
 pub use queue::{Limits, Queue};
 pub use right::{Right, Verb};
+pub use room::{Act, Bent, Decide, Observe, Observed, Room};
 pub use step::{Deed, Effect, Event, Importance, Looks, Nothing, Outside, Part, Read, Step, Write};
 pub use view::{Index, View};

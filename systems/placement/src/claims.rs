@@ -37,7 +37,7 @@ use crate::record::{name_of, uid_of};
 use crate::scheduler::about_claim;
 use interlock_api::names::grant_name;
 use interlock_kernel::{
-    Controller, Looks, Nothing, Object, Place, Right, Step, Subject, Verb, View, Watch,
+    Controller, Looks, Nothing, Object, Place, Right, Step, Subject, Verb, View, Watch, Watcher,
 };
 
 mod act;
@@ -48,9 +48,7 @@ mod observe;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Claims;
 
-impl Controller for Claims {
-    type Outside = Nothing;
-
+impl Watcher for Claims {
     fn name(&self) -> &'static str {
         "placement/claims"
     }
@@ -81,6 +79,10 @@ impl Controller for Claims {
         }
         vec![Subject::from(grant_name(name_of(object), uid_of(object)))]
     }
+}
+
+impl Controller for Claims {
+    type Outside = Nothing;
 
     fn step(&self, subject: &Subject, view: &dyn View, looks: &Looks<Nothing>) -> Step<Nothing> {
         match observe::observe(subject, view, looks) {

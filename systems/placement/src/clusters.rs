@@ -17,6 +17,7 @@ use crate::kinds::{GRANT, GRANTS_BY_COPY, GRANTS_HELD_BY, GRANTS_TO_COME, WORKLO
 use crate::record::{is_deleting, name_of};
 use interlock_kernel::{
     Controller, Looks, Name, Nothing, Object, Place, Right, Step, Subject, Verb, View, Watch,
+    Watcher,
 };
 use std::collections::BTreeSet;
 
@@ -44,9 +45,7 @@ impl Clusters {
     }
 }
 
-impl Controller for Clusters {
-    type Outside = Nothing;
-
+impl Watcher for Clusters {
     fn name(&self) -> &'static str {
         "placement/clusters"
     }
@@ -86,6 +85,10 @@ impl Controller for Clusters {
         };
         names.into_iter().filter(is_concerned).map(Subject::from).collect()
     }
+}
+
+impl Controller for Clusters {
+    type Outside = Nothing;
 
     fn step(&self, subject: &Subject, view: &dyn View, looks: &Looks<Nothing>) -> Step<Nothing> {
         match observe::observe((subject, self.silence_seconds), view, looks) {

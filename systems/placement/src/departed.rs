@@ -20,6 +20,7 @@ use crate::record::{name_of, syncers};
 use crate::syncer::objects::kinds::Kinds;
 use interlock_kernel::{
     Controller, Index, Looks, Nothing, Object, Place, Right, Step, Subject, Verb, View, Watch,
+    Watcher,
 };
 
 mod act;
@@ -42,9 +43,7 @@ fn is_known(uid: &str, view: &dyn View) -> bool {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Departed;
 
-impl Controller for Departed {
-    type Outside = Nothing;
-
+impl Watcher for Departed {
     fn name(&self) -> &'static str {
         "placement/departed"
     }
@@ -86,6 +85,10 @@ impl Controller for Departed {
         let left = uids.iter().flat_map(|uid| view.find(Place::HUB, &NAMESPACES_BY_SYNCER, uid));
         left.map(|namespace| Subject::from(name_of(&namespace))).collect()
     }
+}
+
+impl Controller for Departed {
+    type Outside = Nothing;
 
     fn step(&self, subject: &Subject, view: &dyn View, looks: &Looks<Nothing>) -> Step<Nothing> {
         match observe::observe(subject, view, looks) {

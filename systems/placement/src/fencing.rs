@@ -8,7 +8,7 @@
 use crate::kinds::{FORCE_RELEASE, FORCES_BY_GRANT, GRANT};
 use crate::record::{name_of, uid_of};
 use interlock_kernel::{
-    Controller, Looks, Nothing, Object, Place, Right, Step, Subject, Verb, View, Watch,
+    Looks, Nothing, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch, Watcher,
 };
 
 mod act;
@@ -19,9 +19,7 @@ mod observe;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Fencing;
 
-impl Controller for Fencing {
-    type Outside = Nothing;
-
+impl Watcher for Fencing {
     fn name(&self) -> &'static str {
         "placement/fencing"
     }
@@ -49,13 +47,29 @@ impl Controller for Fencing {
         let is_open = |force: &&Object| observe::is_open(force);
         forces.iter().filter(is_open).map(|force| Subject::from(name_of(force))).collect()
     }
+}
 
-    fn step(&self, subject: &Subject, view: &dyn View, looks: &Looks<Nothing>) -> Step<Nothing> {
-        match observe::observe(subject, view, looks) {
-            Ok(Some(scene)) => act::act(&scene, decide::decide(&scene.facts)),
-            Ok(None) => Step::rest("there is no such force release"),
-            Err(flaw) => Step::rest(format!("force release {subject} cannot be read: {flaw}")),
-        }
+impl Room for Fencing {
+    type Outside = Nothing;
+    type Facts = decide::Facts;
+    type Decision = decide::Decision;
+    type Scene = observe::Scene;
+
+    fn observe(
+        &self,
+        subject: &Subject,
+        view: &dyn View,
+        looks: &Looks<Nothing>,
+    ) -> Observed<decide::Facts, observe::Scene> {
+        observe::observe(subject, view, looks)
+    }
+
+    fn decide(facts: &decide::Facts) -> decide::Decision {
+        decide::decide(facts)
+    }
+
+    fn act(&self, scene: &observe::Scene, decision: decide::Decision) -> Step<Nothing> {
+        act::act(scene, decision)
     }
 }
 

@@ -13,6 +13,7 @@ use crate::kinds::{STORAGE_CLASS, WORKLOAD_CLUSTER};
 use interlock_api::placement::{Ref, Syncer};
 use interlock_kernel::{
     Controller, Kind, Looks, Nothing, Object, Place, Right, Step, Subject, Verb, View, Watch,
+    Watcher,
 };
 use std::time::Duration;
 
@@ -57,9 +58,7 @@ impl Heartbeat {
     }
 }
 
-impl Controller for Heartbeat {
-    type Outside = Nothing;
-
+impl Watcher for Heartbeat {
     fn name(&self) -> &'static str {
         "placement/heartbeat"
     }
@@ -84,6 +83,10 @@ impl Controller for Heartbeat {
             && object.metadata.name.as_deref() != Some(self.cluster.name.as_str());
         if is_other { Vec::new() } else { vec![Subject::from(SUBJECT)] }
     }
+}
+
+impl Controller for Heartbeat {
+    type Outside = Nothing;
 
     fn step(&self, _: &Subject, view: &dyn View, _: &Looks<Nothing>) -> Step<Nothing> {
         match observe::Scene::of(self, view) {

@@ -16,7 +16,7 @@ use crate::kinds::{CLAIM, CONFIG_MAP, NAMESPACE, POD, SECRET, VOLUME};
 use crate::syncer::marks::is_ours;
 use interlock_api::names::RUNTIME_CLASS;
 use interlock_kernel::{
-    Controller, Looks, Name, Object, Place, Right, Step, Subject, Verb, View, Watch,
+    Controller, Looks, Name, Object, Place, Right, Step, Subject, Verb, View, Watch, Watcher,
 };
 use outside::Machine;
 use std::sync::Arc;
@@ -62,9 +62,7 @@ fn subject(pod: &Object) -> Subject {
     Arc::from(Name::of(pod).to_string())
 }
 
-impl Controller for Runtime {
-    type Outside = Machine;
-
+impl Watcher for Runtime {
     fn name(&self) -> &'static str {
         "placement/runtime"
     }
@@ -93,6 +91,10 @@ impl Controller for Runtime {
         let pods = view.list(Place::CLUSTER, &POD, Some(namespace));
         pods.iter().filter(|pod| is_process(pod)).map(subject).collect()
     }
+}
+
+impl Controller for Runtime {
+    type Outside = Machine;
 
     fn step(&self, subject: &Subject, view: &dyn View, looks: &Looks<Machine>) -> Step<Machine> {
         let (namespace, name) = subject.split_once('/').unwrap_or_default();

@@ -21,7 +21,7 @@ use interlock_api::names::grant_name;
 use interlock_api::placement::PlacementSpec;
 use interlock_kernel::{
     Controller, Looks, Name, Nothing, Object, Place, Right, Step, Subject, Verb, View, Watch,
-    read_part,
+    Watcher, read_part,
 };
 use kube_core::DynamicObject;
 use serde_json::Value;
@@ -76,9 +76,7 @@ impl Scheduler {
     }
 }
 
-impl Controller for Scheduler {
-    type Outside = Nothing;
-
+impl Watcher for Scheduler {
     fn name(&self) -> &'static str {
         "placement/scheduler"
     }
@@ -128,6 +126,10 @@ impl Controller for Scheduler {
         }
         about_cluster(object, view)
     }
+}
+
+impl Controller for Scheduler {
+    type Outside = Nothing;
 
     fn step(&self, subject: &Subject, view: &dyn View, looks: &LooksAtHub) -> Step<Nothing> {
         if let Some(name) = subject.strip_prefix(PLACEMENT_PREFIX) {

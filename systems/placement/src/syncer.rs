@@ -30,7 +30,7 @@ use interlock_api::names::{ANNOTATION_GRANT, grant_name, syncer_finalizer};
 use interlock_api::placement::Ref;
 use interlock_kernel::{
     Controller, Kind, Looks, Name, Nothing, Object, Outside, Place, Right, Step, Subject, Verb,
-    View, Watch,
+    View, Watch, Watcher,
 };
 use objects::kinds::Kinds;
 use std::sync::Arc;
@@ -156,9 +156,7 @@ impl Syncer {
     }
 }
 
-impl Controller for Syncer {
-    type Outside = Locks;
-
+impl Watcher for Syncer {
     fn name(&self) -> &'static str {
         "placement/syncer"
     }
@@ -238,6 +236,10 @@ impl Controller for Syncer {
         names.retain(|name| self.is_concerned(name, view));
         Some(names.into_iter().map(Subject::from).collect())
     }
+}
+
+impl Controller for Syncer {
+    type Outside = Locks;
 
     fn step(&self, subject: &Subject, view: &dyn View, looks: &Looks<Locks>) -> Step<Locks> {
         let scene = match observe::Scene::of(self, subject, (view, looks)) {

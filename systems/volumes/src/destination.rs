@@ -39,7 +39,7 @@ use crate::sync::filed::{
 };
 use crate::sync::images::{IMAGES_BY_OWNER, IMAGES_BY_UID};
 use interlock_kernel::{
-    Controller, Looks, Name, Object, Place, Right, Step, Subject, Verb, View, Watch,
+    Controller, Looks, Name, Object, Place, Right, Step, Subject, Verb, View, Watch, Watcher,
 };
 
 use std::borrow::Cow;
@@ -69,9 +69,7 @@ impl Destination {
     }
 }
 
-impl Controller for Destination {
-    type Outside = Mover;
-
+impl Watcher for Destination {
     fn name(&self) -> &'static str {
         "volumes/destination"
     }
@@ -125,6 +123,10 @@ impl Controller for Destination {
         }
         waiting(object, &DESTINATIONS_BY_PLACES, view)
     }
+}
+
+impl Controller for Destination {
+    type Outside = Mover;
 
     fn step(&self, subject: &Subject, view: &dyn View, looks: &Looks<Mover>) -> Step<Mover> {
         let Some((namespace, name)) = subject.split_once('/') else {

@@ -17,7 +17,7 @@ use crate::sync::slots::{SLOT_NAMESPACE, give_back, sync_of};
 use interlock_api::names::{ANNOTATION_SLOT_OF, LABEL_SLOT};
 use interlock_kernel::{
     Address, Controller, Kind, Looks, Name, Object, Place, Read, Right, Step, Subject, Verb, View,
-    Watch,
+    Watch, Watcher,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,9 +29,7 @@ const ASK_AGAIN: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Keeper;
 
-impl Controller for Keeper {
-    type Outside = Mover;
-
+impl Watcher for Keeper {
     fn name(&self) -> &'static str {
         "volumes/keeper"
     }
@@ -62,6 +60,10 @@ impl Controller for Keeper {
         let mine = there.filter(|lease| sync_of(lease) == Some(intent.id.as_str()));
         mine.map(|lease| Arc::from(&*Name::of(&lease).name)).collect()
     }
+}
+
+impl Controller for Keeper {
+    type Outside = Mover;
 
     fn step(&self, subject: &Subject, view: &dyn View, looks: &Looks<Mover>) -> Step<Mover> {
         let name = Name::within(SLOT_NAMESPACE, subject);

@@ -34,7 +34,8 @@ use crate::kinds::{CLAIM, DESTINATION, SNAPSHOT_KIND, STORAGE_CLASS, VOLUME};
 use crate::objects::{annotation, name_of, namespace_of, text};
 use interlock_api::names::{ANNOTATION_IMAGE, ANNOTATION_POPULATES, LABEL_PRIME_FOR};
 use interlock_kernel::{
-    Controller, Index, Looks, Name, Nothing, Object, Place, Right, Step, Subject, Verb, View, Watch,
+    Controller, Index, Looks, Name, Nothing, Object, Place, Right, Step, Subject, Verb, View,
+    Watch, Watcher,
 };
 use kube_core::DynamicObject;
 
@@ -71,9 +72,7 @@ fn about(claim: &Object) -> Subject {
     Subject::from(Name::of(claim).to_string())
 }
 
-impl Controller for Populator {
-    type Outside = Nothing;
-
+impl Watcher for Populator {
     fn name(&self) -> &'static str {
         "volumes/populator"
     }
@@ -137,6 +136,10 @@ impl Controller for Populator {
         let name = format!("{}/{}", namespace_of(object), name_of(object));
         populated(view.find(Place::CLUSTER, &CLAIMS_BY_DESTINATION, &name))
     }
+}
+
+impl Controller for Populator {
+    type Outside = Nothing;
 
     fn step(&self, subject: &Subject, view: &dyn View, looks: &Looks<Nothing>) -> Step<Nothing> {
         let Some((namespace, name)) = subject.split_once('/') else {

@@ -41,7 +41,7 @@ use crate::sync::filed::{
 };
 use crate::sync::images::IMAGES_BY_OWNER;
 use interlock_kernel::{
-    Controller, Looks, Name, Object, Place, Right, Step, Subject, Verb, View, Watch,
+    Controller, Looks, Name, Object, Place, Right, Step, Subject, Verb, View, Watch, Watcher,
 };
 
 pub use crate::sync::Serves;
@@ -59,9 +59,7 @@ impl Source {
     }
 }
 
-impl Controller for Source {
-    type Outside = Mover;
-
+impl Watcher for Source {
     fn name(&self) -> &'static str {
         "volumes/source"
     }
@@ -120,6 +118,10 @@ impl Controller for Source {
         // Pods and destinations are only looked at when a sync begins.
         Vec::new()
     }
+}
+
+impl Controller for Source {
+    type Outside = Mover;
 
     fn step(&self, subject: &Subject, view: &dyn View, looks: &Looks<Mover>) -> Step<Mover> {
         let Some((namespace, name)) = subject.split_once('/') else {

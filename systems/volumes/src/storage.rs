@@ -27,6 +27,7 @@ use crate::outside::{Disk, DiskDeed};
 use interlock_api::names::LOCAL_DRIVER;
 use interlock_kernel::{
     Controller, Deed, Effect, Looks, Name, Object, Place, Right, Step, Subject, Verb, View, Watch,
+    Watcher,
 };
 use jiff::Timestamp;
 use kube_core::DynamicObject;
@@ -56,9 +57,7 @@ fn about(of: &str, object: &Object) -> Subject {
     subject(of, &Name::of(object).to_string())
 }
 
-impl Controller for Storage {
-    type Outside = Disk;
-
+impl Watcher for Storage {
     fn name(&self) -> &'static str {
         "volumes/storage"
     }
@@ -135,6 +134,10 @@ impl Controller for Storage {
         }
         of_pod(object, view)
     }
+}
+
+impl Controller for Storage {
+    type Outside = Disk;
 
     fn step(&self, subject: &Subject, view: &dyn View, looks: &Looks<Disk>) -> Step<Disk> {
         let name = |name: &str| match name.split_once('/') {

@@ -3,6 +3,7 @@
 use interlock_api::names::{ANNOTATION_EPOCH, ANNOTATION_RELEASED, hold_finalizer};
 use interlock_kernel::{
     Controller, Index, Kind, Looks, Name, Object, Outside, Place, Read, Step, Subject, View, Watch,
+    Watcher,
 };
 use interlock_placement::kinds::{GRANT, NAMESPACE, SNAPSHOT};
 use jiff::Timestamp;
@@ -184,9 +185,7 @@ pub(crate) fn as_held(at: (Place, &Kind), object: Object, view: &dyn View) -> Ob
     Arc::new(object)
 }
 
-impl<C: Controller> Controller for Deceived<C> {
-    type Outside = C::Outside;
-
+impl<C: Controller> Watcher for Deceived<C> {
     fn name(&self) -> &'static str {
         self.0.name()
     }
@@ -198,6 +197,10 @@ impl<C: Controller> Controller for Deceived<C> {
     fn subjects(&self, watch: &Watch, object: &Object, view: &dyn View) -> Vec<Subject> {
         self.0.subjects(watch, object, view)
     }
+}
+
+impl<C: Controller> Controller for Deceived<C> {
+    type Outside = C::Outside;
 
     fn step(
         &self,

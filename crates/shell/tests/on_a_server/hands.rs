@@ -5,6 +5,7 @@ use crate::mirror::CONFIG_MAP;
 use crate::{make_original, server, until};
 use interlock_kernel::{
     Controller, Deed, Effect, Looks, Object, Outside, Place, Read, Step, Subject, View, Watch,
+    Watcher,
 };
 use interlock_shell::{Ended, Hands, News, Places, Server, Shell, Wiring, step_once};
 use std::sync::Arc;
@@ -29,9 +30,7 @@ impl Outside for Door {
 /// Opens the door if it is shut; it asks each time.
 struct Porter;
 
-impl Controller for Porter {
-    type Outside = Door;
-
+impl Watcher for Porter {
     fn name(&self) -> &'static str {
         "test/porter"
     }
@@ -41,6 +40,11 @@ impl Controller for Porter {
     fn subjects(&self, _: &Watch, _: &Object, _: &dyn View) -> Vec<Subject> {
         vec![Subject::from("the door")]
     }
+}
+
+impl Controller for Porter {
+    type Outside = Door;
+
     fn step(&self, _: &Subject, _: &dyn View, looks: &Looks<Door>) -> Step<Door> {
         match looks.answers.get(&IsItOpen) {
             Some(true) => Step::rest("it is open"),

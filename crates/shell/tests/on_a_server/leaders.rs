@@ -3,7 +3,9 @@
 use crate::line::line;
 use crate::mirror::CONFIG_MAP;
 use crate::{make_original, server, until};
-use interlock_kernel::{Controller, Looks, Nothing, Object, Place, Step, Subject, View, Watch};
+use interlock_kernel::{
+    Controller, Looks, Nothing, Object, Place, Step, Subject, View, Watch, Watcher,
+};
 use interlock_shell::leader::{Campaign, LeaseSettings};
 use interlock_shell::{NoHands, Runner, Server, Shell};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -20,9 +22,7 @@ struct Ticker {
     steps: Steps,
 }
 
-impl Controller for Ticker {
-    type Outside = Nothing;
-
+impl Watcher for Ticker {
     fn name(&self) -> &'static str {
         "test/ticker"
     }
@@ -32,6 +32,11 @@ impl Controller for Ticker {
     fn subjects(&self, _: &Watch, _: &Object, _: &dyn View) -> Vec<Subject> {
         vec![Subject::from("the one")]
     }
+}
+
+impl Controller for Ticker {
+    type Outside = Nothing;
+
     fn step(&self, _: &Subject, _: &dyn View, _: &Looks<Nothing>) -> Step<Nothing> {
         self.steps.lock().expect("no test panics with it").push(self.who);
         let at_most = Duration::from_millis(5);

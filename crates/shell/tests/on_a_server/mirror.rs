@@ -3,7 +3,7 @@
 
 use interlock_kernel::{
     Address, Controller, Event, Importance, Kind, Looks, Name, Nothing, Object, Part, Place, Step,
-    Subject, View, Watch, Write,
+    Subject, View, Watch, Watcher, Write,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -18,9 +18,7 @@ pub(crate) struct Mirror {
     pub(crate) steps: Arc<AtomicUsize>,
 }
 
-impl Controller for Mirror {
-    type Outside = Nothing;
-
+impl Watcher for Mirror {
     fn name(&self) -> &'static str {
         "test/mirror"
     }
@@ -35,6 +33,10 @@ impl Controller for Mirror {
         let original = name.strip_suffix("-copy").unwrap_or(&name);
         vec![Subject::from(original)]
     }
+}
+
+impl Controller for Mirror {
+    type Outside = Nothing;
 
     fn step(&self, subject: &Subject, view: &dyn View, _: &Looks<Nothing>) -> Step<Nothing> {
         self.steps.fetch_add(1, Ordering::SeqCst);

@@ -5,7 +5,7 @@ use crate::mirror::{CONFIG_MAP, Mirror, SECRET};
 use crate::{config_maps, is_mirrored, make_original, server, set_value};
 use interlock_kernel::{
     Address, Controller, Looks, Name, Nothing, Object, Part, Place, Read, Step, Subject, View,
-    Watch, Write,
+    Watch, Watcher, Write,
 };
 use interlock_shell::faults::{Fault, Faults, Point, Seam};
 use interlock_shell::{Ended, News, NoHands, Outcome, Server, Wiring, perform, step_once};
@@ -121,9 +121,7 @@ struct Looker {
     times: usize,
 }
 
-impl Controller for Looker {
-    type Outside = Nothing;
-
+impl Watcher for Looker {
     fn name(&self) -> &'static str {
         "test/looker"
     }
@@ -133,6 +131,11 @@ impl Controller for Looker {
     fn subjects(&self, _: &Watch, _: &Object, _: &dyn View) -> Vec<Subject> {
         Vec::new()
     }
+}
+
+impl Controller for Looker {
+    type Outside = Nothing;
+
     fn step(&self, subject: &Subject, _: &dyn View, looks: &Looks<Nothing>) -> Step<Nothing> {
         if looks.objects.len() == self.times {
             let found = looks.objects.values().filter(|object| object.is_some()).count();

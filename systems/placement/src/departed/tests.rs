@@ -10,11 +10,10 @@ use serde_json::{Value, json};
 const GONE: &str = "interlock.dev/syncer-uid-gone";
 const THERE: &str = "interlock.dev/syncer-uid-a";
 
-/// A room that can see claims, as the hub does; this one only looks at them.
-struct Watcher;
+/// A controller that shows claims to the test world, as the hub's other controllers do.
+struct SeesClaims;
 
-impl Controller for Watcher {
-    type Outside = Nothing;
+impl Watcher for SeesClaims {
     fn name(&self) -> &'static str {
         "watcher"
     }
@@ -24,6 +23,10 @@ impl Controller for Watcher {
     fn subjects(&self, _: &Watch, _: &Object, _: &dyn View) -> Vec<Subject> {
         Vec::new()
     }
+}
+
+impl Controller for SeesClaims {
+    type Outside = Nothing;
     fn step(&self, _: &Subject, _: &dyn View, _: &Looks<Nothing>) -> Step<Nothing> {
         Step::rest("it only watches")
     }
@@ -31,7 +34,7 @@ impl Controller for Watcher {
 
 fn hub(objects: Vec<Value>) -> World {
     let mut hub = World::of(&Departed);
-    hub.show(&Watcher);
+    hub.show(&SeesClaims);
     hub.with(objects)
 }
 

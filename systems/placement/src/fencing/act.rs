@@ -1,7 +1,7 @@
 //! What is done about a ForceRelease: one write to the grant, or one answer.
 
-use super::decide::{Decision, Refusal};
-use super::observe::{Scene, grant_address};
+use super::decide::{Decision, Refusal, StartsFrom};
+use super::observe::{Scene, grant_address, incoming, is_untouched};
 use crate::kinds::FORCE_RELEASE;
 use crate::record::{GrantRecord, name_of, ref_to, uid_of};
 use interlock_api::placement::condition::{
@@ -24,9 +24,9 @@ pub(crate) fn act(scene: &Scene, decision: Decision) -> Step<Nothing> {
             because: "a refusal is final, so it does not rest on a cache".to_owned(),
         },
         (Decision::Refuse(refusal), _) => refuse(scene, refusal),
-        (Decision::Fence, Some(grant)) => fence(scene, grant),
+        (Decision::Fence(starts_from), Some(grant)) => fence(scene, grant, &starts_from),
         (Decision::MarkApplied, Some(grant)) => applied(scene, grant),
-        (Decision::Fence | Decision::MarkApplied, None) => Step::rest("there is no such grant"),
+        (Decision::Fence(_) | Decision::MarkApplied, None) => Step::rest("there is no such grant"),
     }
 }
 
@@ -86,25 +86,22 @@ fn event(scene: &Scene, reason: &'static str, note: String) -> Event {
     Event { about, uid, importance: Importance::Warning, reason, note }
 }
 
-fn fence(scene: &Scene, grant: &GrantRecord) -> Step<Nothing> {
+fn fence(scene: &Scene, grant: &GrantRecord, starts_from: &[StartsFrom]) -> Step<Nothing> {
     let spec = &scene.spec;
-    let status = &grant.status;
-    let pins: Vec<Pin> = status.claims.iter().filter_map(|claim| pin_left(grant, claim)).collect();
-    // What is left begins anew from the pins: that the owner had filled it counts no more.
-    let claims: Vec<Claim> = status
-        .claims
-        .iter()
-        .map(|claim| match pins.iter().any(|pin| pin.claim_uid == claim.uid) {
-            true => Claim { fill: Fill::Waiting, ..claim.clone() },
-            false => claim.clone(),
-        })
-        .collect();
-    let bound = loss_bound(grant, scene.now);
+    let left = grant.status.claims.iter().zip(starts_from);
+    let left: Vec<(&Claim, Option<&Pin>)> =
+        left.map(|(claim, from)| (claim, pin_of(grant, claim, *from))).collect();
+    // Whoever is next fills the claim from its pin: that the owner had filled it counts no more.
+    let claims = left.iter().map(|(claim, pin)| match pin {
+        Some(_) => Claim { fill: Fill::Waiting, ..(*claim).clone() },
+        None => (*claim).clone(),
+    });
+    let bound = loss_bound(grant, &left, scene.now);
     let change = json!({
         "because": null,
         "fencedBy": ref_to(&scene.object),
-        "claims": claims,
-        "pins": pins,
+        "claims": claims.collect::<Vec<Claim>>(),
+        "pins": left.iter().filter_map(|(_, pin)| *pin).collect::<Vec<&Pin>>(),
         "copies": copies_left(grant),
         "conditions": grant.conditions_with(&findings(scene, grant, &bound), scene.now),
     });
@@ -117,35 +114,12 @@ fn fence(scene: &Scene, grant: &GrantRecord) -> Step<Nothing> {
     Step::write(write, because).telling(event(scene, "DataLossDeclared", note))
 }
 
-/// The last complete image of a claim; the one that it came with, if the owner made none.
-fn pin_left(grant: &GrantRecord, claim: &Claim) -> Option<Pin> {
-    let incoming = incoming(grant, claim);
-    if is_untouched(grant, claim) {
-        return incoming.cloned();
+fn pin_of<'a>(grant: &'a GrantRecord, claim: &'a Claim, from: StartsFrom) -> Option<&'a Pin> {
+    match from {
+        StartsFrom::Incoming => incoming(grant, claim),
+        StartsFrom::Last => claim.last_image.as_ref(),
+        StartsFrom::Nothing => None,
     }
-    let is_there = |pin: &&Pin| is_there(grant, pin);
-    claim.last_image.as_ref().filter(is_there).or(incoming.filter(is_there)).cloned()
-}
-
-/// Whether an image can still be used: it went with the copy that it belonged to.
-fn is_there(grant: &GrantRecord, pin: &Pin) -> bool {
-    match &pin.image {
-        Image::VolumeSnapshot { cluster, .. } => {
-            grant.status.copies.iter().any(|copy| copy.cluster.is_same(cluster))
-        }
-        Image::Restic { .. } | Image::InPlace { .. } | Image::Fresh {} => true,
-    }
-}
-
-fn incoming<'a>(grant: &'a GrantRecord, claim: &Claim) -> Option<&'a Pin> {
-    grant.status.pins.iter().find(|pin| pin.claim_uid == claim.uid)
-}
-
-/// Whether nothing can be newer than the image that a claim came with: its owner never wrote to it,
-/// since it never filled it. A volume that stayed in place is with the owner, filled or not.
-fn is_untouched(grant: &GrantRecord, claim: &Claim) -> bool {
-    let is_in_place = |pin: &Pin| matches!(pin.image, Image::InPlace { .. });
-    claim.fill != Fill::Filled && !incoming(grant, claim).is_some_and(is_in_place)
 }
 
 fn copies_left(grant: &GrantRecord) -> Vec<DataCopy> {
@@ -191,15 +165,13 @@ fn findings(scene: &Scene, grant: &GrantRecord, bound: &str) -> Vec<Finding> {
 }
 
 /// What may be lost, claim by claim: the image that is left, and how old it is.
-fn loss_bound(grant: &GrantRecord, now: Timestamp) -> String {
-    let bounds: Vec<String> = grant
-        .status
-        .claims
+fn loss_bound(grant: &GrantRecord, left: &[(&Claim, Option<&Pin>)], now: Timestamp) -> String {
+    let bounds: Vec<String> = left
         .iter()
-        .map(|claim| {
+        .map(|(claim, pin)| {
             let bound = match is_untouched(grant, claim) {
                 true => "nothing is lost, its owner had not begun to write".to_owned(),
-                false => bound(pin_left(grant, claim).as_ref(), now),
+                false => bound(*pin, now),
             };
             format!("claim {}: {bound}", claim.name)
         })

@@ -1,9 +1,10 @@
 //! What becomes of a ForceRelease: it ends exactly the grant that it names, or it is refused.
 
 use interlock_api::placement::{ForceOutcome, Phase};
+use serde::Serialize;
 
 /// All that one decision rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Facts {
     /// What was decided about it before.
     pub outcome: ForceOutcome,
@@ -13,10 +14,12 @@ pub struct Facts {
     pub grant: Option<Grant>,
     /// Whether what the cache shows was read from the hub itself just now.
     pub is_fresh: bool,
+    /// The claims of that grant, in its order.
+    pub claims: Vec<Claim>,
 }
 
 /// A grant, seen from a ForceRelease.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Grant {
     /// Whether it is the grant that was named, and not one that came by its name later.
     pub is_same: bool,
@@ -28,8 +31,41 @@ pub struct Grant {
     pub epoch: i64,
 }
 
+/// A claim of the grant, and which snapshots of it are left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Claim {
+    /// Whether nothing can be newer than the snapshot that the claim came with.
+    pub is_untouched: bool,
+    /// The last snapshot that its owner reported.
+    pub last: Left,
+    /// The snapshot that the claim came with.
+    pub incoming: Left,
+}
+
+/// What is left of a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Left {
+    /// There never was one.
+    None,
+    /// It was deleted together with the copy that it belonged to.
+    Gone,
+    /// It can be used.
+    Usable,
+}
+
+/// What the next owner of a claim starts from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum StartsFrom {
+    /// The snapshot that the claim came with.
+    Incoming,
+    /// The last snapshot that the owner reported.
+    Last,
+    /// Nothing: the data is on the cluster that is gone, and the claim must not begin empty.
+    Nothing,
+}
+
 /// The one next thing to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum Decision {
     /// It was answered.
     Nothing,
@@ -37,14 +73,14 @@ pub enum Decision {
     Look,
     /// It names something else than there is.
     Refuse(Refusal),
-    /// The owner is declared gone.
-    Fence,
+    /// The owner is declared gone; what each claim starts from next, in the order of the facts.
+    Fence(Vec<StartsFrom>),
     /// Say that it was done.
     MarkApplied,
 }
 
 /// Why a ForceRelease is refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Refusal {
     /// There is no such grant.
     NoSuchGrant,
@@ -82,8 +118,26 @@ fn judge(facts: &Facts) -> Result<Decision, Refusal> {
         return Err(Refusal::OtherOwner);
     }
     match grant.phase {
-        Phase::Granted | Phase::Revoking => Ok(Decision::Fence),
+        Phase::Granted | Phase::Revoking => {
+            Ok(Decision::Fence(facts.claims.iter().map(starts_from).collect()))
+        }
         Phase::Fenced => Ok(Decision::MarkApplied),
         Phase::Unassigned | Phase::Released | Phase::Deleting => Err(Refusal::NotHeld),
+    }
+}
+
+/// The last complete snapshot of a claim; the one that it came with, if the owner made none.
+fn starts_from(claim: &Claim) -> StartsFrom {
+    if claim.is_untouched {
+        return if claim.incoming == Left::None {
+            StartsFrom::Nothing
+        } else {
+            StartsFrom::Incoming
+        };
+    }
+    match (claim.last, claim.incoming) {
+        (Left::Usable, _) => StartsFrom::Last,
+        (Left::None | Left::Gone, Left::Usable) => StartsFrom::Incoming,
+        (Left::None | Left::Gone, Left::None | Left::Gone) => StartsFrom::Nothing,
     }
 }

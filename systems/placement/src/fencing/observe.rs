@@ -1,20 +1,22 @@
 //! What a ForceRelease names, and what the grant of that name says.
 
-use super::decide::{Facts, Grant};
+use super::decide::{Claim, Facts, Grant, Left};
 use crate::kinds::{FORCE_RELEASE, GRANT};
 use crate::record::{GrantRecord, uid_of};
-use interlock_api::placement::{ForceOutcome, ForceReleaseSpec, ForceReleaseStatus, Phase};
-use interlock_kernel::{Address, Looks, Name, Nothing, Object, Place, View, read_part};
+use interlock_api::placement::{
+    self, Fill, ForceReleaseSpec, ForceReleaseStatus, Image, Phase, Pin,
+};
+use interlock_kernel::{Address, Looks, Name, Nothing, Object, Observed, Place, View, read_part};
 use jiff::Timestamp;
 use kube_core::DynamicObject;
 
-/// The objects that one step is about, and the facts in them.
-pub(crate) struct Scene {
+/// The objects that one step is about.
+#[derive(Debug)]
+pub struct Scene {
     pub(crate) now: Timestamp,
     pub(crate) object: Object,
     pub(crate) spec: ForceReleaseSpec,
     pub(crate) grant: Option<GrantRecord>,
-    pub(crate) facts: Facts,
 }
 
 /// Whether a ForceRelease still wants an answer.
@@ -27,15 +29,22 @@ pub(crate) fn grant_address(spec: &ForceReleaseSpec) -> Address {
     Address::new(Place::HUB, &GRANT, Name::cluster_wide(&spec.grant.name))
 }
 
-/// Reads what a step is about; None: there is no such ForceRelease.
+/// Reads what a step is about.
 pub(crate) fn observe(
     name: &str,
     view: &dyn View,
     looks: &Looks<Nothing>,
-) -> Result<Option<Scene>, String> {
+) -> Observed<Facts, Scene> {
     let Some(object) = view.get(Place::HUB, &FORCE_RELEASE, &Name::cluster_wide(name)) else {
-        return Ok(None);
+        return Observed::nothing(format!("force release {name} is not in the cache"));
     };
+    match read(object, view, looks) {
+        Ok((facts, scene)) => Observed::Seen { facts, scene },
+        Err(flaw) => Observed::nothing(format!("force release {name} cannot be read: {flaw}")),
+    }
+}
+
+fn read(object: Object, view: &dyn View, looks: &Looks<Nothing>) -> Result<(Facts, Scene), String> {
     let spec: ForceReleaseSpec =
         read_part(&object, "spec")?.ok_or_else(|| "spec is missing".to_owned())?;
     let status: ForceReleaseStatus = read_part(&object, "status")?.unwrap_or_default();
@@ -46,14 +55,14 @@ pub(crate) fn observe(
     };
     let grant = found.as_ref().map(GrantRecord::read).transpose();
     let grant = grant.map_err(|flaw| format!("grant {}: {flaw}", spec.grant.name))?;
-    let seen = grant.as_ref().map(|grant| seen(grant, &spec, uid_of(&object)));
     let facts = Facts {
         outcome: status.outcome,
         epoch: spec.epoch,
-        grant: seen,
+        grant: grant.as_ref().map(|grant| seen(grant, &spec, uid_of(&object))),
         is_fresh: looked.is_some(),
+        claims: grant.as_ref().map(claims).unwrap_or_default(),
     };
-    Ok(Some(Scene { now: view.now(), object, spec, grant, facts }))
+    Ok((facts, Scene { now: view.now(), object, spec, grant }))
 }
 
 /// The grant, seen from a ForceRelease. What this one has fenced stays fenced by it, whoever has
@@ -72,11 +81,43 @@ fn seen(grant: &GrantRecord, spec: &ForceReleaseSpec, uid: &str) -> Grant {
     }
 }
 
+fn claims(grant: &GrantRecord) -> Vec<Claim> {
+    let claim = |claim: &placement::Claim| Claim {
+        is_untouched: is_untouched(grant, claim),
+        last: left(grant, claim.last_image.as_ref()),
+        incoming: left(grant, incoming(grant, claim)),
+    };
+    grant.status.claims.iter().map(claim).collect()
+}
+
+/// A snapshot is deleted together with the copy that it belonged to.
+fn left(grant: &GrantRecord, pin: Option<&Pin>) -> Left {
+    let Some(pin) = pin else { return Left::None };
+    let is_usable = match &pin.image {
+        Image::VolumeSnapshot { cluster, .. } => {
+            grant.status.copies.iter().any(|copy| copy.cluster.is_same(cluster))
+        }
+        Image::Restic { .. } | Image::InPlace { .. } | Image::Fresh {} => true,
+    };
+    if is_usable { Left::Usable } else { Left::Gone }
+}
+
+/// The snapshot that a claim came with.
+pub(crate) fn incoming<'a>(grant: &'a GrantRecord, claim: &placement::Claim) -> Option<&'a Pin> {
+    grant.status.pins.iter().find(|pin| pin.claim_uid == claim.uid)
+}
+
+/// Whether nothing can be newer than the snapshot that a claim came with: its owner never wrote to
+/// it, since it never filled it. A volume that stayed in place is with the owner, filled or not.
+pub(crate) fn is_untouched(grant: &GrantRecord, claim: &placement::Claim) -> bool {
+    let is_in_place = |pin: &Pin| matches!(pin.image, Image::InPlace { .. });
+    claim.fill != Fill::Filled && !incoming(grant, claim).is_some_and(is_in_place)
+}
+
 impl Scene {
     /// Whether this ForceRelease, and no other, fenced the grant.
     pub(crate) fn is_fenced_by_it(&self) -> bool {
         let by = self.grant.as_ref().and_then(|grant| grant.status.fenced_by.as_ref());
         by.is_some_and(|by| by.uid == uid_of(&self.object))
-            || self.facts.outcome == ForceOutcome::Applied
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::testing::{grant_in, grant_of, granted, listed, pin, reference};
 use interlock_kernel::testing::{NoMachine, Run, World, condition, patched, survives};
-use interlock_kernel::{Importance, Name};
+use interlock_kernel::{Controller, Importance, Name};
 use serde_json::{Value, json};
 
 fn force(patch: Value) -> Value {

@@ -276,7 +276,7 @@ impl World {
         use fencing::decide::Decision;
         let is_current = cached == Some((state.epoch, state.phase()));
         match decision {
-            Decision::Fence if is_current => Some((true, self.fenced(state))),
+            Decision::Fence(_) if is_current => Some((true, self.fenced(state))),
             // Nothing rests on the answer but that there is one.
             Decision::MarkApplied | Decision::Refuse(_) if self.faults.is_none() => None,
             Decision::MarkApplied if self.has(Flaw::NeverAnswers) => None,
@@ -285,7 +285,7 @@ impl World {
                 next.answered |= bit(named);
                 Some((false, next))
             }
-            Decision::Fence | Decision::Look | Decision::Nothing => None,
+            Decision::Fence(_) | Decision::Look | Decision::Nothing => None,
         }
     }
 

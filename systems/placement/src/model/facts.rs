@@ -322,6 +322,7 @@ impl World {
             epoch,
             grant,
             is_fresh: is_fresh || self.has(Flaw::RefusesFromCache),
+            claims: Vec::new(),
         }
     }
 }

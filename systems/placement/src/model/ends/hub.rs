@@ -269,8 +269,9 @@ impl World {
                 epoch: grant.epoch.into(),
             }),
             is_fresh: true,
+            claims: Vec::new(),
         });
-        if decision != fencing::decide::Decision::Fence {
+        if !matches!(decision, fencing::decide::Decision::Fence(_)) {
             return None;
         }
         let owner = usize::from(grant.owner);

@@ -1,0 +1,189 @@
+//! A controller as three functions: observe, decide, act.
+
+use crate::controller::{Controller, Subject, Watch, Watcher};
+use crate::object::Object;
+use crate::right::Right;
+use crate::step::{Looks, Outside, Step};
+use crate::view::View;
+use serde::Serialize;
+use std::fmt::Debug;
+use tracing::{Level, debug, enabled};
+
+/// One controller: pure, stateless, at most one effect a step.
+///
+/// Every branch that changes whether something is written, or what, is in [`Room::decide`]. The two
+/// other functions translate: [`Room::observe`] turns API objects into facts, [`Room::act`] turns
+/// the decision into a write. The model checker runs all three as they are, and a mutant replaces
+/// any one of them ([`Bent`]).
+pub trait Room: Watcher {
+    /// What the room asks and does outside of the API; [`crate::Nothing`] for most.
+    type Outside: Outside;
+    /// What the decision depends on: small, comparable, printable.
+    type Facts: Debug + Clone + PartialEq + Serialize;
+    /// What to do. The reason is in it, or follows from it.
+    type Decision: Debug + Clone + PartialEq + Serialize;
+    /// The exact objects that were seen, for `act` to name in its writes.
+    type Scene;
+
+    /// Reads the objects that a step is about.
+    fn observe(
+        &self,
+        subject: &Subject,
+        view: &dyn View,
+        looks: &Looks<Self::Outside>,
+    ) -> Observed<Self::Facts, Self::Scene>;
+
+    /// The rules: the same facts always give the same decision.
+    fn decide(facts: &Self::Facts) -> Self::Decision;
+
+    /// The decision as one step. There is no view here: `act` cannot look again, and chooses only
+    /// how to write what was decided.
+    fn act(&self, scene: &Self::Scene, decision: Self::Decision) -> Step<Self::Outside>;
+}
+
+/// What [`Room::observe`] found.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Observed<F, S> {
+    /// There is nothing to decide, and why: the object is not in the cache, or cannot be read.
+    Nothing(String),
+    /// The facts, and the objects that they were read from.
+    Seen {
+        /// What the decision depends on.
+        facts: F,
+        /// The objects that `act` writes to.
+        scene: S,
+    },
+}
+
+impl<F, S> Observed<F, S> {
+    /// There is nothing to decide, and why.
+    pub fn nothing(because: impl Into<String>) -> Self {
+        Observed::Nothing(because.into())
+    }
+}
+
+impl<R: Room> Controller for R {
+    type Outside = R::Outside;
+
+    fn step(
+        &self,
+        subject: &Subject,
+        view: &dyn View,
+        looks: &Looks<R::Outside>,
+    ) -> Step<R::Outside> {
+        match self.observe(subject, view, looks) {
+            Observed::Nothing(because) => Step::rest(because),
+            Observed::Seen { facts, scene } => {
+                let decision = R::decide(&facts);
+                log(self, subject, &facts, &decision);
+                self.act(&scene, decision)
+            }
+        }
+    }
+}
+
+/// Replaces [`Room::observe`]; the shipped one is called through the room.
+pub type Observe<R> = fn(
+    &R,
+    &Subject,
+    &dyn View,
+    &Looks<<R as Room>::Outside>,
+) -> Observed<<R as Room>::Facts, <R as Room>::Scene>;
+
+/// Replaces [`Room::decide`].
+pub type Decide<R> = fn(&<R as Room>::Facts) -> <R as Room>::Decision;
+
+/// Replaces [`Room::act`].
+pub type Act<R> = fn(&R, &<R as Room>::Scene, <R as Room>::Decision) -> Step<<R as Room>::Outside>;
+
+/// A shipped room with one of its functions replaced: a mistake made on purpose, to see that the
+/// model checker finds it.
+pub struct Bent<R: Room> {
+    room: R,
+    observe: Observe<R>,
+    decide: Decide<R>,
+    act: Act<R>,
+}
+
+impl<R: Room> Bent<R> {
+    /// The room as it ships.
+    pub fn new(room: R) -> Self {
+        Bent { room, observe: R::observe, decide: R::decide, act: R::act }
+    }
+
+    /// The same, observing by another function.
+    #[must_use]
+    pub fn observing(mut self, observe: Observe<R>) -> Self {
+        self.observe = observe;
+        self
+    }
+
+    /// The same, deciding by another function.
+    #[must_use]
+    pub fn deciding(mut self, decide: Decide<R>) -> Self {
+        self.decide = decide;
+        self
+    }
+
+    /// The same, acting by another function.
+    #[must_use]
+    pub fn acting(mut self, act: Act<R>) -> Self {
+        self.act = act;
+        self
+    }
+}
+
+impl<R: Room> Watcher for Bent<R> {
+    fn name(&self) -> &'static str {
+        self.room.name()
+    }
+
+    fn watches(&self) -> Vec<Watch> {
+        self.room.watches()
+    }
+
+    fn rights(&self) -> Vec<Right> {
+        self.room.rights()
+    }
+
+    fn subjects(&self, watch: &Watch, object: &Object, view: &dyn View) -> Vec<Subject> {
+        self.room.subjects(watch, object, view)
+    }
+
+    fn everything(&self, view: &dyn View) -> Option<Vec<Subject>> {
+        self.room.everything(view)
+    }
+}
+
+impl<R: Room> Controller for Bent<R> {
+    type Outside = R::Outside;
+
+    fn step(
+        &self,
+        subject: &Subject,
+        view: &dyn View,
+        looks: &Looks<R::Outside>,
+    ) -> Step<R::Outside> {
+        match (self.observe)(&self.room, subject, view, looks) {
+            Observed::Nothing(because) => Step::rest(because),
+            Observed::Seen { facts, scene } => {
+                let decision = (self.decide)(&facts);
+                (self.act)(&self.room, &scene, decision)
+            }
+        }
+    }
+}
+
+fn log<R: Room>(room: &R, subject: &Subject, facts: &R::Facts, decision: &R::Decision) {
+    if !enabled!(Level::DEBUG) {
+        return;
+    }
+    let json = |part: serde_json::Result<String>| part.unwrap_or_default();
+    debug!(
+        controller = room.name(),
+        subject = &**subject,
+        facts = json(serde_json::to_string(facts)),
+        decision = json(serde_json::to_string(decision)),
+        "decided"
+    );
+}
