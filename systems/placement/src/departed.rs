@@ -19,7 +19,7 @@ use crate::kinds::{
 use crate::record::{name_of, syncers};
 use crate::syncer::objects::kinds::Kinds;
 use interlock_kernel::{
-    Controller, Index, Looks, Nothing, Object, Place, Right, Step, Subject, Verb, View, Watch,
+    Index, Looks, Nothing, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch,
     Watcher,
 };
 
@@ -87,14 +87,30 @@ impl Watcher for Departed {
     }
 }
 
-impl Controller for Departed {
+impl Room for Departed {
     type Outside = Nothing;
+    type Facts = decide::Facts;
+    type Decision = decide::Decision;
+    type Scene = observe::Scene;
 
-    fn step(&self, subject: &Subject, view: &dyn View, looks: &Looks<Nothing>) -> Step<Nothing> {
+    fn observe(
+        &self,
+        subject: &Subject,
+        view: &dyn View,
+        looks: &Looks<Nothing>,
+    ) -> Observed<decide::Facts, observe::Scene> {
         match observe::observe(subject, view, looks) {
-            Some(scene) => act::act(&scene, decide::decide(&scene.facts)),
-            None => Step::rest("no finalizer of a cluster that is gone is on it"),
+            Some((facts, scene)) => Observed::Seen { facts, scene },
+            None => Observed::nothing("no finalizer of a cluster that is gone is on it"),
         }
+    }
+
+    fn decide(facts: &decide::Facts) -> decide::Decision {
+        decide::decide(facts)
+    }
+
+    fn act(&self, scene: &observe::Scene, decision: decide::Decision) -> Step<Nothing> {
+        act::act(scene, decision)
     }
 }
 

@@ -1,7 +1,9 @@
 //! When the finalizer of a cluster comes off without it. First matching rule wins.
 
+use serde::Serialize;
+
 /// All that one decision rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Facts {
     /// Whether a grant is held by the cluster or has data on it, as the cache shows it.
     pub has_grants: bool,
@@ -10,7 +12,7 @@ pub struct Facts {
 }
 
 /// What the hub itself says of a cluster that the cache does not know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Truth {
     /// Whether there is a WorkloadCluster of that uid.
     pub is_there: bool,
@@ -21,7 +23,7 @@ pub struct Truth {
 }
 
 /// The one next thing to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Decision {
     /// Nothing, and why.
     Nothing(Why),
@@ -34,7 +36,7 @@ pub enum Decision {
 }
 
 /// Why there is nothing to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Why {
     /// The cluster is there: its syncer takes it off.
     ClusterThere,
@@ -59,4 +61,29 @@ pub fn decide(facts: &Facts) -> Decision {
         return Decision::TakeOffObject;
     }
     Decision::TakeOffNamespace
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decided(has_grants: bool, truth: Option<Truth>) -> Decision {
+        decide(&Facts { has_grants, truth })
+    }
+
+    #[test]
+    fn a_finalizer_comes_off_only_where_the_hub_shows_no_cluster_and_no_grant() {
+        let truth =
+            |is_there, has_grants, has_objects| Some(Truth { is_there, has_grants, has_objects });
+        for (truth, wanted) in [
+            (None, Decision::Look),
+            (truth(true, false, true), Decision::Nothing(Why::ClusterThere)),
+            (truth(false, true, true), Decision::Nothing(Why::GrantsLeft)),
+            (truth(false, false, true), Decision::TakeOffObject),
+            (truth(false, false, false), Decision::TakeOffNamespace),
+        ] {
+            assert_eq!(decided(false, truth), wanted, "{truth:?}");
+            assert_eq!(decided(true, truth), Decision::Nothing(Why::GrantsLeft), "{truth:?}");
+        }
+    }
 }

@@ -8,8 +8,9 @@ use crate::syncer::objects::kinds::Kinds;
 use interlock_api::names::syncer_finalizer;
 use interlock_kernel::{Kind, Looks, Name, Nothing, Object, Place, View};
 
-/// The objects that one step is about, and the facts in them.
-pub(crate) struct Scene {
+/// The objects that one step is about.
+#[derive(Debug)]
+pub struct Scene {
     pub(crate) namespace: Object,
     /// The uid of the first cluster that has a finalizer on it and that the cache does not know.
     pub(crate) cluster_uid: String,
@@ -17,11 +18,14 @@ pub(crate) struct Scene {
     pub(crate) kinds: Vec<Kind>,
     /// The first object that has it, by a fresh look.
     pub(crate) object: Option<(Kind, Object)>,
-    pub(crate) facts: Facts,
 }
 
 /// Reads what a step is about; None: there is nothing to do about the namespace.
-pub(crate) fn observe(name: &str, view: &dyn View, looks: &Looks<Nothing>) -> Option<Scene> {
+pub(crate) fn observe(
+    name: &str,
+    view: &dyn View,
+    looks: &Looks<Nothing>,
+) -> Option<(Facts, Scene)> {
     let namespace = view.get(Place::HUB, &NAMESPACE, &Name::cluster_wide(name))?;
     let cluster_uid = syncers(&namespace).find(|uid| !is_known(uid, view))?.to_owned();
     let kinds: Vec<Kind> = Kinds::with(Vec::new()).carried().cloned().collect();
@@ -36,7 +40,7 @@ pub(crate) fn observe(name: &str, view: &dyn View, looks: &Looks<Nothing>) -> Op
             || view.count(Place::HUB, &GRANTS_BY_COPY, &cluster_uid) > 0,
         truth: truth(&cluster_uid, looks, object.is_some()),
     };
-    Some(Scene { namespace, cluster_uid, kinds, object, facts })
+    Some((facts, Scene { namespace, cluster_uid, kinds, object }))
 }
 
 /// Where the objects of a kind in the namespace are listed.

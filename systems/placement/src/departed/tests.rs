@@ -3,8 +3,8 @@
 use super::*;
 use crate::kinds::CLAIM;
 use crate::testing::{claim, cluster, grant, granted, namespace, reference};
-use interlock_kernel::Name;
 use interlock_kernel::testing::{NoMachine, Run, World, survives};
+use interlock_kernel::{Controller, Name};
 use serde_json::{Value, json};
 
 const GONE: &str = "interlock.dev/syncer-uid-gone";
