@@ -12,7 +12,7 @@ mod tests;
 use crate::kinds::{STORAGE_CLASS, WORKLOAD_CLUSTER};
 use interlock_api::placement::{Ref, Syncer};
 use interlock_kernel::{
-    Controller, Kind, Looks, Nothing, Object, Place, Right, Step, Subject, Verb, View, Watch,
+    Kind, Looks, Nothing, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch,
     Watcher,
 };
 use std::time::Duration;
@@ -85,13 +85,29 @@ impl Watcher for Heartbeat {
     }
 }
 
-impl Controller for Heartbeat {
+impl Room for Heartbeat {
     type Outside = Nothing;
+    type Facts = decide::Facts;
+    type Decision = decide::Decision;
+    type Scene = observe::Scene;
 
-    fn step(&self, _: &Subject, view: &dyn View, _: &Looks<Nothing>) -> Step<Nothing> {
-        match observe::Scene::of(self, view) {
-            Ok(scene) => act::act(&scene, decide::decide(&scene.facts())),
-            Err(broken) => Step::rest(broken),
+    fn observe(
+        &self,
+        _: &Subject,
+        view: &dyn View,
+        _: &Looks<Nothing>,
+    ) -> Observed<decide::Facts, observe::Scene> {
+        match observe::observe(self, view) {
+            Ok((facts, scene)) => Observed::Seen { facts, scene },
+            Err(because) => Observed::nothing(because),
         }
+    }
+
+    fn decide(facts: &decide::Facts) -> decide::Decision {
+        decide::decide(facts)
+    }
+
+    fn act(&self, scene: &observe::Scene, decision: decide::Decision) -> Step<Nothing> {
+        act::act(self, scene, decision)
     }
 }

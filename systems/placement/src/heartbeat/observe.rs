@@ -1,6 +1,6 @@
 //! What one decision about a sign of life rests on.
 
-use super::decide::{Cluster, Facts};
+use super::decide::Facts;
 use super::{Heartbeat, VOLUME_SNAPSHOT_CLASS};
 use crate::kinds::{STORAGE_CLASS, WORKLOAD_CLUSTER};
 use crate::record::{name_of, uid_of};
@@ -11,52 +11,41 @@ use std::time::Duration;
 
 const IS_DEFAULT: &str = "storageclass.kubernetes.io/is-default-class";
 
-/// Everything that a step sees.
-pub(super) struct Scene<'a> {
-    pub(super) heartbeat: &'a Heartbeat,
+/// The objects that one step is about.
+#[derive(Debug)]
+pub struct Scene {
     pub(super) now: Timestamp,
-    pub(super) cluster: Option<Object>,
+    pub(super) cluster: Object,
     pub(super) status: WorkloadClusterStatus,
     pub(super) classes: Vec<StorageClass>,
 }
 
-impl<'a> Scene<'a> {
-    /// What is seen; or, in words, what cannot be read.
-    pub(super) fn of(heartbeat: &'a Heartbeat, view: &dyn View) -> Result<Scene<'a>, String> {
-        let name = Name::cluster_wide(&heartbeat.cluster.name);
-        let cluster = view.get(Place::HUB, &WORKLOAD_CLUSTER, &name);
-        let status = match &cluster {
-            Some(cluster) => read_part(cluster, "status"),
-            None => Ok(None),
-        };
-        let status = status.map_err(|flaw| format!("the cluster cannot be read: {flaw}"))?;
-        let status: WorkloadClusterStatus = status.unwrap_or_default();
-        let classes = classes(heartbeat, view);
-        Ok(Scene { heartbeat, now: view.now(), cluster, status, classes })
-    }
+/// Reads what a step is about; the error says why there is nothing to decide.
+pub(super) fn observe(heartbeat: &Heartbeat, view: &dyn View) -> Result<(Facts, Scene), String> {
+    let name = &heartbeat.cluster;
+    let cluster = view.get(Place::HUB, &WORKLOAD_CLUSTER, &Name::cluster_wide(&name.name));
+    let cluster = cluster
+        .ok_or_else(|| format!("cluster {name} is not in the cache, which proves nothing"))?;
+    let status = read_part(&cluster, "status");
+    let status = status.map_err(|flaw| format!("the cluster cannot be read: {flaw}"))?;
+    let status: WorkloadClusterStatus = status.unwrap_or_default();
+    let classes = classes(heartbeat, view);
+    let counted = status.heartbeat.as_ref().and_then(|beat| beat.sent_at.as_ref());
+    let ago = counted.and_then(|at| Duration::try_from(view.now().duration_since(at.0)).ok());
+    let facts = Facts {
+        is_ours: uid_of(&cluster) == heartbeat.cluster.uid,
+        is_syncer_known: status.syncer.as_ref() == Some(&heartbeat.syncer),
+        are_classes_known: is_same(&status.storage_classes, &classes),
+        counted_ago: ago,
+        period: heartbeat.period,
+    };
+    Ok((facts, Scene { now: view.now(), cluster, status, classes }))
+}
 
-    pub(super) fn facts(&self) -> Facts {
-        let cluster = match &self.cluster {
-            None => Cluster::Unknown,
-            Some(cluster) if uid_of(cluster) == self.heartbeat.cluster.uid => Cluster::Ours,
-            Some(_) => Cluster::Replaced,
-        };
-        let counted = self.status.heartbeat.as_ref().and_then(|beat| beat.sent_at.as_ref());
-        let ago = counted.and_then(|at| Duration::try_from(self.now.duration_since(at.0)).ok());
-        Facts {
-            cluster,
-            is_introduced: self.status.syncer.as_ref() == Some(&self.heartbeat.syncer)
-                && self.is_same_classes(),
-            counted_ago: ago,
-            period: self.heartbeat.period,
-        }
-    }
-
-    /// How much room is free is somebody else's to say.
-    pub(super) fn is_same_classes(&self) -> bool {
-        let said = |class: &StorageClass| StorageClass { free_bytes: None, ..class.clone() };
-        self.status.storage_classes.iter().map(said).eq(self.classes.iter().map(said))
-    }
+/// How much room is free is somebody else's to say.
+fn is_same(known: &[StorageClass], found: &[StorageClass]) -> bool {
+    let said = |class: &StorageClass| StorageClass { free_bytes: None, ..class.clone() };
+    known.iter().map(said).eq(found.iter().map(said))
 }
 
 fn classes(heartbeat: &Heartbeat, view: &dyn View) -> Vec<StorageClass> {
