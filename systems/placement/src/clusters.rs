@@ -16,13 +16,14 @@
 use crate::kinds::{GRANT, GRANTS_BY_COPY, GRANTS_HELD_BY, GRANTS_TO_COME, WORKLOAD_CLUSTER};
 use crate::record::{is_deleting, name_of};
 use interlock_kernel::{
-    Controller, Looks, Name, Nothing, Object, Place, Right, Step, Subject, Verb, View, Watch,
+    Looks, Name, Nothing, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch,
     Watcher,
 };
 use std::collections::BTreeSet;
 
 mod act;
 pub mod decide;
+mod findings;
 mod observe;
 
 /// The controller.
@@ -87,14 +88,30 @@ impl Watcher for Clusters {
     }
 }
 
-impl Controller for Clusters {
+impl Room for Clusters {
     type Outside = Nothing;
+    type Facts = decide::Facts;
+    type Decision = decide::Decision;
+    type Scene = observe::Scene;
 
-    fn step(&self, subject: &Subject, view: &dyn View, looks: &Looks<Nothing>) -> Step<Nothing> {
-        match observe::observe((subject, self.silence_seconds), view, looks) {
-            Some(scene) => act::act(&scene, decide::decide(&scene.facts)),
-            None => Step::rest("there is no such cluster"),
+    fn observe(
+        &self,
+        subject: &Subject,
+        view: &dyn View,
+        looks: &Looks<Nothing>,
+    ) -> Observed<decide::Facts, observe::Scene> {
+        match observe::observe(self, subject, view, looks) {
+            Some((facts, scene)) => Observed::Seen { facts, scene },
+            None => Observed::nothing("there is no such cluster"),
         }
+    }
+
+    fn decide(facts: &decide::Facts) -> decide::Decision {
+        decide::decide(facts)
+    }
+
+    fn act(&self, scene: &observe::Scene, decision: decide::Decision) -> Step<Nothing> {
+        act::act(scene, decision)
     }
 }
 

@@ -1,11 +1,14 @@
 //! What is written about a cluster: one write a step, over the version that was seen.
 
-use super::decide::{Decision, Why};
-use super::observe::{Scene, is_forgettable, is_here};
+use super::decide::{Conditions, Decision, Why};
+use super::findings::findings;
+use super::observe::{Scene, is_here};
 use crate::kinds::{GRANT, WORKLOAD_CLUSTER};
 use crate::record::{finalizers_with, finalizers_without, name_of, uid_of, with_all};
 use interlock_api::names::{ANNOTATION_FORGET_COPIES, FINALIZER_LIVE_GRANTS};
+use interlock_api::placement::CopyState;
 use interlock_api::placement::condition::EMPTIED;
+use interlock_kernel::conditions::Finding;
 use interlock_kernel::{Address, Event, Importance, Name, Nothing, Part, Place, Read, Step, Write};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -25,9 +28,9 @@ pub(crate) fn act(scene: &Scene, decision: Decision) -> Step<Nothing> {
             let change = json!({"metadata": {"finalizers": finalizers}});
             Step::write(main(scene, change), "no grant is owned by it or has data on it")
         }
-        Decision::Stamp => stamp(scene),
-        Decision::Tell => Step::write(status(scene, json!({})), told(scene)),
-        Decision::ForgetCopy => forget(scene),
+        Decision::Stamp(conditions) => stamp(scene, &conditions),
+        Decision::Tell(conditions) => tell(scene, &conditions),
+        Decision::ForgetCopies(states) => forget(scene, &states),
         Decision::RefuseToForget => refuse(scene),
         Decision::TakeWishOff => {
             Step::write(take_wish_off(scene), "the copy that was to be forgotten is not there")
@@ -57,48 +60,48 @@ fn main(scene: &Scene, change: Value) -> Write {
     Write::patch(Place::HUB, &WORKLOAD_CLUSTER, &scene.cluster, (Part::Main, change))
 }
 
-/// The status with all that is found of it, and what else changes.
-fn status(scene: &Scene, mut change: Value) -> Write {
+/// The status with these conditions, and what else changes.
+fn status(scene: &Scene, conditions: &Conditions, mut change: Value) -> Write {
     let at = (scene.now, scene.cluster.metadata.generation);
-    let mut conditions = with_all(&scene.status.conditions, &scene.findings, at);
-    if !scene.findings.iter().any(|found| found.kind == EMPTIED) {
-        conditions.retain(|condition| condition.type_ != EMPTIED);
+    let mut all = with_all(&scene.status.conditions, &findings(scene, conditions), at);
+    if conditions.left.is_none() {
+        all.retain(|condition| condition.type_ != EMPTIED);
     }
-    change["conditions"] = json!(conditions);
+    change["conditions"] = json!(all);
     change["grants"] = json!(i32::try_from(scene.owned).unwrap_or(i32::MAX));
     let change = json!({ "status": change });
     Write::patch(Place::HUB, &WORKLOAD_CLUSTER, &scene.cluster, (Part::Status, change))
 }
 
-fn told(scene: &Scene) -> String {
-    let is_new = |found: &&_| {
-        let found: &interlock_kernel::conditions::Finding = found;
-        !found.is_in(&scene.status.conditions)
-    };
-    scene.findings.iter().find(is_new).map_or_else(String::new, |found| found.message.clone())
+/// The reason is the first thing that was not said before.
+fn tell(scene: &Scene, conditions: &Conditions) -> Step<Nothing> {
+    let found = findings(scene, conditions);
+    let is_new = |found: &&Finding| !found.is_in(&scene.status.conditions);
+    let because = found.iter().find(is_new).map_or_else(String::new, |found| found.message.clone());
+    Step::write(status(scene, conditions, json!({})), because)
 }
 
-fn stamp(scene: &Scene) -> Step<Nothing> {
+fn stamp(scene: &Scene, conditions: &Conditions) -> Step<Nothing> {
     let sequence = scene.status.heartbeat.as_ref().map_or(0, |heartbeat| heartbeat.sequence);
     // Whole seconds are what the wire has.
     let now = Timestamp::from_second(scene.now.as_second()).unwrap_or(scene.now);
     let change = json!({
         "heartbeat": {"receivedSequence": sequence, "receivedAt": now.to_string()},
     });
-    Step::write(status(scene, change), "its syncer gave a sign of life")
+    Step::write(status(scene, conditions, change), "its syncer gave a sign of life")
 }
 
 fn take_wish_off(scene: &Scene) -> Write {
     main(scene, json!({"metadata": {"annotations": {ANNOTATION_FORGET_COPIES: null}}}))
 }
 
-fn forget(scene: &Scene) -> Step<Nothing> {
+fn forget(scene: &Scene, states: &[CopyState]) -> Step<Nothing> {
     let cluster = name_of(&scene.cluster);
     let Some(grant) = &scene.forgotten else {
         return Step::rest("the copy that was to be forgotten is not there");
     };
     let mut copies = grant.status.copies.clone();
-    copies.retain(|copy| !(is_here(copy, &scene.cluster) && is_forgettable(copy.state)));
+    copies.retain(|copy| !(is_here(copy, &scene.cluster) && states.contains(&copy.state)));
     let write = grant.write_status(json!({ "copies": copies }));
     let note = format!("a person gave up what cluster {cluster} still has of this namespace");
     Step::write(write, note.clone()).telling(grant.tells(

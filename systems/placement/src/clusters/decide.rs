@@ -1,11 +1,14 @@
 //! What is written next about a cluster. First matching rule wins.
 
+use interlock_api::placement::CopyState;
+use serde::Serialize;
+
 /// A cluster that is not heard of for this long is not reachable. The syncer counts every 10 s, so
 /// three counts may get lost.
 pub const SILENCE_SECONDS: i64 = 40;
 
 /// All that one decision rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Facts {
     /// Whether it is being deleted.
     pub is_deleting: bool,
@@ -15,18 +18,85 @@ pub struct Facts {
     pub heartbeat: Heartbeat,
     /// How long after it the cluster is taken for unreachable.
     pub silence_seconds: i64,
-    /// Whether its conditions say what follows from that.
-    pub is_told: bool,
-    /// What a person wants forgotten.
-    pub forget: Option<Forget>,
-    /// Whether no grant is owned by it, is to be, or has data on it, as the cache shows it.
-    pub is_empty: bool,
-    /// The same by a fresh look.
+    /// Whether its syncer says that what runs the workloads does not answer.
+    pub is_runtime_down: bool,
+    /// What its conditions say.
+    pub said: Said,
+    /// The copies here of the grant that a person named in `interlock.dev/forget-copies`; none, if
+    /// it has none or there is no such grant. None: nobody named one.
+    pub forget: Option<Vec<CopyState>>,
+    /// The grants that have to do with it, as the cache shows them.
+    pub grants: Grants,
+    /// Whether no grant has to do with it, by a fresh look.
     pub is_surely_empty: Option<bool>,
 }
 
+/// How many grants have to do with a cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Grants {
+    /// Those that it owns.
+    pub owned: usize,
+    /// Those that have data on it.
+    pub copies: usize,
+    /// Those that it is to own.
+    pub to_come: usize,
+}
+
+/// What the conditions of a cluster say, word for word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Said {
+    /// None: something else, or nothing.
+    pub reachable: Option<Reachable>,
+    /// None: something else, or nothing.
+    pub ready: Option<Ready>,
+    /// Whether they say that something is left on it, whatever that is.
+    pub is_left: bool,
+}
+
+/// What the conditions of a cluster are to say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Conditions {
+    /// Whether its syncer is heard of.
+    pub reachable: Reachable,
+    /// Whether it takes namespaces.
+    pub ready: Ready,
+    /// What is left on a cluster that is being deleted; None: this condition goes.
+    pub left: Option<Left>,
+}
+
+/// Whether the syncer of a cluster is heard of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Reachable {
+    /// It never was.
+    NeverHeard,
+    /// It is.
+    Heard,
+    /// It was.
+    Silent,
+}
+
+/// Whether a cluster takes namespaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Ready {
+    /// It does.
+    Ready,
+    /// What runs the workloads does not answer.
+    RuntimeNotReady,
+    /// Its syncer is not heard of.
+    NotReachable,
+}
+
+/// What keeps a cluster that is being deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Left {
+    /// How many grants it owns.
+    pub owned: usize,
+    /// How many grants have data on it.
+    pub copies: usize,
+}
+
 /// The last sign of life of a cluster.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Heartbeat {
     /// There never was one.
     Never,
@@ -39,39 +109,17 @@ pub enum Heartbeat {
     },
 }
 
-impl Heartbeat {
-    /// Whether the cluster was heard of within so many seconds.
-    pub fn is_reachable(self, silence_seconds: i64) -> bool {
-        match self {
-            Heartbeat::Never => false,
-            Heartbeat::New => true,
-            Heartbeat::Noted { seconds_ago } => seconds_ago < silence_seconds,
-        }
-    }
-}
-
-/// What a person wants forgotten.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Forget {
-    /// A copy that can be given up.
-    Copy,
-    /// The copy of an owner, which cannot.
-    Owners,
-    /// Nothing that is there, or is there any more.
-    Nothing,
-}
-
 /// The one next thing to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum Decision {
     /// Put our finalizer on it.
     PutFinalizer,
-    /// Note the sign of life, and all that goes with it.
-    Stamp,
+    /// Note the sign of life, and say in its conditions what is true.
+    Stamp(Conditions),
     /// Say in its conditions what is true.
-    Tell,
-    /// Drop a copy from the grant that a person named.
-    ForgetCopy,
+    Tell(Conditions),
+    /// Drop the copies here that are of these states from the grant that a person named.
+    ForgetCopies(Vec<CopyState>),
     /// Refuse to drop the copy of an owner, and take the wish away.
     RefuseToForget,
     /// What was to be forgotten is: take the wish away.
@@ -90,7 +138,7 @@ pub enum Decision {
 }
 
 /// Why there is nothing to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Why {
     /// It is silent, and its conditions say so.
     Silent,
@@ -109,19 +157,18 @@ pub fn decide(facts: &Facts) -> Decision {
         return Decision::PutFinalizer;
     }
     if facts.heartbeat == Heartbeat::New {
-        return Decision::Stamp;
+        return Decision::Stamp(conditions(facts));
     }
-    match facts.forget {
-        Some(Forget::Copy) => return Decision::ForgetCopy,
-        Some(Forget::Owners) => return Decision::RefuseToForget,
-        Some(Forget::Nothing) => return Decision::TakeWishOff,
-        None => {}
+    if let Some(copies) = &facts.forget {
+        return forget(copies);
     }
-    if facts.is_deleting && facts.is_empty {
+    let Grants { owned, copies, to_come } = facts.grants;
+    if facts.is_deleting && owned + copies + to_come == 0 {
         return leave(facts);
     }
-    if !facts.is_told {
-        return Decision::Tell;
+    let conditions = conditions(facts);
+    if !is_said(&facts.said, &conditions) {
+        return Decision::Tell(conditions);
     }
     match facts.heartbeat {
         Heartbeat::Noted { seconds_ago } if seconds_ago < facts.silence_seconds => {
@@ -134,6 +181,51 @@ pub fn decide(facts: &Facts) -> Decision {
     }
 }
 
+/// What the conditions of a cluster are to say.
+pub fn conditions(facts: &Facts) -> Conditions {
+    let reachable = match facts.heartbeat {
+        Heartbeat::Never => Reachable::NeverHeard,
+        Heartbeat::New => Reachable::Heard,
+        Heartbeat::Noted { seconds_ago } if seconds_ago < facts.silence_seconds => Reachable::Heard,
+        Heartbeat::Noted { .. } => Reachable::Silent,
+    };
+    let ready = match reachable {
+        Reachable::Heard if facts.is_runtime_down => Ready::RuntimeNotReady,
+        Reachable::Heard => Ready::Ready,
+        Reachable::NeverHeard | Reachable::Silent => Ready::NotReachable,
+    };
+    let Grants { owned, copies, .. } = facts.grants;
+    let is_left = facts.is_deleting && owned + copies > 0;
+    Conditions { reachable, ready, left: is_left.then_some(Left { owned, copies }) }
+}
+
+/// What is left changes with every grant that leaves: it is told once, and then anew with each sign
+/// of life, as is that nothing is left any more.
+fn is_said(said: &Said, conditions: &Conditions) -> bool {
+    said.reachable == Some(conditions.reachable)
+        && said.ready == Some(conditions.ready)
+        && (said.is_left || conditions.left.is_none())
+}
+
+/// A person gives up what a cluster has of a namespace, but never the copy of an owner.
+fn forget(copies: &[CopyState]) -> Decision {
+    let mut given_up: Vec<CopyState> = copies.to_vec();
+    given_up.retain(|state| is_forgettable(*state));
+    match (given_up.is_empty(), copies.is_empty()) {
+        (false, _) => Decision::ForgetCopies(given_up),
+        (true, false) => Decision::RefuseToForget,
+        (true, true) => Decision::TakeWishOff,
+    }
+}
+
+/// The copy of an owner is never given up.
+pub(crate) fn is_forgettable(state: CopyState) -> bool {
+    match state {
+        CopyState::Live => false,
+        CopyState::Superseded | CopyState::Unclosed | CopyState::Diverged => true,
+    }
+}
+
 /// Letting it go is final, so it does not rest on a cache.
 fn leave(facts: &Facts) -> Decision {
     match (facts.has_finalizer, facts.is_surely_empty) {
@@ -141,5 +233,96 @@ fn leave(facts: &Facts) -> Decision {
         (true, None) => Decision::LookForGrants,
         (true, Some(true)) => Decision::TakeFinalizerOff,
         (true, Some(false)) => Decision::Nothing(Why::CacheBehind),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NONE: Grants = Grants { owned: 0, copies: 0, to_come: 0 };
+
+    fn facts(heartbeat: Heartbeat) -> Facts {
+        let mut facts = Facts {
+            is_deleting: false,
+            has_finalizer: true,
+            heartbeat,
+            silence_seconds: SILENCE_SECONDS,
+            is_runtime_down: false,
+            said: Said { reachable: None, ready: None, is_left: false },
+            forget: None,
+            grants: NONE,
+            is_surely_empty: None,
+        };
+        let Conditions { reachable, ready, .. } = conditions(&facts);
+        facts.said = Said { reachable: Some(reachable), ready: Some(ready), is_left: false };
+        facts
+    }
+
+    fn noted(seconds_ago: i64) -> Heartbeat {
+        Heartbeat::Noted { seconds_ago }
+    }
+
+    #[test]
+    fn a_cluster_takes_namespaces_while_it_is_heard_of_and_its_runtime_answers() {
+        use Reachable::{Heard, NeverHeard, Silent};
+        for (heartbeat, is_runtime_down, reachable, ready) in [
+            (Heartbeat::Never, false, NeverHeard, Ready::NotReachable),
+            (Heartbeat::New, false, Heard, Ready::Ready),
+            (Heartbeat::New, true, Heard, Ready::RuntimeNotReady),
+            (noted(39), false, Heard, Ready::Ready),
+            (noted(40), false, Silent, Ready::NotReachable),
+            (noted(40), true, Silent, Ready::NotReachable),
+        ] {
+            let facts = Facts { is_runtime_down, ..facts(heartbeat) };
+            assert_eq!(conditions(&facts), Conditions { reachable, ready, left: None });
+        }
+    }
+
+    #[test]
+    fn conditions_are_written_when_they_say_something_else() {
+        assert_eq!(decide(&facts(noted(10))), Decision::WaitForSilence { seconds: 30 });
+        assert_eq!(decide(&facts(noted(40))), Decision::Nothing(Why::Silent));
+        let mut stale = facts(noted(40));
+        stale.said.reachable = Some(Reachable::Heard);
+        assert_eq!(decide(&stale), Decision::Tell(conditions(&stale)));
+        let mut foreign = facts(noted(40));
+        foreign.said.ready = None;
+        assert_eq!(decide(&foreign), Decision::Tell(conditions(&foreign)));
+        // What is said of grants that are not there any more is not worth a write of its own.
+        let mut emptied = facts(noted(10));
+        emptied.said.is_left = true;
+        assert_eq!(decide(&emptied), Decision::WaitForSilence { seconds: 30 });
+    }
+
+    #[test]
+    fn what_is_left_is_told_of_a_cluster_that_is_being_deleted_and_of_no_other() {
+        let grants = Grants { owned: 2, copies: 1, to_come: 0 };
+        let stays = Facts { grants, ..facts(noted(10)) };
+        assert_eq!(conditions(&stays).left, None);
+        let mut goes = Facts { is_deleting: true, ..stays };
+        let left = Some(Left { owned: 2, copies: 1 });
+        assert_eq!(decide(&goes), Decision::Tell(Conditions { left, ..conditions(&goes) }));
+        goes.said.is_left = true;
+        goes.grants.owned = 1;
+        assert_eq!(decide(&goes), Decision::WaitForSilence { seconds: 30 });
+        goes.grants = Grants { to_come: 1, ..NONE };
+        assert_eq!(decide(&goes), Decision::WaitForSilence { seconds: 30 });
+        goes.grants = NONE;
+        assert_eq!(decide(&goes), Decision::LookForGrants);
+    }
+
+    #[test]
+    fn every_copy_that_is_not_an_owners_is_given_up_at_once() {
+        use CopyState::{Diverged, Live, Superseded, Unclosed};
+        for (copies, wanted) in [
+            (vec![], Decision::TakeWishOff),
+            (vec![Live], Decision::RefuseToForget),
+            (vec![Superseded, Live, Unclosed], Decision::ForgetCopies(vec![Superseded, Unclosed])),
+            (vec![Diverged], Decision::ForgetCopies(vec![Diverged])),
+        ] {
+            let facts = Facts { forget: Some(copies), ..facts(noted(10)) };
+            assert_eq!(decide(&facts), wanted);
+        }
     }
 }

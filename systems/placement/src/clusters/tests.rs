@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::testing::{cluster, grant, grant_in, grant_of, granted, reference};
+use interlock_kernel::Controller;
 use interlock_kernel::testing::{NoMachine, Run, World, condition, patched, survives};
 use serde_json::{Value, json};
 

@@ -327,14 +327,19 @@ impl World {
             has_finalizer: registered.finalizer,
             heartbeat: retire::Heartbeat::Noted { seconds_ago: 0 },
             silence_seconds: retire::SILENCE_SECONDS,
-            is_told: true,
+            is_runtime_down: false,
+            said: retire::Said {
+                reachable: Some(retire::Reachable::Heard),
+                ready: Some(retire::Ready::Ready),
+                is_left: true,
+            },
             forget: copies.map(|copies| match copies.without(CopyState::Live).are_none() {
-                true if copies.are_none() => retire::Forget::Nothing,
-                true if !self.has(Flaw::OwnersIsForgotten) => retire::Forget::Owners,
-                true | false => retire::Forget::Copy,
+                true if copies.are_none() => Vec::new(),
+                true if !self.has(Flaw::OwnersIsForgotten) => vec![CopyState::Live],
+                true | false => vec![CopyState::Superseded],
             }),
             // The cache may have anything; what it says is followed by a look.
-            is_empty: true,
+            grants: retire::Grants { owned: 0, copies: 0, to_come: 0 },
             is_surely_empty: None,
         };
         let mut decision = retire::decide(&facts);
@@ -352,7 +357,7 @@ impl World {
                 next.registered[c].looked = true;
                 step(Deed::LookForGrants, 0, next);
             }
-            Decision::ForgetCopy => {
+            Decision::ForgetCopies(_) => {
                 let Some(place) = asked else { return };
                 let mut next = state.clone();
                 let kept = &mut next.grants[place].copies[c];

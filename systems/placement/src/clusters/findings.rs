@@ -1,0 +1,109 @@
+//! The conditions of a cluster, in words: what a person is told, and the next command.
+
+use super::decide::{Conditions, Left, Reachable, Ready, Said, is_forgettable};
+use super::observe::{Scene, is_here};
+use crate::record::{GrantRecord, name_of};
+use interlock_api::names::ANNOTATION_FORGET_COPIES;
+use interlock_api::placement::condition::{EMPTIED, REACHABLE, READY};
+use interlock_kernel::Object;
+use interlock_kernel::conditions::{self, Finding};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube_core::DynamicObject;
+use std::slice;
+
+/// How many grants one message names.
+const NAMED: usize = 5;
+
+/// What conditions say, if it is one of the things that we say.
+pub(crate) fn said(known: &[Condition]) -> Said {
+    let says = |found: Finding| {
+        let first = conditions::find(known, found.kind);
+        first.is_some_and(|first| found.is_in(slice::from_ref(first)))
+    };
+    let heard = [Reachable::NeverHeard, Reachable::Heard, Reachable::Silent];
+    let readiness = [Ready::Ready, Ready::RuntimeNotReady, Ready::NotReachable];
+    let emptied = conditions::find(known, EMPTIED);
+    Said {
+        reachable: heard.into_iter().find(|heard| says(reachable(*heard))),
+        ready: readiness.into_iter().find(|readiness| says(ready(*readiness))),
+        is_left: emptied.is_some_and(|emptied| emptied.status == "False"),
+    }
+}
+
+/// What conditions are to say, in words.
+pub(crate) fn findings(scene: &Scene, conditions: &Conditions) -> Vec<Finding> {
+    let mut findings = vec![reachable(conditions.reachable), ready(conditions.ready)];
+    findings.extend(conditions.left.map(|left| emptied(scene, left)));
+    findings
+}
+
+fn reachable(heard: Reachable) -> Finding {
+    match heard {
+        Reachable::NeverHeard => Finding::fails(
+            REACHABLE,
+            "NeverHeard",
+            "its syncer was never heard of. next: start it, with interlock syncer",
+        ),
+        Reachable::Heard => Finding::holds(REACHABLE, "Heard", "its syncer gives signs of life"),
+        Reachable::Silent => Finding::fails(
+            REACHABLE,
+            "Silent",
+            "its syncer gives no sign of life. What it runs stays its own. next: see that its \
+             syncer runs and reaches the hub",
+        ),
+    }
+}
+
+fn ready(readiness: Ready) -> Finding {
+    match readiness {
+        Ready::Ready => Finding::holds(READY, "Ready", "it takes namespaces"),
+        Ready::RuntimeNotReady => {
+            let message = "its syncer says that what runs the workloads does not answer";
+            Finding::fails(READY, "RuntimeNotReady", message)
+        }
+        Ready::NotReachable => Finding::fails(READY, "NotReachable", "its syncer is not heard of"),
+    }
+}
+
+/// Names what keeps a cluster that is being deleted, and how to end it.
+fn emptied(scene: &Scene, left: Left) -> Finding {
+    let mut message = String::from("it stays: ");
+    if left.owned > 0 {
+        let shown = names(&scene.owned_grants);
+        let next = format!("next: interlock move --all-from {}", name_of(&scene.cluster));
+        message += &format!("it owns {} ({shown}). {next}. ", grants(left.owned));
+    }
+    if left.copies > 0 {
+        let gives_up = scene.copy_grants.iter().find_map(|grant| gives_up(grant, &scene.cluster));
+        let shown = names(&scene.copy_grants);
+        message += &format!("Data of {} is on it ({shown}). ", grants(left.copies));
+        message += &gives_up.unwrap_or_default();
+    }
+    Finding::fails(EMPTIED, "GrantsLeft", message.trim_end())
+}
+
+fn names(found: &[Object]) -> String {
+    let shown: Vec<&str> = found.iter().take(NAMED).map(|grant| name_of(grant)).collect();
+    let more = if found.len() > NAMED { ", ..." } else { "" };
+    format!("{}{more}", shown.join(", "))
+}
+
+fn grants(number: usize) -> String {
+    format!("{number} grant{}", if number == 1 { "" } else { "s" })
+}
+
+/// What would be given up with the copy of a grant, if it can be.
+fn gives_up(grant: &Object, cluster: &DynamicObject) -> Option<String> {
+    let grant = GrantRecord::read(grant).ok()?;
+    let mut copies = grant.status.copies.iter().filter(|copy| is_here(copy, cluster));
+    let copy = copies.find(|copy| is_forgettable(copy.state))?;
+    Some(format!(
+        "kubectl annotate workloadcluster {} {ANNOTATION_FORGET_COPIES}={} gives up the {} copy of \
+         namespace {} of epoch {}, for good",
+        name_of(cluster),
+        grant.uid(),
+        copy.state,
+        grant.spec.namespace,
+        copy.epoch
+    ))
+}
