@@ -37,7 +37,7 @@ use crate::record::{name_of, uid_of};
 use crate::scheduler::about_claim;
 use interlock_api::names::grant_name;
 use interlock_kernel::{
-    Controller, Looks, Nothing, Object, Place, Right, Step, Subject, Verb, View, Watch, Watcher,
+    Looks, Nothing, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch, Watcher,
 };
 
 mod act;
@@ -81,15 +81,27 @@ impl Watcher for Claims {
     }
 }
 
-impl Controller for Claims {
+impl Room for Claims {
     type Outside = Nothing;
+    type Facts = decide::Facts;
+    type Decision = decide::Decision;
+    type Scene = observe::Scene;
 
-    fn step(&self, subject: &Subject, view: &dyn View, looks: &Looks<Nothing>) -> Step<Nothing> {
-        match observe::observe(subject, view, looks) {
-            Ok(Some(scene)) => act::act(&scene, decide::decide(&scene.facts)),
-            Ok(None) => Step::rest("there is no such namespace, as far as the cache knows"),
-            Err(flaw) => Step::rest(format!("grant {subject} cannot be read: {flaw}")),
-        }
+    fn observe(
+        &self,
+        subject: &Subject,
+        view: &dyn View,
+        looks: &Looks<Nothing>,
+    ) -> Observed<decide::Facts, observe::Scene> {
+        observe::observe(subject, view, looks)
+    }
+
+    fn decide(facts: &decide::Facts) -> decide::Decision {
+        decide::decide(facts)
+    }
+
+    fn act(&self, scene: &observe::Scene, decision: decide::Decision) -> Step<Nothing> {
+        act::act(scene, decision)
     }
 }
 

@@ -1,66 +1,68 @@
 //! What is written about the claims of a namespace: one object a step.
 
-use super::decide::{Decision, Why};
+use super::decide::{Decision, Mirror, Since, Why};
 use super::observe::{Scene, claim_address, grant_address};
 use crate::kinds::{CLAIM, NAMESPACE};
-use crate::record::{
-    finalizers_with, finalizers_without, has_finalizer, is_deleting, name_of, uid_of,
-};
-use interlock_api::names::{DELETION_PREFIX, FINALIZER_CLAIM, STATE_PREFIX, state_label};
-use interlock_kernel::{Address, Nothing, Part, Place, Read, Step, Write};
+use crate::record::{finalizers_with, finalizers_without, name_of, uid_of};
+use interlock_api::names::{DELETION_PREFIX, FINALIZER_CLAIM, STATE_PREFIX, deletion_annotation};
+use interlock_kernel::{Address, Nothing, Object, Part, Place, Read, Step, Write};
 use kube_core::DynamicObject;
 use serde_json::{Map, Value, json};
 
 /// The one effect of a decision.
 pub(crate) fn act(scene: &Scene, decision: Decision) -> Step<Nothing> {
-    let claim = |place: usize| scene.claims.get(place);
     match decision {
         Decision::Nothing(why) => Step::rest(resting(why)),
-        Decision::MirrorNamespace => {
-            let change = json!({ "metadata": mirror(scene, &scene.namespace) });
+        Decision::MirrorNamespace(mirror) => {
+            let change = json!({ "metadata": labelled(scene, &scene.namespace, mirror) });
             let write =
                 Write::patch(Place::HUB, &NAMESPACE, &scene.namespace, (Part::Main, change));
             Step::write(write, "its labels say something else than the grant")
         }
-        Decision::MirrorClaim(place) => {
-            let Some(claim) = claim(place) else { return gone() };
-            let mut metadata = mirror(scene, claim);
-            if !is_deleting(claim) && !has_finalizer(claim, FINALIZER_CLAIM) {
-                metadata["finalizers"] = json!(finalizers_with(claim, FINALIZER_CLAIM));
-            }
-            let change = json!({ "metadata": metadata });
-            let write = Write::patch(Place::HUB, &CLAIM, claim, (Part::Main, change));
-            Step::write(write, format!("claim {} does not mirror the grant", name_of(claim)))
-        }
+        Decision::MirrorClaim(place, mirror) => at(&scene.claims, place, |claim| {
+            write_claim(claim, labelled(scene, claim, mirror), stale(claim))
+        }),
+        Decision::HoldClaim(place, mirror) => at(&scene.claims, place, |claim| {
+            let mut metadata = labelled(scene, claim, mirror);
+            metadata["finalizers"] = json!(finalizers_with(claim, FINALIZER_CLAIM));
+            write_claim(claim, metadata, stale(claim))
+        }),
         Decision::LookAtGrant => look(
             grant_address(&scene.grant_name),
             "a claim goes, and the cache may not know yet that a cluster has it",
         ),
-        Decision::LookForMissing(place) => match scene.missing.get(place) {
-            None => gone(),
-            Some(claim) => look(
+        Decision::LookForMissing(place) => at(&scene.missing, place, |claim| {
+            look(
                 claim_address(&scene.namespace, &claim.name),
                 "a claim is listed and not in the cache, which proves nothing",
-            ),
-        },
-        Decision::Unlist(place) => match claim(place) {
-            None => gone(),
-            Some(claim) => {
-                unlist(scene, uid_of(claim), "it is being deleted, and no cluster has it")
-            }
-        },
-        Decision::UnlistMissing(place) => match scene.missing.get(place) {
-            None => gone(),
-            Some(claim) => unlist(scene, &claim.uid, "it is not at the hub, and was never filled"),
-        },
-        Decision::LetGo(place) => {
-            let Some(claim) = claim(place) else { return gone() };
+            )
+        }),
+        Decision::Unlist(place) => at(&scene.claims, place, |claim| {
+            unlist(scene, uid_of(claim), "it is being deleted, and no cluster has it")
+        }),
+        Decision::UnlistMissing(place) => at(&scene.missing, place, |claim| {
+            unlist(scene, &claim.uid, "it is not at the hub, and was never filled")
+        }),
+        Decision::LetGo(place) => at(&scene.claims, place, |claim| {
             let finalizers = finalizers_without(claim, FINALIZER_CLAIM);
-            let change = json!({"metadata": {"finalizers": finalizers}});
-            let write = Write::patch(Place::HUB, &CLAIM, claim, (Part::Main, change));
-            Step::write(write, format!("no cluster has claim {}", name_of(claim)))
-        }
+            let because = format!("no cluster has claim {}", name_of(claim));
+            write_claim(claim, json!({ "finalizers": finalizers }), because)
+        }),
     }
+}
+
+/// What is done about the claim at a place of the facts.
+fn at<T>(claims: &[T], place: usize, does: impl FnOnce(&T) -> Step<Nothing>) -> Step<Nothing> {
+    claims.get(place).map_or_else(gone, does)
+}
+
+fn write_claim(claim: &Object, metadata: Value, because: String) -> Step<Nothing> {
+    let change = json!({ "metadata": metadata });
+    Step::write(Write::patch(Place::HUB, &CLAIM, claim, (Part::Main, change)), because)
+}
+
+fn stale(claim: &Object) -> String {
+    format!("claim {} does not mirror the grant", name_of(claim))
 }
 
 fn gone() -> Step<Nothing> {
@@ -81,24 +83,26 @@ fn resting(why: Why) -> &'static str {
     }
 }
 
-/// The labels and annotations that make an object say what the grant says. What other clusters have
-/// on it goes in the same write, so that at no time two of them are named.
-fn mirror(scene: &Scene, object: &DynamicObject) -> Value {
+/// The labels and annotations that make an object say this. What other clusters have on it goes in
+/// the same write, so that at no time two of them are named.
+fn labelled(scene: &Scene, object: &DynamicObject, mirror: Mirror) -> Value {
     let stale = |keys: Vec<&String>, prefix: &str| -> Map<String, Value> {
         let ours = keys.into_iter().filter(|key| key.starts_with(prefix));
         ours.map(|key| (key.clone(), Value::Null)).collect()
     };
     let mut labels =
         stale(object.metadata.labels.iter().flatten().map(|(k, _)| k).collect(), STATE_PREFIX);
-    if let Some(owner) = &scene.state.owner {
-        labels.insert(state_label(owner), json!(scene.state.value));
+    if let Some(label) = mirror.label(scene.owner()) {
+        labels.insert(label.key, json!(label.value));
     }
     let known = object.metadata.annotations.as_ref();
     let mut notes = stale(known.into_iter().flatten().map(|(k, _)| k).collect(), DELETION_PREFIX);
-    if let Some(key) = scene.state.leaving_key() {
-        // It has been leaving since it was first noted.
-        let since = known.and_then(|known| known.get(&key)).cloned();
-        let since = since.unwrap_or_else(|| second_of(scene));
+    if let (Mirror::Leaving(since), Some(owner)) = (mirror, scene.owner()) {
+        let key = deletion_annotation(owner);
+        let since = match since {
+            Since::Noted => known.and_then(|known| known.get(&key)).cloned().unwrap_or_default(),
+            Since::Now => second_of(scene),
+        };
         notes.insert(key, json!(since));
     }
     json!({"labels": labels, "annotations": notes})

@@ -1,36 +1,74 @@
 //! What is written next about the claims of a namespace. First matching rule wins.
 
-use interlock_api::placement::Phase;
+use interlock_api::placement::{Fill, Phase};
+use serde::Serialize;
 
 /// All that one decision rests on.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Facts {
     /// The grant of this very namespace; None: it is not in the cache.
     pub grant: Option<Grant>,
-    /// Whether the labels of the namespace say what the grant says.
-    pub is_namespace_mirrored: bool,
+    /// The labels of the namespace.
+    pub namespace: Labels,
     /// The claims of the namespace, by name.
     pub claims: Vec<Claim>,
-    /// Claims that the grant lists, that were never filled, and that are not in the cache.
+    /// Claims that the grant lists and that are not in the cache.
     pub missing: Vec<Missing>,
 }
 
 /// The grant of the namespace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Grant {
     /// What is true of its owner.
     pub phase: Phase,
+    /// Whether it names an owner.
+    pub has_owner: bool,
+    /// Whether every claim has its data at the owner.
+    pub is_filled: bool,
     /// Whether data of the namespace is left somewhere.
     pub has_copies: bool,
 }
 
+/// The labels of an object at the hub.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Labels {
+    /// What they say, and nothing else; None: they say something else.
+    pub say: Option<Mirror>,
+    /// Whether the object notes since when the owner of the grant has been leaving.
+    pub is_leaving_noted: bool,
+}
+
+/// What the labels of an object say of the owner of a grant. They name no other cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Mirror {
+    /// No cluster is named.
+    Nobody,
+    /// The owner is named, and may not use it: not every claim has its data.
+    Arriving,
+    /// The owner is named, and may use it.
+    Usable,
+    /// The owner is named, may not use it any more, and has been leaving since then.
+    Leaving(Since),
+}
+
+/// Since when an owner has been leaving.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Since {
+    /// As it was noted.
+    Noted,
+    /// Since now: nobody noted it.
+    Now,
+}
+
 /// A claim at the hub.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Claim {
-    /// Whether its labels say what the grant says and, if it stays, our finalizer is on it.
-    pub is_mirrored: bool,
-    /// Whether it is being deleted, and only our finalizer keeps it from us.
-    pub is_held_back: bool,
+    /// Its labels.
+    pub labels: Labels,
+    /// Whether our finalizer is on it.
+    pub is_held: bool,
+    /// Whether it is being deleted.
+    pub is_deleting: bool,
     /// Whether the grant lists it, as the cache shows it.
     pub is_listed: bool,
     /// The same by a fresh look.
@@ -41,7 +79,7 @@ pub struct Claim {
 }
 
 /// What a fresh look at the grant showed of a claim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Listed {
     /// A cluster may have it.
     Yes,
@@ -49,9 +87,18 @@ pub enum Listed {
     No,
 }
 
-/// A claim that is listed and not in the cache; whether a fresh look found it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Missing {
+/// A claim that is listed and not in the cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Missing {
+    /// Whether it has its data at the owner, as the grant says.
+    pub fill: Fill,
+    /// Whether a fresh look found it.
+    pub found: Found,
+}
+
+/// Whether a fresh look found a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Found {
     /// Nobody looked.
     NotLookedFor,
     /// It is there, and the cache is behind.
@@ -61,14 +108,16 @@ pub enum Missing {
 }
 
 /// The one next thing to do. A number is a place in the list of the facts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Decision {
     /// Nothing, and why.
     Nothing(Why),
-    /// Bring the labels of the namespace to what the grant says.
-    MirrorNamespace,
-    /// Bring the labels of a claim to what the grant says, and hold on to it.
-    MirrorClaim(usize),
+    /// Bring the labels of the namespace to say this.
+    MirrorNamespace(Mirror),
+    /// Bring the labels of a claim to say this.
+    MirrorClaim(usize, Mirror),
+    /// The same, and put our finalizer on it, in one write.
+    HoldClaim(usize, Mirror),
     /// See whether the grant lists a claim that goes.
     LookAtGrant,
     /// See whether a claim that is listed is there.
@@ -82,7 +131,7 @@ pub enum Decision {
 }
 
 /// Why there is nothing to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Why {
     /// The grant is not in the cache.
     NoGrant,
@@ -98,15 +147,15 @@ pub enum Why {
 
 /// The one next thing to do.
 pub fn decide(facts: &Facts) -> Decision {
-    if facts.grant.is_some() && !facts.is_namespace_mirrored {
-        return Decision::MirrorNamespace;
+    if let Some(mirror) = stale(facts, &facts.namespace) {
+        return Decision::MirrorNamespace(mirror);
     }
     let mut why = if facts.grant.is_some() { Why::Mirrored } else { Why::NoGrant };
     for (place, claim) in facts.claims.iter().enumerate() {
-        if facts.grant.is_some() && !claim.is_mirrored {
-            return Decision::MirrorClaim(place);
+        if let Some(decision) = mirror_claim(facts, claim, place) {
+            return decision;
         }
-        if !claim.is_held_back {
+        if !(claim.is_deleting && claim.is_held) {
             continue;
         }
         // One claim that waits does not keep the others waiting.
@@ -116,13 +165,45 @@ pub fn decide(facts: &Facts) -> Decision {
         }
     }
     for (place, missing) in facts.missing.iter().enumerate() {
-        match missing {
-            Missing::NotLookedFor => return Decision::LookForMissing(place),
-            Missing::Gone => return Decision::UnlistMissing(place),
-            Missing::There => why = Why::CacheBehind,
+        // Once data arrives in it, the claim is on the cluster of the owner, whose syncer deletes it.
+        if missing.fill != Fill::Waiting {
+            continue;
+        }
+        match missing.found {
+            Found::NotLookedFor => return Decision::LookForMissing(place),
+            Found::Gone => return Decision::UnlistMissing(place),
+            Found::There => why = Why::CacheBehind,
         }
     }
     Decision::Nothing(why)
+}
+
+/// What the labels of an object are to say while a namespace has this grant.
+pub fn mirror_of(grant: &Grant, labels: &Labels) -> Mirror {
+    match grant.phase {
+        Phase::Granted | Phase::Revoking if !grant.has_owner => Mirror::Nobody,
+        Phase::Granted if grant.is_filled => Mirror::Usable,
+        Phase::Granted => Mirror::Arriving,
+        Phase::Revoking if labels.is_leaving_noted => Mirror::Leaving(Since::Noted),
+        Phase::Revoking => Mirror::Leaving(Since::Now),
+        Phase::Unassigned | Phase::Released | Phase::Fenced | Phase::Deleting => Mirror::Nobody,
+    }
+}
+
+/// What the labels of an object are to say and do not say. Without a grant in the cache nobody
+/// knows.
+fn stale(facts: &Facts, labels: &Labels) -> Option<Mirror> {
+    let mirror = mirror_of(facts.grant.as_ref()?, labels);
+    (labels.say != Some(mirror)).then_some(mirror)
+}
+
+/// A claim that stays must not vanish, and a finalizer cannot be put on one that goes.
+fn mirror_claim(facts: &Facts, claim: &Claim, place: usize) -> Option<Decision> {
+    let mirror = mirror_of(facts.grant.as_ref()?, &claim.labels);
+    if !claim.is_held && !claim.is_deleting {
+        return Some(Decision::HoldClaim(place, mirror));
+    }
+    stale(facts, &claim.labels).map(|mirror| Decision::MirrorClaim(place, mirror))
 }
 
 /// A claim is let go when no cluster has it, and none will make it.
@@ -149,5 +230,83 @@ fn let_go(facts: &Facts, claim: &Claim, place: usize) -> Decision {
         None => Decision::LookAtGrant,
         Some(Listed::Yes) => Decision::Nothing(Why::CacheBehind),
         Some(Listed::No) => Decision::LetGo(place),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UNUSED: Labels = Labels { say: Some(Mirror::Nobody), is_leaving_noted: false };
+
+    fn grant(phase: Phase) -> Grant {
+        Grant { phase, has_owner: true, is_filled: true, has_copies: true }
+    }
+
+    fn facts(phase: Phase) -> Facts {
+        let namespace = Labels { say: Some(mirror_of(&grant(phase), &UNUSED)), ..UNUSED };
+        Facts { grant: Some(grant(phase)), namespace, claims: Vec::new(), missing: Vec::new() }
+    }
+
+    #[test]
+    fn labels_name_the_owner_while_it_has_the_grant_and_nobody_else_ever() {
+        let noted = Labels { is_leaving_noted: true, ..UNUSED };
+        for (phase, is_filled, labels, wanted) in [
+            (Phase::Unassigned, true, UNUSED, Mirror::Nobody),
+            (Phase::Granted, false, UNUSED, Mirror::Arriving),
+            (Phase::Granted, true, UNUSED, Mirror::Usable),
+            (Phase::Revoking, true, UNUSED, Mirror::Leaving(Since::Now)),
+            (Phase::Revoking, false, noted, Mirror::Leaving(Since::Noted)),
+            (Phase::Released, true, noted, Mirror::Nobody),
+            (Phase::Fenced, true, UNUSED, Mirror::Nobody),
+            (Phase::Deleting, true, UNUSED, Mirror::Nobody),
+        ] {
+            let grant = Grant { is_filled, ..grant(phase) };
+            assert_eq!(mirror_of(&grant, &labels), wanted, "{phase}");
+            let nobodys = Grant { has_owner: false, ..grant };
+            assert_eq!(mirror_of(&nobodys, &labels), Mirror::Nobody, "{phase}");
+        }
+    }
+
+    #[test]
+    fn a_claim_is_held_as_long_as_it_is_not_being_deleted() {
+        let current = Labels { say: Some(Mirror::Usable), is_leaving_noted: false };
+        let usable = Mirror::Usable;
+        for (labels, is_held, is_deleting, wanted) in [
+            (current, true, false, Decision::Nothing(Why::Mirrored)),
+            (current, false, false, Decision::HoldClaim(0, usable)),
+            (UNUSED, false, false, Decision::HoldClaim(0, usable)),
+            (UNUSED, true, false, Decision::MirrorClaim(0, usable)),
+            (UNUSED, true, true, Decision::MirrorClaim(0, usable)),
+            (UNUSED, false, true, Decision::MirrorClaim(0, usable)),
+            (current, false, true, Decision::Nothing(Why::Mirrored)),
+            (current, true, true, Decision::Unlist(0)),
+        ] {
+            let claim = Claim {
+                labels,
+                is_held,
+                is_deleting,
+                is_listed: true,
+                truth: None,
+                is_on_cluster: false,
+            };
+            let facts = Facts { claims: vec![claim], ..facts(Phase::Granted) };
+            assert_eq!(decide(&facts), wanted, "{claim:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_claim_that_was_never_filled_is_taken_for_one_listed_by_mistake() {
+        for (fill, found, wanted) in [
+            (Fill::Waiting, Found::NotLookedFor, Decision::LookForMissing(0)),
+            (Fill::Waiting, Found::Gone, Decision::UnlistMissing(0)),
+            (Fill::Waiting, Found::There, Decision::Nothing(Why::CacheBehind)),
+            (Fill::Filled, Found::NotLookedFor, Decision::Nothing(Why::Mirrored)),
+            (Fill::Filled, Found::Gone, Decision::Nothing(Why::Mirrored)),
+        ] {
+            let missing = vec![Missing { fill, found }];
+            let facts = Facts { missing, ..facts(Phase::Granted) };
+            assert_eq!(decide(&facts), wanted, "{fill:?} {found:?}");
+        }
     }
 }

@@ -1,78 +1,85 @@
 //! What the labels of a namespace and its claims say, and what the grant says.
 
-use super::decide::{Claim, Facts, Grant, Listed, Missing};
+use super::decide::{Claim, Facts, Found, Grant, Labels, Listed, Mirror, Missing, Since};
 use crate::kinds::{CLAIM, GRANT, NAMESPACE, NAMESPACES_BY_GRANT};
-use crate::record::{GrantRecord, has_finalizer, is_deleting, name_of, uid_of};
+use crate::record::{GrantRecord, has_finalizer, is_deleting, name_of, syncers, uid_of};
 use interlock_api::names::{
-    DELETION_PREFIX, FINALIZER_CLAIM, STATE_EMPTY, STATE_PREFIX, STATE_SYNC,
-    SYNCER_FINALIZER_PREFIX, deletion_annotation, state_label,
+    DELETION_PREFIX, FINALIZER_CLAIM, STATE_EMPTY, STATE_PREFIX, STATE_SYNC, deletion_annotation,
+    state_label,
 };
-use interlock_api::placement::{self, Fill, Phase};
-use interlock_kernel::{Address, Looks, Name, Nothing, Object, Place, View};
+use interlock_api::placement;
+use interlock_kernel::{Address, Looks, Name, Nothing, Object, Observed, Place, View};
 use jiff::Timestamp;
 use kube_core::DynamicObject;
 
-/// The objects that one step is about, and the facts in them.
-pub(crate) struct Scene {
+/// The objects that one step is about.
+#[derive(Debug)]
+pub struct Scene {
     pub(crate) now: Timestamp,
     pub(crate) grant_name: String,
     pub(crate) namespace: Object,
     pub(crate) grant: Option<GrantRecord>,
-    /// What the labels are to say.
-    pub(crate) state: State,
     pub(crate) claims: Vec<Object>,
-    /// Listed, never filled, and not in the cache.
+    /// Listed, and not in the cache.
     pub(crate) missing: Vec<placement::Claim>,
-    pub(crate) facts: Facts,
 }
 
-/// What the labels are to say: who may do what. Nobody, if there is no owner.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct State {
-    pub(crate) owner: Option<String>,
+impl Scene {
+    /// The uid of the cluster that labels can name.
+    pub(crate) fn owner(&self) -> Option<&str> {
+        let owner = self.grant.as_ref()?.status.owner.as_ref()?;
+        Some(&owner.uid)
+    }
+}
+
+/// A label or an annotation.
+pub(crate) struct Entry {
+    pub(crate) key: String,
     pub(crate) value: &'static str,
-    pub(crate) is_leaving: bool,
 }
 
-impl State {
-    fn of(grant: &GrantRecord) -> State {
-        let owner = grant.status.owner.as_ref().map(|owner| owner.uid.clone());
-        match grant.status.phase {
-            Phase::Granted => {
-                let value = if grant.is_filled() { STATE_SYNC } else { STATE_EMPTY };
-                State { owner, value, is_leaving: false }
-            }
-            Phase::Revoking => State { owner, value: STATE_EMPTY, is_leaving: true },
-            Phase::Unassigned | Phase::Released | Phase::Fenced | Phase::Deleting => {
-                State::default()
-            }
+impl Mirror {
+    /// The label that names the owner, if it is named.
+    pub(crate) fn label(self, owner: Option<&str>) -> Option<Entry> {
+        let value = match self {
+            Mirror::Nobody => return None,
+            Mirror::Arriving | Mirror::Leaving(_) => STATE_EMPTY,
+            Mirror::Usable => STATE_SYNC,
+        };
+        owner.map(|owner| Entry { key: state_label(owner), value })
+    }
+
+    /// The annotation that tells a leaving owner from an arriving one, and since when it leaves.
+    fn leaving_key(self, owner: Option<&str>) -> Option<String> {
+        match self {
+            Mirror::Nobody | Mirror::Arriving | Mirror::Usable => None,
+            Mirror::Leaving(_) => owner.map(deletion_annotation),
         }
     }
 
     /// Whether an object says this, and nothing else.
-    pub(crate) fn is_on(&self, object: &DynamicObject) -> bool {
-        let wanted = self.owner.as_deref().map(state_label);
-        let mut labels = object.metadata.labels.iter().flatten();
+    fn is_on(self, object: &DynamicObject, owner: Option<&str>) -> bool {
+        let (label, leaving) = (self.label(owner), self.leaving_key(owner));
         let have = object.metadata.labels.as_ref();
-        let is_there = wanted.as_ref().is_none_or(|key| {
-            have.and_then(|labels| labels.get(key)).is_some_and(|value| value == self.value)
+        let is_there = label.as_ref().is_none_or(|wanted| {
+            let value = have.and_then(|labels| labels.get(&wanted.key));
+            value.is_some_and(|value| value == wanted.value)
         });
-        let leaving = self.leaving_key();
+        let is_noted = leaving.as_ref().is_none_or(|key| has_annotation(object, key));
+        let key = label.as_ref().map(|label| &label.key);
+        let mut labels = have.into_iter().flatten();
         let mut notes = object.metadata.annotations.iter().flatten();
-        let is_noted = leaving.as_ref().is_none_or(|key| {
-            object.metadata.annotations.as_ref().is_some_and(|notes| notes.contains_key(key))
-        });
         is_there
             && is_noted
-            && labels.all(|(key, _)| !key.starts_with(STATE_PREFIX) || Some(key) == wanted.as_ref())
-            && notes
-                .all(|(key, _)| !key.starts_with(DELETION_PREFIX) || Some(key) == leaving.as_ref())
+            && labels.all(|(known, _)| !known.starts_with(STATE_PREFIX) || Some(known) == key)
+            && notes.all(|(known, _)| {
+                !known.starts_with(DELETION_PREFIX) || Some(known) == leaving.as_ref()
+            })
     }
+}
 
-    /// The annotation that tells a leaving state from an arriving one, if it is leaving.
-    pub(crate) fn leaving_key(&self) -> Option<String> {
-        self.owner.as_deref().filter(|_| self.is_leaving).map(deletion_annotation)
-    }
+fn has_annotation(object: &DynamicObject, key: &str) -> bool {
+    object.metadata.annotations.as_ref().is_some_and(|notes| notes.contains_key(key))
 }
 
 pub(crate) fn grant_address(name: &str) -> Address {
@@ -83,14 +90,19 @@ pub(crate) fn claim_address(namespace: &Object, claim: &str) -> Address {
     Address::new(Place::HUB, &CLAIM, Name::within(name_of(namespace), claim))
 }
 
-/// Reads what a step is about; None: the namespace of the grant is not in the cache, or is another.
+/// Reads what a step is about.
 pub(crate) fn observe(
     grant_name: &str,
     view: &dyn View,
     looks: &Looks<Nothing>,
-) -> Result<Option<Scene>, String> {
+) -> Observed<Facts, Scene> {
     let found = view.get(Place::HUB, &GRANT, &Name::cluster_wide(grant_name));
-    let grant = found.as_ref().map(GrantRecord::read).transpose()?;
+    let grant = match found.as_ref().map(GrantRecord::read).transpose() {
+        Ok(grant) => grant,
+        Err(flaw) => {
+            return Observed::nothing(format!("grant {grant_name} cannot be read: {flaw}"));
+        }
+    };
     let namespace = match &grant {
         Some(grant) => {
             let name = Name::cluster_wide(&grant.spec.namespace.name);
@@ -99,44 +111,49 @@ pub(crate) fn observe(
         }
         None => view.find(Place::HUB, &NAMESPACES_BY_GRANT, grant_name).into_iter().next(),
     };
-    let Some(namespace) = namespace else { return Ok(None) };
+    let Some(namespace) = namespace else {
+        return Observed::nothing("there is no such namespace, as far as the cache knows");
+    };
     let claims = view.list(Place::HUB, &CLAIM, Some(name_of(&namespace)));
-    let missing = grant.iter().flat_map(|grant| &grant.status.claims).filter(|listed| {
-        listed.fill == Fill::Waiting && !claims.iter().any(|claim| uid_of(claim) == listed.uid)
-    });
-    let mut scene = Scene {
+    let is_missing =
+        |listed: &&placement::Claim| !claims.iter().any(|claim| uid_of(claim) == listed.uid);
+    let listed = grant.iter().flat_map(|grant| &grant.status.claims);
+    let scene = Scene {
         now: view.now(),
         grant_name: grant_name.to_owned(),
-        state: grant.as_ref().map(State::of).unwrap_or_default(),
-        missing: missing.cloned().collect(),
-        facts: Facts {
-            grant: None,
-            is_namespace_mirrored: true,
-            claims: Vec::new(),
-            missing: Vec::new(),
-        },
+        missing: listed.filter(is_missing).cloned().collect(),
         namespace,
         grant,
         claims,
     };
-    scene.facts = facts(&scene, looks);
-    Ok(Some(scene))
+    Observed::Seen { facts: facts(&scene, looks), scene }
 }
 
 fn facts(scene: &Scene, looks: &Looks<Nothing>) -> Facts {
     Facts {
         grant: scene.grant.as_ref().map(|grant| Grant {
             phase: grant.status.phase,
+            has_owner: grant.status.owner.is_some(),
+            is_filled: grant.is_filled(),
             has_copies: !grant.status.copies.is_empty(),
         }),
-        is_namespace_mirrored: scene.state.is_on(&scene.namespace),
+        namespace: labels(scene, &scene.namespace),
         claims: scene.claims.iter().map(|claim| claim_facts(scene, claim, looks)).collect(),
         missing: scene.missing.iter().map(|claim| missing(scene, claim, looks)).collect(),
     }
 }
 
+fn labels(scene: &Scene, object: &DynamicObject) -> Labels {
+    let owner = scene.owner();
+    let known = [Mirror::Nobody, Mirror::Arriving, Mirror::Usable, Mirror::Leaving(Since::Noted)];
+    let leaving = owner.map(deletion_annotation);
+    Labels {
+        say: known.into_iter().find(|mirror| mirror.is_on(object, owner)),
+        is_leaving_noted: leaving.is_some_and(|key| has_annotation(object, &key)),
+    }
+}
+
 fn claim_facts(scene: &Scene, claim: &Object, looks: &Looks<Nothing>) -> Claim {
-    let is_held = has_finalizer(claim, FINALIZER_CLAIM);
     let uid = uid_of(claim);
     let lists = |grant: &Object| {
         let claims = grant.data["status"]["claims"].as_array().into_iter().flatten();
@@ -147,23 +164,20 @@ fn claim_facts(scene: &Scene, claim: &Object, looks: &Looks<Nothing>) -> Claim {
         .get(&grant_address(&scene.grant_name))
         .map(|grant| if grant.as_ref().is_some_and(lists) { Listed::Yes } else { Listed::No });
     Claim {
-        is_mirrored: scene.state.is_on(claim) && (is_held || is_deleting(claim)),
-        is_held_back: is_deleting(claim) && is_held,
+        labels: labels(scene, claim),
+        is_held: has_finalizer(claim, FINALIZER_CLAIM),
+        is_deleting: is_deleting(claim),
         is_listed: scene.grant.as_ref().is_some_and(|grant| grant.lists(uid)),
         truth,
-        is_on_cluster: claim
-            .metadata
-            .finalizers
-            .iter()
-            .flatten()
-            .any(|finalizer| finalizer.starts_with(SYNCER_FINALIZER_PREFIX)),
+        is_on_cluster: syncers(claim).next().is_some(),
     }
 }
 
 fn missing(scene: &Scene, claim: &placement::Claim, looks: &Looks<Nothing>) -> Missing {
-    match looks.objects.get(&claim_address(&scene.namespace, &claim.name)) {
-        None => Missing::NotLookedFor,
-        Some(Some(found)) if uid_of(found) == claim.uid => Missing::There,
-        Some(_) => Missing::Gone,
-    }
+    let found = match looks.objects.get(&claim_address(&scene.namespace, &claim.name)) {
+        None => Found::NotLookedFor,
+        Some(Some(found)) if uid_of(found) == claim.uid => Found::There,
+        Some(_) => Found::Gone,
+    };
+    Missing { fill: claim.fill, found }
 }

@@ -4,8 +4,8 @@ use super::*;
 use crate::testing::{
     claim, grant, grant_in, grant_of, granted, listed, namespace, pin, reference,
 };
-use interlock_kernel::Name;
 use interlock_kernel::testing::{NoMachine, Run, World, patched, survives};
+use interlock_kernel::{Controller, Name};
 use serde_json::{Value, json};
 
 const A: &str = "state.interlock.dev/uid-a";

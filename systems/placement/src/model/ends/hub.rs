@@ -422,36 +422,45 @@ impl World {
 
     /// What the labels of the namespace and its claim are brought to.
     pub(super) fn mirror(&self, state: &State) -> Option<(Deed, State)> {
-        use claims::decide::{Claim, Decision, Facts, Grant as Said, decide};
+        use claims::decide::{Claim, Decision, Facts, Grant as Said, Labels, decide, mirror_of};
         let place = usize::from(state.namespace.place);
         let grant = &state.grants[place];
         if !self.labels || !state.is_there(place) {
             return None;
         }
         let wanted = self.labels_of(grant);
+        let said = Said {
+            phase: grant.phase,
+            has_owner: true,
+            is_filled: grant.is_filled,
+            has_copies: grant.has_copies(),
+        };
+        let labels = |is_mirrored: bool| {
+            let labels = Labels { say: None, is_leaving_noted: true };
+            Labels { say: is_mirrored.then(|| mirror_of(&said, &labels)), ..labels }
+        };
         let claim = Claim {
-            is_mirrored: state.pvc == wanted || self.has(Flaw::ClaimNotMirrored),
-            is_held_back: false,
+            labels: labels(state.pvc == wanted || self.has(Flaw::ClaimNotMirrored)),
+            is_held: true,
+            is_deleting: false,
             is_listed: true,
             truth: None,
             is_on_cluster: true,
         };
         let decision = decide(&Facts {
-            grant: grant
-                .exists
-                .then_some(Said { phase: grant.phase, has_copies: grant.has_copies() }),
-            is_namespace_mirrored: state.ns == wanted,
+            grant: grant.exists.then_some(said),
+            namespace: labels(state.ns == wanted),
             claims: vec![claim],
             missing: Vec::new(),
         });
         let mut next = state.clone();
         let deed = match decision {
-            Decision::MirrorNamespace => {
+            Decision::MirrorNamespace(_) => {
                 next.ns = self.mirrored(state.ns, wanted);
                 next = self.wrote_namespace(next);
                 Deed::MirrorNamespace
             }
-            Decision::MirrorClaim(_) => {
+            Decision::MirrorClaim(..) => {
                 next.pvc = self.mirrored(state.pvc, wanted);
                 Deed::MirrorClaim
             }
