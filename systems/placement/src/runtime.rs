@@ -16,7 +16,7 @@ use crate::kinds::{CLAIM, CONFIG_MAP, NAMESPACE, POD, SECRET, VOLUME};
 use crate::syncer::marks::is_ours;
 use interlock_api::names::RUNTIME_CLASS;
 use interlock_kernel::{
-    Controller, Looks, Name, Object, Place, Right, Step, Subject, Verb, View, Watch, Watcher,
+    Looks, Name, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch, Watcher,
 };
 use outside::Machine;
 use std::sync::Arc;
@@ -93,18 +93,27 @@ impl Watcher for Runtime {
     }
 }
 
-impl Controller for Runtime {
+impl Room for Runtime {
     type Outside = Machine;
+    type Facts = decide::Facts;
+    type Decision = decide::Decision;
+    type Scene = observe::Scene;
 
-    fn step(&self, subject: &Subject, view: &dyn View, looks: &Looks<Machine>) -> Step<Machine> {
+    fn observe(
+        &self,
+        subject: &Subject,
+        view: &dyn View,
+        looks: &Looks<Machine>,
+    ) -> Observed<decide::Facts, observe::Scene> {
         let (namespace, name) = subject.split_once('/').unwrap_or_default();
-        let name = Name::within(namespace, name);
-        let Some(scene) = observe::Scene::of(self, &name, (view, looks)) else {
-            return act::without_pod(&name, looks);
-        };
-        match scene.facts() {
-            Some(facts) => act::act(&scene, decide::decide(&facts)),
-            None => act::ask(&scene),
-        }
+        observe::observe(self, Name::within(namespace, name), view, looks)
+    }
+
+    fn decide(facts: &decide::Facts) -> decide::Decision {
+        decide::decide(facts)
+    }
+
+    fn act(&self, scene: &observe::Scene, decision: decide::Decision) -> Step<Machine> {
+        act::act(scene, decision)
     }
 }

@@ -192,27 +192,32 @@ impl World {
         cluster: &Cluster,
         is_stale: bool,
     ) -> runtime::decide::Facts {
-        use runtime::decide::{Facts, Lock, Pod as Shown, Process as Shows, Restart};
+        use runtime::decide::{
+            Asked, Description, Facts, Lock, Pod as Shown, Process as Shows, Report, Stray,
+        };
+        let lock = if cluster.process == Process::None { Lock::Free } else { Lock::Mine };
         let pod = match cluster.pod {
             Pod::Wanted => Shown::Wanted,
             _ if is_stale => Shown::Wanted,
-            Pod::Absent => Shown::Unknown,
+            Pod::Absent if lock == Lock::Mine => return Facts::NoPod(Stray::Held),
+            Pod::Absent => return Facts::NoPod(Stray::None),
             Pod::Leaving => Shown::Leaving,
         };
         let process = if cluster.runs() == 0 { Shows::None } else { Shows::Lives };
-        let lock = if cluster.process == Process::None { Lock::Free } else { Lock::Mine };
         let is_permitted = matches!(permit(self, cluster.running), sync::Running::Permitted(_));
-        Facts {
+        Facts::Asked(Asked {
             pod,
+            has_finalizer: true,
             process,
             lock,
             is_permit_seen: is_stale || is_permitted,
-            is_stray_lock_held: pod == Shown::Unknown && lock == Lock::Mine,
+            is_stray_lock_held: false,
             permit: None,
-            is_reported: true,
+            description: Description::Complete,
+            has_fields_without_effect: false,
+            reported: Some(Report::Running),
             is_grace_over: true,
-            restart: Restart::Now,
-        }
+        })
     }
 
     /// What a fresh look at the notes shows to the runtime.

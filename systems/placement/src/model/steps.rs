@@ -373,37 +373,44 @@ impl Moves<'_> {
     }
 
     fn runtime(&mut self, c: usize, is_stale: bool) {
-        use runtime::decide::{Decision, decide};
+        use runtime::decide::{Decision, Facts, Lock, decide};
         let (world, cluster) = (self.world, &self.state.clusters[c]);
         let mut facts = world.runtime_facts(cluster, is_stale);
         let mut decision = decide(&facts);
         let peeks = decision == Decision::TakeLock && world.has(Flaw::ReadsBeforeLocking);
-        if decision == Decision::LookAtPermit || peeks {
-            facts.permit = Some(world.permit_now(cluster));
-            facts.lock = runtime::decide::Lock::Mine;
+        if let Facts::Asked(asked) = &mut facts
+            && (decision == Decision::LookAtPermit || peeks)
+        {
+            asked.permit = Some(world.permit_now(cluster));
+            asked.lock = Lock::Mine;
             decision = decide(&facts);
         }
         match decision {
             Decision::TakeLock => {
                 self.step_at(At::TakeLock, c, |cluster| cluster.process = Process::Locked);
             }
-            Decision::Start(epoch) => {
+            Decision::Start(epoch) | Decision::StartAndTell(epoch) => {
                 let epoch = u8::try_from(epoch).expect("the epochs of a model are few");
                 self.step_at(At::LookAtPermit, c, |cluster| {
                     cluster.process = Process::Looked(epoch);
                 });
             }
-            Decision::LetGo | Decision::LetGoOfStray => {
+            Decision::LetGo | Decision::LetGoUnstarted | Decision::LetGoOfStray => {
                 self.step_at(At::LetGo, c, |cluster| cluster.process = Process::None);
             }
             // That it dies only some time after is no different from being told later.
             Decision::Terminate | Decision::Kill => {
                 self.step_at(At::Terminate, c, |cluster| cluster.process = Process::Locked);
             }
-            Decision::ConfirmGone => {
+            Decision::TakeFinalizerOff | Decision::DeletePod => {
                 self.step_at(At::ConfirmGone, c, |cluster| cluster.pod = Pod::Absent);
             }
-            Decision::Nothing(_) | Decision::LookAtPermit | Decision::Report => {}
+            Decision::Nothing(_)
+            | Decision::AskForStray
+            | Decision::AskMachine
+            | Decision::LookAtPermit
+            | Decision::Report(_)
+            | Decision::ReportProblem => {}
         }
     }
 

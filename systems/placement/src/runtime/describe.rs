@@ -11,6 +11,7 @@ use k8s_openapi::ByteString;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// What a stop may take if the pod does not say.
 const GRACE_SECONDS: u64 = 30;
@@ -26,11 +27,33 @@ pub(super) enum Problem {
     Missing(String),
 }
 
+impl Problem {
+    /// In one word, as the status of a pod has it.
+    pub(super) fn reason(&self) -> &'static str {
+        match self {
+            Problem::NotSupported(_) => "NotSupported",
+            Problem::Missing(_) => "CreateContainerConfigError",
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Problem::NotSupported(what) => {
+                write!(f, "a process cannot have: {}; nothing was started", what.join(", "))
+            }
+            Problem::Missing(what) => f.write_str(what),
+        }
+    }
+}
+
 /// The run that a pod asks for, for the epoch that is permitted. Where there is storage, each claim
 /// that it mounts has to have its volume.
 pub(super) fn describe(
     pod: &Object,
-    (view, runtime): (&dyn View, &Runtime),
+    view: &dyn View,
+    runtime: &Runtime,
     epoch: i64,
 ) -> Result<Run, Problem> {
     let spec = &pod.data["spec"];
@@ -49,7 +72,7 @@ pub(super) fn describe(
         command,
         args: words("args"),
         working_directory: container["workingDir"].as_str().map(str::to_owned),
-        mounts: mounts(pod, epoch, (view, runtime.has_storage)).map_err(Problem::Missing)?,
+        mounts: mounts(pod, epoch, view, runtime.has_storage).map_err(Problem::Missing)?,
         grace_seconds: grace_seconds(pod),
         env,
     })
@@ -188,7 +211,8 @@ fn volume_of<'a>(spec: &'a Value, volume: &Value) -> Option<&'a Value> {
 fn mounts(
     pod: &Object,
     epoch: i64,
-    (view, has_storage): (&dyn View, bool),
+    view: &dyn View,
+    has_storage: bool,
 ) -> Result<Vec<Mount>, String> {
     let spec = &pod.data["spec"];
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();

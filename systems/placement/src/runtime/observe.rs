@@ -1,16 +1,54 @@
 //! What one decision of the runtime rests on.
 
 use super::Runtime;
-use super::decide::{Facts, Lock, Permit, Pod, Process, Restart};
-use super::describe::{Problem, describe, grace_seconds, lock_of};
+use super::decide::{
+    Asked, Description, Exit, Facts, Lock, Permit, Pod, Process, Report, RestartPolicy, Stray,
+    back_off,
+};
+use super::describe::{Problem, describe, grace_seconds, lock_of, without_effect};
 use super::outside::{Answer, Held, Known, LockName, Machine, Question, Run};
-use super::status::{Ended, expected};
+use super::status::{Ended, reporting, waiting};
 use crate::kinds::{NAMESPACE, POD};
 use crate::syncer::decide::Running;
-use crate::syncer::marks::{is_going, uid};
+use crate::syncer::marks::{FINALIZER_PROCESS, has_finalizer, is_going, uid};
 use crate::syncer::notes;
 use crate::syncer::objects::compare::contains;
-use interlock_kernel::{Address, Looks, Name, Object, Place, View};
+use interlock_kernel::{Address, Looks, Name, Object, Observed, Place, View};
+use jiff::Timestamp;
+use std::time::Duration;
+
+/// What one step is about.
+#[derive(Debug)]
+pub enum Scene {
+    /// A pod that is not in the cache.
+    NoPod {
+        /// Its name.
+        name: Name,
+        /// A lock in our hands that was taken for a pod of that name.
+        stray: Option<LockName>,
+    },
+    /// A pod that is ours to run.
+    Pod(Box<PodScene>),
+}
+
+/// A pod, and what was made of it.
+#[derive(Debug)]
+pub struct PodScene {
+    pub(super) now: Timestamp,
+    pub(super) pod: Object,
+    /// What the machine knows of its process; nothing, if nobody asked.
+    pub(super) known: Known,
+    /// A lock in our hands that was taken for another pod of its name.
+    pub(super) stray: Option<LockName>,
+    /// The run that it asks for, or why it cannot be; None: it was not asked for.
+    pub(super) described: Option<Result<Run, Problem>>,
+}
+
+impl PodScene {
+    pub(super) fn lock(&self) -> LockName {
+        lock_of(&self.pod)
+    }
+}
 
 /// The question for locks in our hands for pods of a name.
 pub(super) fn in_hand(name: &Name) -> Question {
@@ -18,104 +56,112 @@ pub(super) fn in_hand(name: &Name) -> Question {
     Question::InHand { namespace, name: name.name.to_string() }
 }
 
-/// A lock in our hands for a pod of this name that is not the pod with this uid, if any; None: nobody
-/// asked yet.
-pub(super) fn stray_lock(
-    name: &Name,
-    pod: &str,
+/// Where the permit of a pod is.
+pub(super) fn permit_address(pod: &Object) -> Address {
+    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+    Address::new(Place::CLUSTER, &NAMESPACE, Name::cluster_wide(namespace))
+}
+
+/// Where a pod is.
+pub(super) fn pod_address(pod: &Object) -> Address {
+    Address::new(Place::CLUSTER, &POD, Name::of(pod))
+}
+
+/// Reads what a step is about.
+pub(super) fn observe(
+    runtime: &Runtime,
+    name: Name,
+    view: &dyn View,
     looks: &Looks<Machine>,
-) -> Option<Option<LockName>> {
-    let Some(Answer::InHand(locks)) = looks.answers.get(&in_hand(name)) else { return None };
-    Some(locks.iter().find(|lock| lock.pod != pod).cloned())
+) -> Observed<Facts, Scene> {
+    let Some(pod) = view.get(Place::CLUSTER, &POD, &name).filter(super::is_process) else {
+        return without_pod(name, looks);
+    };
+    let (facts, scene) = Sight { runtime, view, looks, pod: &pod }.seen();
+    Observed::Seen { facts, scene: Scene::Pod(Box::new(scene)) }
 }
 
-/// Everything that a step about one pod sees.
-pub(super) struct Scene<'a> {
-    pub(super) runtime: &'a Runtime,
-    pub(super) view: &'a dyn View,
-    pub(super) looks: &'a Looks<Machine>,
-    pub(super) pod: Object,
-    /// What the machine knows of its process; None: nobody asked yet.
-    pub(super) known: Option<Known>,
-    pub(super) held: Option<Held>,
+fn without_pod(name: Name, looks: &Looks<Machine>) -> Observed<Facts, Scene> {
+    let locks = locks_in_hand(&name, looks);
+    let stray = locks.and_then(|locks| locks.first().cloned());
+    let facts = Facts::NoPod(match (locks, &stray) {
+        (None, _) => Stray::NotAsked,
+        (Some(_), None) => Stray::None,
+        (Some(_), Some(_)) => Stray::Held,
+    });
+    Observed::Seen { facts, scene: Scene::NoPod { name, stray } }
 }
 
-impl<'a> Scene<'a> {
-    /// What is seen of a pod that is ours to run.
-    pub(super) fn of(
-        runtime: &'a Runtime,
-        name: &Name,
-        (view, looks): (&'a dyn View, &'a Looks<Machine>),
-    ) -> Option<Scene<'a>> {
-        let pod = view.get(Place::CLUSTER, &POD, name).filter(super::is_process)?;
-        let known = match looks.answers.get(&Question::Process(uid(&pod).to_owned())) {
-            Some(Answer::Process(known)) => Some(*known),
-            Some(_) | None => None,
+/// The locks in our hands for pods of a name; None: nobody asked.
+fn locks_in_hand<'a>(name: &Name, looks: &'a Looks<Machine>) -> Option<&'a [LockName]> {
+    match looks.answers.get(&in_hand(name)) {
+        Some(Answer::InHand(locks)) => Some(locks),
+        Some(Answer::Process(_) | Answer::Lock(_)) | None => None,
+    }
+}
+
+/// What the machine answered about a pod.
+struct Answers {
+    known: Known,
+    lock: Lock,
+    stray: Option<LockName>,
+}
+
+/// Everything that a step about a pod sees.
+struct Sight<'a> {
+    runtime: &'a Runtime,
+    view: &'a dyn View,
+    looks: &'a Looks<Machine>,
+    pod: &'a Object,
+}
+
+impl Sight<'_> {
+    fn seen(&self) -> (Facts, PodScene) {
+        let (now, pod) = (self.view.now(), self.pod.clone());
+        let Some(Answers { known, lock, stray }) = self.answers() else {
+            let scene = PodScene { now, pod, known: Known::Nothing, stray: None, described: None };
+            return (Facts::NotAsked, scene);
         };
-        let held = match looks.answers.get(&Question::Lock(lock_of(&pod))) {
-            Some(Answer::Lock(held)) => Some(held.clone()),
-            Some(_) | None => None,
-        };
-        Some(Scene { runtime, view, looks, pod, known, held })
-    }
-
-    pub(super) fn lock(&self) -> LockName {
-        lock_of(&self.pod)
-    }
-
-    /// The run that the pod asks for, or why it cannot be.
-    pub(super) fn describe(&self, epoch: i64) -> Result<Run, Problem> {
-        describe(&self.pod, (self.view, self.runtime), epoch)
-    }
-
-    /// Where the permit of the pod is.
-    pub(super) fn permit_address(&self) -> Address {
-        let namespace = self.pod.metadata.namespace.as_deref().unwrap_or_default();
-        Address::new(Place::CLUSTER, &NAMESPACE, Name::cluster_wide(namespace))
-    }
-
-    /// Where the pod is.
-    pub(super) fn pod_address(&self) -> Address {
-        Address::new(Place::CLUSTER, &POD, Name::of(&self.pod))
-    }
-
-    /// The lock of another pod of the same name that is left in our hands.
-    pub(super) fn stray_lock(&self) -> Option<Option<LockName>> {
-        stray_lock(&Name::of(&self.pod), uid(&self.pod), self.looks)
-    }
-
-    /// The facts, once the machine has answered.
-    pub(super) fn facts(&self) -> Option<Facts> {
-        let (known, held) = (self.known?, self.held.as_ref()?);
-        let is_stray_lock_held = self.stray_lock()?.is_some();
-        let now = self.view.now();
-        let ended = Ended::of(&self.pod, known, now);
-        Some(Facts {
+        let process = self.process(known);
+        let permit = self.permit().filter(|_| lock == Lock::Mine);
+        let described = self.described(process, permit.as_ref());
+        let facts = Asked {
             pod: self.pod_fact(),
-            process: match known {
-                Known::Nothing => Process::None,
-                Known::Lives(_) => Process::Lives,
-                Known::Stopping(_) => Process::Stopping,
-                Known::Killed(_) => Process::Killed,
-                Known::Gone { .. } => Process::Gone,
-            },
+            has_finalizer: has_finalizer(self.pod, FINALIZER_PROCESS),
+            process,
+            lock,
+            is_permit_seen: self.epoch_seen().is_some(),
+            is_stray_lock_held: stray.is_some(),
+            permit,
+            description: self.description(described.as_ref()),
+            has_fields_without_effect: without_effect(&self.pod.data["spec"]).is_some(),
+            reported: self.reported(known, process),
+            is_grace_over: self.is_grace_over(),
+        };
+        (Facts::Asked(facts), PodScene { now, pod, known, stray, described })
+    }
+
+    /// None: the machine was not asked all of it.
+    fn answers(&self) -> Option<Answers> {
+        let answer = |question: &Question| self.looks.answers.get(question);
+        let process = Question::Process(uid(self.pod).to_owned());
+        let Some(Answer::Process(known)) = answer(&process) else { return None };
+        let lock = Question::Lock(lock_of(self.pod));
+        let Some(Answer::Lock(held)) = answer(&lock) else { return None };
+        let locks = locks_in_hand(&Name::of(self.pod), self.looks)?;
+        Some(Answers {
+            known: *known,
             lock: match held {
                 Held::Free => Lock::Free,
                 Held::Mine => Lock::Mine,
                 Held::Taken => Lock::Taken,
             },
-            is_permit_seen: self.is_permit_seen(),
-            is_stray_lock_held,
-            permit: self.permit(held),
-            is_reported: expected(&self.pod, known, now)
-                .is_none_or(|expected| contains(&self.pod.data["status"], &expected)),
-            is_grace_over: self.is_grace_over(),
-            restart: ended.map_or(Restart::Now, |ended| ended.restart(&self.pod, now).0),
+            stray: locks.iter().find(|lock| lock.pod != uid(self.pod)).cloned(),
         })
     }
 
     fn pod_fact(&self) -> Pod {
-        if is_going(&self.pod) {
+        if is_going(self.pod) {
             return Pod::Leaving;
         }
         match self.pod.data["status"]["phase"].as_str() {
@@ -124,29 +170,51 @@ impl<'a> Scene<'a> {
         }
     }
 
-    fn is_permit_seen(&self) -> bool {
-        self.epoch_seen().is_some()
+    fn process(&self, known: Known) -> Process {
+        match known {
+            Known::Nothing => Process::None,
+            Known::Lives(_) => Process::Lives,
+            Known::Stopping(_) => Process::Stopping,
+            Known::Killed(_) => Process::Killed,
+            Known::Gone { run, ending, finished } => {
+                Process::Gone(self.exit(&Ended::of(self.pod, run, ending, finished)))
+            }
+        }
+    }
+
+    fn exit(&self, ended: &Ended) -> Exit {
+        let between = |from: Timestamp, to: Timestamp| {
+            Duration::try_from(to.duration_since(from)).unwrap_or_default()
+        };
+        let now = self.view.now();
+        let finished = ended.finished.unwrap_or(now);
+        Exit {
+            is_success: ended.is_success(),
+            policy: match self.pod.data["spec"]["restartPolicy"].as_str() {
+                Some("Never") => RestartPolicy::Never,
+                Some("OnFailure") => RestartPolicy::OnFailure,
+                _ => RestartPolicy::Always,
+            },
+            restarts: ended.restarts,
+            ran: between(ended.run.since, finished),
+            ago: between(finished, now),
+        }
     }
 
     /// The epoch that the cache says may run.
-    pub(super) fn epoch_seen(&self) -> Option<i64> {
-        let address = self.permit_address();
+    fn epoch_seen(&self) -> Option<i64> {
+        let address = permit_address(self.pod);
         let namespace = self.view.get(Place::CLUSTER, &NAMESPACE, &address.name);
-        let permit = self.permit_of(namespace.as_ref(), true);
-        match permit.running {
-            Running::Permitted(epoch) if permit.released < epoch => Some(epoch),
-            Running::Permitted(_) | Running::Nothing | Running::Lapsed(_) => None,
-        }
+        epoch_of(&self.permit_of(namespace.as_ref(), true))
     }
 
     /// What a fresh look at the namespace permits, and at the pod finds. It counts only if the lock
     /// was seen to be ours before: reads are made in the order in which they were asked for.
-    fn permit(&self, held: &Held) -> Option<Permit> {
-        let namespace = self.looks.objects.get(&self.permit_address())?;
-        let pod = self.looks.objects.get(&self.pod_address())?;
-        let is_there = |pod: &Object| uid(pod) == uid(&self.pod) && !is_going(pod);
-        let is_pod_there = pod.as_ref().is_some_and(is_there);
-        (*held == Held::Mine).then(|| self.permit_of(namespace.as_ref(), is_pod_there))
+    fn permit(&self) -> Option<Permit> {
+        let namespace = self.looks.objects.get(&permit_address(self.pod))?;
+        let pod = self.looks.objects.get(&pod_address(self.pod))?;
+        let is_there = |pod: &Object| uid(pod) == uid(self.pod) && !is_going(pod);
+        Some(self.permit_of(namespace.as_ref(), pod.as_ref().is_some_and(is_there)))
     }
 
     fn permit_of(&self, namespace: Option<&Object>, is_pod_there: bool) -> Permit {
@@ -156,14 +224,66 @@ impl<'a> Scene<'a> {
         Permit { is_pod_there, running, released }
     }
 
+    /// The run that the pod asks for, for the epoch that may run. One that lives was described when
+    /// it was started.
+    fn described(&self, process: Process, permit: Option<&Permit>) -> Option<Result<Run, Problem>> {
+        match process {
+            Process::Lives | Process::Stopping | Process::Killed => None,
+            Process::None | Process::Gone(_) => {
+                let epoch = permit.and_then(epoch_of).or_else(|| self.epoch_seen());
+                Some(describe(self.pod, self.view, self.runtime, epoch.unwrap_or(0)))
+            }
+        }
+    }
+
+    fn description(&self, described: Option<&Result<Run, Problem>>) -> Description {
+        let is_told = |problem: &Problem| {
+            let status = waiting(self.pod, problem, self.view.now());
+            contains(&self.pod.data["status"], &status)
+        };
+        match described {
+            None | Some(Ok(_)) => Description::Complete,
+            Some(Err(problem @ Problem::Missing(_))) => {
+                Description::Missing { is_told: is_told(problem) }
+            }
+            Some(Err(problem @ Problem::NotSupported(_))) => {
+                Description::NotSupported { is_told: is_told(problem) }
+            }
+        }
+    }
+
+    fn reported(&self, known: Known, process: Process) -> Option<Report> {
+        let reports: Vec<Report> = match process {
+            Process::None => Vec::new(),
+            Process::Lives | Process::Stopping | Process::Killed => vec![Report::Running],
+            Process::Gone(exit) => {
+                let again = Report::StartsAgain(back_off(&exit).as_secs());
+                vec![again, Report::Succeeded, Report::Failed]
+            }
+        };
+        let is_said = |report: &Report| {
+            let status = reporting(self.pod, known, *report, self.view.now());
+            status.is_some_and(|status| contains(&self.pod.data["status"], &status))
+        };
+        reports.into_iter().find(is_said)
+    }
+
     /// The API server stamps a deletion with the end of its grace period. A pod without a node it
     /// gives no time at all, since nobody there has to stop it; here we have to, so its own time is
     /// counted from that stamp.
     fn is_grace_over(&self) -> bool {
         let Some(stamp) = &self.pod.metadata.deletion_timestamp else { return false };
         let node = self.pod.data["spec"]["nodeName"].as_str().unwrap_or_default();
-        let own = if node.is_empty() { grace_seconds(&self.pod) } else { 0 };
+        let own = if node.is_empty() { grace_seconds(self.pod) } else { 0 };
         let ends = stamp.0.as_second().saturating_add(i64::try_from(own).unwrap_or(i64::MAX));
         self.view.now().as_second() >= ends
+    }
+}
+
+/// The epoch that a permit lets run.
+fn epoch_of(permit: &Permit) -> Option<i64> {
+    match permit.running {
+        Running::Permitted(epoch) if permit.released < epoch => Some(epoch),
+        Running::Permitted(_) | Running::Nothing | Running::Lapsed(_) => None,
     }
 }

@@ -1,74 +1,67 @@
 //! What a pod's status is to say of its process.
 
-use super::decide::Restart;
-use super::describe::without_effect;
+use super::decide::Report;
+use super::describe::{Problem, without_effect};
 use super::outside::{Ending, Known, Started};
 use crate::syncer::marks::uid;
 use interlock_kernel::Object;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde_json::{Value, json};
-use std::time::Duration;
 
 /// That a pod says what means nothing to a process.
 pub(super) const FIELD_WITHOUT_EFFECT: &str = "FieldWithoutEffect";
-/// The first wait before a restart; each is twice the one before.
-const FIRST_BACK_OFF_SECONDS: u64 = 10;
-/// The longest.
-const LONGEST_BACK_OFF_SECONDS: u64 = 300;
-/// One that ran for so long starts afresh.
-const STEADY: SignedDuration = SignedDuration::from_secs(600);
 
 /// A process of a pod that has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ended {
     pub(super) run: Started,
     pub(super) ending: Ending,
-    pub(super) finished: Timestamp,
+    /// When, if anybody saw it.
+    pub(super) finished: Option<Timestamp>,
     /// How often the pod was started before this one.
     pub(super) restarts: u64,
 }
 
 impl Ended {
     /// What is known of an end, out of what the machine says and what was reported before.
-    pub(super) fn of(pod: &Object, known: Known, now: Timestamp) -> Option<Ended> {
-        let Known::Gone { run, ending, finished } = known else { return None };
-        let reported = || reported_end(pod, run);
-        let finished = finished.or_else(reported).unwrap_or(now);
-        Some(Ended { run, ending, finished, restarts: restarts(pod, run) })
+    pub(super) fn of(
+        pod: &Object,
+        run: Started,
+        ending: Ending,
+        finished: Option<Timestamp>,
+    ) -> Ended {
+        let finished = finished.or_else(|| reported_end(pod, run));
+        Ended { run, ending, finished, restarts: restarts(pod, run) }
     }
 
-    fn is_success(&self) -> bool {
+    pub(super) fn is_success(&self) -> bool {
         self.ending == Ending::Code(0)
     }
 
-    /// What follows, and how long it is until then.
-    pub(super) fn restart(&self, pod: &Object, now: Timestamp) -> (Restart, Duration) {
-        let is_over = match pod.data["spec"]["restartPolicy"].as_str() {
-            Some("Never") => true,
-            Some("OnFailure") => self.is_success(),
-            _ => false,
-        };
-        if is_over {
-            return (Restart::Never, Duration::ZERO);
-        }
-        let waited = Duration::try_from(now.duration_since(self.finished)).unwrap_or_default();
-        match self.back_off().saturating_sub(waited) {
-            Duration::ZERO => (Restart::Now, Duration::ZERO),
-            left => (Restart::Later, left),
-        }
+    /// The status of a pod whose process starts again so many seconds after this end.
+    fn starts_again(&self, pod: &Object, wait_seconds: u64, now: Timestamp) -> Value {
+        let mut container = self.container(pod);
+        let message = format!("it ended, and starts again {wait_seconds} s after that");
+        container["state"] = json!({"waiting": {"reason": "CrashLoopBackOff", "message": message}});
+        container["lastState"] = self.as_state(pod, now);
+        status(pod, Phase::Running { is_ready: false }, container, now)
     }
 
-    /// How long it waits after this end. The first restart is at once.
-    fn back_off(&self) -> Duration {
-        if self.restarts == 0 || self.finished.duration_since(self.run.since) > STEADY {
-            return Duration::ZERO;
-        }
-        let doublings = u32::try_from(self.restarts - 1).unwrap_or(u32::MAX).min(16);
-        let seconds = FIRST_BACK_OFF_SECONDS << doublings;
-        Duration::from_secs(seconds.min(LONGEST_BACK_OFF_SECONDS))
+    /// The status of a pod that is over with this end.
+    fn is_over(&self, pod: &Object, phase: Phase, now: Timestamp) -> Value {
+        let mut container = self.container(pod);
+        container["state"] = self.as_state(pod, now);
+        status(pod, phase, container, now)
     }
 
-    fn as_state(&self, pod: &Object) -> Value {
+    fn container(&self, pod: &Object) -> Value {
+        let mut container = container(pod, self.restarts);
+        container["containerID"] = json!(container_id(pod, self.run));
+        container["started"] = json!(false);
+        container
+    }
+
+    fn as_state(&self, pod: &Object, now: Timestamp) -> Value {
         let (code, signal, reason) = match self.ending {
             Ending::Code(0) => (0, None, "Completed"),
             Ending::Code(code) => (code, None, "Error"),
@@ -79,7 +72,7 @@ impl Ended {
             "exitCode": code,
             "reason": reason,
             "startedAt": seconds(self.run.since),
-            "finishedAt": seconds(self.finished),
+            "finishedAt": seconds(self.finished.unwrap_or(now)),
             "containerID": container_id(pod, self.run),
         });
         if let Some(signal) = signal {
@@ -89,47 +82,54 @@ impl Ended {
     }
 }
 
-/// The status that is true of a pod; None: there is nothing to say.
-pub(super) fn expected(pod: &Object, known: Known, now: Timestamp) -> Option<Value> {
-    match known {
-        Known::Nothing => None,
-        Known::Lives(run) | Known::Stopping(run) | Known::Killed(run) => {
-            let mut container = container(pod, restarts(pod, run));
-            container["ready"] = json!(true);
-            container["started"] = json!(true);
-            container["containerID"] = json!(container_id(pod, run));
-            container["state"] = json!({"running": {"startedAt": seconds(run.since)}});
-            if let Some(last) = last_end(pod, run) {
-                container["lastState"] = last;
-            }
-            Some(status(pod, ("Running", true, now), container))
+/// The status that says this of the process of a pod; None: there is no such process to say it of.
+pub(super) fn reporting(
+    pod: &Object,
+    known: Known,
+    report: Report,
+    now: Timestamp,
+) -> Option<Value> {
+    match (report, known) {
+        (_, Known::Nothing) => None,
+        (
+            Report::Running,
+            Known::Lives(run) | Known::Stopping(run) | Known::Killed(run) | Known::Gone { run, .. },
+        ) => Some(running(pod, run, now)),
+        (
+            Report::StartsAgain(_) | Report::Succeeded | Report::Failed,
+            Known::Lives(_) | Known::Stopping(_) | Known::Killed(_),
+        ) => None,
+        (Report::StartsAgain(wait_seconds), Known::Gone { run, ending, finished }) => {
+            Some(Ended::of(pod, run, ending, finished).starts_again(pod, wait_seconds, now))
         }
-        Known::Gone { run, .. } => {
-            let ended = Ended::of(pod, known, now)?;
-            let mut container = container(pod, ended.restarts);
-            container["containerID"] = json!(container_id(pod, run));
-            container["started"] = json!(false);
-            if ended.restart(pod, now).0 == Restart::Never {
-                container["state"] = ended.as_state(pod);
-                let phase = if ended.is_success() { "Succeeded" } else { "Failed" };
-                return Some(status(pod, (phase, false, now), container));
-            }
-            let wait = ended.back_off().as_secs();
-            let message = format!("it ended, and starts again {wait} s after that");
-            container["state"] =
-                json!({"waiting": {"reason": "CrashLoopBackOff", "message": message}});
-            container["lastState"] = ended.as_state(pod);
-            Some(status(pod, ("Running", false, now), container))
+        (Report::Succeeded, Known::Gone { run, ending, finished }) => {
+            Some(Ended::of(pod, run, ending, finished).is_over(pod, Phase::Succeeded, now))
+        }
+        (Report::Failed, Known::Gone { run, ending, finished }) => {
+            Some(Ended::of(pod, run, ending, finished).is_over(pod, Phase::Failed, now))
         }
     }
 }
 
+fn running(pod: &Object, run: Started, now: Timestamp) -> Value {
+    let mut container = container(pod, restarts(pod, run));
+    container["ready"] = json!(true);
+    container["started"] = json!(true);
+    container["containerID"] = json!(container_id(pod, run));
+    container["state"] = json!({"running": {"startedAt": seconds(run.since)}});
+    if let Some(last) = last_end(pod, run) {
+        container["lastState"] = last;
+    }
+    status(pod, Phase::Running { is_ready: true }, container, now)
+}
+
 /// The status of a pod that was never started and cannot be.
-pub(super) fn waiting(pod: &Object, (reason, message): (&str, &str), now: Timestamp) -> Value {
+pub(super) fn waiting(pod: &Object, problem: &Problem, now: Timestamp) -> Value {
+    let (reason, message) = (problem.reason(), problem.to_string());
     let restarts = pod.data["status"]["containerStatuses"][0]["restartCount"].as_u64();
     let mut container = container(pod, restarts.unwrap_or(0));
     container["state"] = json!({"waiting": {"reason": reason, "message": message}});
-    let mut status = status(pod, ("Pending", false, now), container);
+    let mut status = status(pod, Phase::Pending, container, now);
     status["reason"] = json!(reason);
     status["message"] = json!(message);
     status
@@ -146,11 +146,27 @@ fn container(pod: &Object, restarts: u64) -> Value {
     })
 }
 
-fn status(
-    pod: &Object,
-    (phase, is_ready, now): (&str, bool, Timestamp),
-    container: Value,
-) -> Value {
+/// The phase of a pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Pending,
+    Running { is_ready: bool },
+    Succeeded,
+    Failed,
+}
+
+impl Phase {
+    fn name(self) -> &'static str {
+        match self {
+            Phase::Pending => "Pending",
+            Phase::Running { .. } => "Running",
+            Phase::Succeeded => "Succeeded",
+            Phase::Failed => "Failed",
+        }
+    }
+}
+
+fn status(pod: &Object, phase: Phase, container: Value, now: Timestamp) -> Value {
     let condition = |(kind, holds): (&str, bool)| {
         let word = if holds { "True" } else { "False" };
         let known = pod.data["status"]["conditions"].as_array().into_iter().flatten();
@@ -159,10 +175,10 @@ fn status(
         let since = since.map_or_else(|| seconds(now), str::to_owned);
         json!({"type": kind, "status": word, "lastTransitionTime": since})
     };
-    let is_started = phase != "Pending";
+    let is_ready = phase == Phase::Running { is_ready: true };
     let conditions = [
         ("PodScheduled", true),
-        ("Initialized", is_started),
+        ("Initialized", phase != Phase::Pending),
         ("ContainersReady", is_ready),
         ("Ready", is_ready),
     ];
@@ -176,7 +192,7 @@ fn status(
     let begun = container["state"]["running"]["startedAt"].as_str().map(str::to_owned);
     let known = pod.data["status"]["startTime"].as_str().map(str::to_owned);
     let mut status = json!({
-        "phase": phase,
+        "phase": phase.name(),
         "reason": null,
         "message": null,
         "conditions": conditions,

@@ -1,7 +1,7 @@
 //! Tests of the runtime: what it asks, does and says about one pod.
 
 use super::Runtime;
-use super::decide::{Decision, Facts, Lock, Permit, Pod, Process, Restart, decide};
+use super::decide::{Asked, Decision, Description, Facts, Lock, Permit, Pod, Process, decide};
 use super::outside::{Deed as MachineDeed, Ending, Known, Started};
 use crate::kinds::{CLAIM, NAMESPACE, POD, VOLUME};
 use crate::syncer::decide::Running;
@@ -117,16 +117,20 @@ fn a_closed_epoch_does_not_run_even_if_it_is_permitted() {
 
 #[test]
 fn a_pod_that_is_gone_is_not_started_whatever_the_cache_shows() {
-    let facts = |is_pod_there| Facts {
-        pod: Pod::Wanted,
-        process: Process::None,
-        lock: Lock::Mine,
-        is_permit_seen: true,
-        is_stray_lock_held: false,
-        permit: Some(Permit { is_pod_there, running: Running::Permitted(1), released: 0 }),
-        is_reported: true,
-        is_grace_over: false,
-        restart: Restart::Now,
+    let facts = |is_pod_there| {
+        Facts::Asked(Asked {
+            pod: Pod::Wanted,
+            has_finalizer: true,
+            process: Process::None,
+            lock: Lock::Mine,
+            is_permit_seen: true,
+            is_stray_lock_held: false,
+            permit: Some(Permit { is_pod_there, running: Running::Permitted(1), released: 0 }),
+            description: Description::Complete,
+            has_fields_without_effect: false,
+            reported: None,
+            is_grace_over: false,
+        })
     };
     assert_eq!(decide(&facts(true)), Decision::Start(1));
     assert_eq!(decide(&facts(false)), Decision::LetGo);

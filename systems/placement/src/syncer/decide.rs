@@ -90,7 +90,7 @@ pub struct Notes {
 }
 
 /// What may run on a cluster.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub enum Running {
     /// Nothing.
     Nothing,
