@@ -1,7 +1,7 @@
 //! The models that a program offers by name, and the sizes they can be asked for in.
 
 use crate::explore::CheckError;
-use crate::model::Model;
+use crate::model::{Covers, Model};
 use crate::mutants::MutantsReport;
 use crate::options::Options;
 use crate::report::Report;
@@ -147,10 +147,19 @@ pub struct Entry {
     pub build: fn(&Size) -> Result<Box<dyn AnyModel>, SizeError>,
 }
 
+impl Entry {
+    /// What a check of the model says something about.
+    pub fn covers(&self) -> Result<Covers, SizeError> {
+        Ok((self.build)(&Size::default())?.covers())
+    }
+}
+
 /// Any model, with its types out of sight.
 pub trait AnyModel: Sync + Send {
     /// See [`Model::size`].
     fn size(&self) -> String;
+    /// See [`Model::covers`].
+    fn covers(&self) -> Covers;
     /// See [`crate::check`].
     fn check(&self, name: &str, options: &Options) -> Result<Report, CheckError>;
     /// See [`crate::check_mutants`].
@@ -164,6 +173,9 @@ pub trait AnyModel: Sync + Send {
 impl<M: Model> AnyModel for M {
     fn size(&self) -> String {
         Model::size(self)
+    }
+    fn covers(&self) -> Covers {
+        Model::covers(self)
     }
     fn check(&self, name: &str, options: &Options) -> Result<Report, CheckError> {
         crate::check(name, self, options)

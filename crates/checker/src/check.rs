@@ -86,6 +86,8 @@ fn summary<W: Word>(
     Report {
         model: name.to_owned(),
         size: facts.size.clone(),
+        covers: walk.coverage().0,
+        steps_called: walk.coverage().1,
         distinct_states: distinct,
         generated_states: seen.generated,
         depth: explored.depth + facts.product.as_ref().map_or(0, |product| product.depth),

@@ -111,8 +111,8 @@ pub use catalog::{AnyModel, Entry, Size, SizeError, SizeKey};
 pub use check::check;
 pub use explore::{CheckError, successors};
 pub use model::{
-    Action, ActionId, Fairness, Flag, FlagMove, Formula, Invariant, Model, Mutant, Property,
-    Reachable, Refinement, StepRule, Steps,
+    Action, ActionId, Covers, Fairness, Flag, FlagMove, Formula, Invariant, Model, Mutant,
+    Property, Reachable, Refinement, StepRule, Steps,
 };
 pub use mutants::{MutantReport, MutantsReport, check_mutants};
 pub use options::{Liveness, Options, Progress};

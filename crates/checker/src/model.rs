@@ -3,6 +3,7 @@
 use crate::rng::Rng;
 use crate::space::expand;
 use crate::word::{Coder, Word};
+use serde::Serialize;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -59,6 +60,21 @@ pub trait Model: Sync + Send {
 
     /// The variables of a state with their values as TLA+ would print them, in a fixed order.
     fn describe(&self, state: &Self::State) -> Vec<(&'static str, String)>;
+
+    /// A step in words, where its name and the variables do not say enough.
+    fn tell(&self, _from: &Self::State, _action: ActionId, _to: &Self::State) -> Option<String> {
+        None
+    }
+
+    /// What a check of this model says something about.
+    fn covers(&self) -> Covers {
+        Covers::Protocol
+    }
+
+    /// How often shipped code was called so far; 0 for a model that calls none.
+    fn calls(&self) -> u64 {
+        0
+    }
 
     /// What must hold in every state.
     fn invariants(&self) -> Vec<Invariant<Self::State>> {
@@ -132,6 +148,29 @@ pub trait Model: Sync + Send {
         Self: Sized,
     {
         Vec::new()
+    }
+}
+
+/// What a check of a model says something about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Covers {
+    /// A specification as its author wrote it, defects included.
+    Seed,
+    /// A protocol that shipped code must follow.
+    Protocol,
+    /// The shipped code itself.
+    Shipped,
+}
+
+impl Covers {
+    /// The word that people and JSON have for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Covers::Seed => "seed",
+            Covers::Protocol => "protocol",
+            Covers::Shipped => "shipped",
+        }
     }
 }
 

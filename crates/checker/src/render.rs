@@ -309,6 +309,7 @@ mod tests {
             action: some(action),
             actor: some(actor),
             target: target.map(str::to_owned),
+            story: None,
             state: Variables(state.iter().map(|(n, v)| (*n, (*v).to_owned())).collect()),
         }
     }

@@ -1,6 +1,6 @@
 //! What a check found, as data: the contract behind `-o json` and everything that is drawn from it.
 
-use crate::model::{Action, ActionId};
+use crate::model::{Action, ActionId, Covers};
 use crate::walk::Walk;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use std::collections::BTreeMap;
@@ -12,6 +12,10 @@ pub struct Report {
     pub model: String,
     /// The size it was checked in.
     pub size: String,
+    /// What the check says something about: a seed, a protocol, or shipped code.
+    pub covers: Covers,
+    /// How often shipped code was called.
+    pub steps_called: u64,
     /// States, each counted once.
     pub distinct_states: u64,
     /// Initial states and successors, repeats included, as TLC counts them.
@@ -148,6 +152,9 @@ pub struct TraceState {
     pub actor: Option<String>,
     /// Upon whom.
     pub target: Option<String>,
+    /// What happened, in words, where the model has them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub story: Option<String>,
     /// The variables.
     pub state: Variables,
 }
@@ -159,8 +166,16 @@ impl TraceState {
             action: action.map(|action| action.name.clone()),
             actor: action.map(|action| action.actor.clone()),
             target: action.and_then(|action| action.target.clone()),
+            story: None,
             state: Variables(state),
         }
+    }
+
+    /// The same, told in words.
+    #[must_use]
+    pub(crate) fn told(mut self, story: Option<String>) -> Self {
+        self.story = story;
+        self
     }
 }
 
@@ -182,10 +197,13 @@ impl Trace {
     /// The trace of a path; its first step has no action.
     pub(crate) fn of<W>(walk: &dyn Walk<W>, path: &Path<W>) -> Trace {
         let actions = &walk.facts().actions;
-        let state = |(action, word): &(Option<ActionId>, W)| {
-            TraceState::new(action.map(|action| &actions[action as usize]), walk.describe(word))
+        let state = |(place, (action, word)): (usize, &(Option<ActionId>, W))| {
+            let before = place.checked_sub(1).map(|before| &path.steps[before].1).zip(*action);
+            let story = before.and_then(|(from, action)| walk.tell(from, action, word));
+            let action = action.map(|action| &actions[action as usize]);
+            TraceState::new(action, walk.describe(word)).told(story)
         };
-        Trace { states: path.steps.iter().map(state).collect(), loop_to: path.loop_to }
+        Trace { states: path.steps.iter().enumerate().map(state).collect(), loop_to: path.loop_to }
     }
 }
 

@@ -244,11 +244,14 @@ impl<'a, M: Model> Walker<'a, M> {
 
     fn trace(&self, path: &[(Option<ActionId>, M::State)]) -> Trace {
         let actions = self.space.model.actions();
-        let state = |(action, state): &(Option<ActionId>, M::State)| {
+        let model = self.space.model;
+        let state = |(place, (action, state)): (usize, &(Option<ActionId>, M::State))| {
+            let before = place.checked_sub(1).map(|before| &path[before].1).zip(*action);
+            let story = before.and_then(|(from, action)| model.tell(from, action, state));
             let action = action.map(|action| &actions[action as usize]);
-            TraceState::new(action, self.space.model.describe(state))
+            TraceState::new(action, model.describe(state)).told(story)
         };
-        Trace { states: path.iter().map(state).collect(), loop_to: None }
+        Trace { states: path.iter().enumerate().map(state).collect(), loop_to: None }
     }
 
     /// Takes out steps as long as the promise still breaks: runs, long ones first, then pairs that

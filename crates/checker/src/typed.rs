@@ -1,7 +1,9 @@
 //! The bridge from a model with its own types to what the engine walks.
 
 use crate::explore::CheckError;
-use crate::model::{Invariant, Model, Property, Reachable, Refinement, StepRule, Steps};
+use crate::model::{
+    ActionId, Covers, Invariant, Model, Property, Reachable, Refinement, StepRule, Steps,
+};
 use crate::options::{Liveness, Options};
 use crate::rng::Rng;
 use crate::space::Space;
@@ -163,6 +165,13 @@ impl<M: Model> Walk<M::Packed> for Typed<'_, M> {
     }
     fn describe(&self, word: &M::Packed) -> Vec<(&'static str, String)> {
         self.space.model.describe(&self.space.model.unpack(word))
+    }
+    fn tell(&self, from: &M::Packed, action: ActionId, to: &M::Packed) -> Option<String> {
+        let model = self.space.model;
+        model.tell(&model.unpack(from), action, &model.unpack(to))
+    }
+    fn coverage(&self) -> (Covers, u64) {
+        (self.space.model.covers(), self.space.model.calls())
     }
     fn explain(&self, name: &str) -> Option<&'static str> {
         self.space.model.explain(name)

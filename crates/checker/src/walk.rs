@@ -4,7 +4,7 @@
 //! entered through one call for each state, never for each step.
 
 use crate::explore::CheckError;
-use crate::model::{Action, ActionId, Fairness, Flag, Formula};
+use crate::model::{Action, ActionId, Covers, Fairness, Flag, Formula};
 use crate::rng::Rng;
 use crate::space::FlagValues;
 
@@ -226,6 +226,10 @@ pub trait Walk<W>: Sync {
     fn truths(&self, word: &W, truths: &mut Vec<bool>);
     /// The variables with their values.
     fn describe(&self, word: &W) -> Vec<(&'static str, String)>;
+    /// A step in words.
+    fn tell(&self, from: &W, action: ActionId, to: &W) -> Option<String>;
+    /// What a check of the model says something about, and how often shipped code was called.
+    fn coverage(&self) -> (Covers, u64);
     /// One sentence on a finding.
     fn explain(&self, name: &str) -> Option<&'static str>;
     /// Which of these invariants no random state breaks; none when there are no random states.

@@ -2,7 +2,7 @@
 
 use anyhow::{anyhow, bail};
 use clap::Args;
-use interlock_checker::{AnyModel, Entry, Size};
+use interlock_checker::{AnyModel, Covers, Entry, Size};
 use interlock_kernel::nearest;
 
 /// Which model, and how large.
@@ -75,7 +75,8 @@ pub(crate) fn list() -> String {
     let width = entries.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
     let mut text = String::new();
     for entry in &entries {
-        text += &format!("{:width$}  {}\n", entry.name, entry.summary);
+        let covers = entry.covers().map_or("", Covers::word);
+        text += &format!("{:width$}  {covers:8}  {}\n", entry.name, entry.summary);
         let keys = entry.keys.iter().map(|key| {
             format!("{}={} ({}, {} to {})", key.key, key.default, key.help, key.least, key.most)
         });
@@ -84,7 +85,8 @@ pub(crate) fn list() -> String {
             text += &format!("{:width$}    --size {line}\n", "");
         }
     }
-    text += "\nnext: interlock check seed/kcp-storage --trace\n";
+    text += "\nseed: a specification as its author wrote it; protocol: what shipped code must follow; \
+             shipped: the code that runs\nnext: interlock check placement\n";
     text
 }
 

@@ -158,7 +158,8 @@ fn list_models(format: Format) -> anyhow::Result<ExitCode> {
                 })
             });
             serde_json::json!({
-                "model": entry.name, "summary": entry.summary, "size": keys.collect::<Vec<_>>(),
+                "model": entry.name, "summary": entry.summary,
+                "covers": entry.covers().ok(), "size": keys.collect::<Vec<_>>(),
             })
         })
         .collect();

@@ -16,7 +16,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("interlock-shell", &["interlock-kernel"]),
     ("interlock-store", &[]),
     ("interlock-apiserver", &["interlock-store"]),
-    ("interlock-placement", &["interlock-api", "interlock-checker", "interlock-kernel"]),
+    ("interlock-world", &["interlock-checker", "interlock-kernel"]),
+    (
+        "interlock-placement",
+        &["interlock-api", "interlock-checker", "interlock-kernel", "interlock-world"],
+    ),
     ("interlock-volumes", &["interlock-api", "interlock-checker", "interlock-kernel"]),
     ("interlock-nodes", &["interlock-checker"]),
     ("interlock-identities", &["interlock-checker"]),

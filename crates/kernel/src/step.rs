@@ -9,7 +9,7 @@ use std::hash::Hash;
 use std::time::Duration;
 
 /// What a controller asks and does outside of the Kubernetes API.
-pub trait Outside: Send + Sync + 'static {
+pub trait Outside: Debug + Clone + Eq + Hash + Send + Sync + 'static {
     /// A question to the world, such as whether a lock is free. Asking changes nothing.
     type Question: Debug + Clone + Eq + Hash + Send + Sync;
     /// What the world answered.

@@ -287,6 +287,10 @@ impl Model for IrsaOperator {
     type State = State;
     type Packed = u128;
 
+    fn covers(&self) -> interlock_checker::Covers {
+        interlock_checker::Covers::Seed
+    }
+
     fn size(&self) -> String {
         format!("workers={}", self.workers)
     }

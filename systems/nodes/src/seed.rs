@@ -117,6 +117,10 @@ impl Model for DpuMultiTenant {
     type State = State;
     type Packed = u64;
 
+    fn covers(&self) -> interlock_checker::Covers {
+        interlock_checker::Covers::Seed
+    }
+
     fn size(&self) -> String {
         let faults = match self.faults {
             Faults::None => "none",

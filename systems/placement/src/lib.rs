@@ -41,12 +41,14 @@ pub mod syncer;
 mod testing;
 #[cfg(test)]
 mod together;
+pub mod world;
 
 use interlock_checker::Entry;
 
 /// The models of this system, by name.
 pub fn models() -> Vec<Entry> {
     vec![
+        world::ENTRY,
         model::ENTRY,
         model::LIVE_ENTRY,
         model::ends::DELETION_ENTRY,

@@ -26,8 +26,8 @@ use interlock_checker::{
 };
 use state::{MOST_CLAIMS, MOST_CLUSTERS};
 
-const NAME: &str = "placement";
-const LIVE_NAME: &str = "placement-live";
+const NAME: &str = "design/placement";
+const LIVE_NAME: &str = "design/placement-live";
 
 const MOST_WRITES: u64 = 2;
 const MOST_FAULTS: u64 = 3;
@@ -56,7 +56,7 @@ const LIVE_KEYS: [SizeKey; 11] =
 /// For the catalog: any number of faults.
 pub const ENTRY: Entry = Entry {
     name: NAME,
-    summary: "the shipped controllers of placement, whatever crashes, lags or loses power",
+    summary: "the decisions of placement in an abstract world, whatever crashes, lags or loses power",
     keys: &KEYS,
     words: &[],
     seed_config: None,

@@ -79,6 +79,10 @@ impl Model for KcpStorage {
     type State = State;
     type Packed = u64;
 
+    fn covers(&self) -> interlock_checker::Covers {
+        interlock_checker::Covers::Seed
+    }
+
     fn size(&self) -> String {
         format!("clusters={}", self.clusters)
     }

@@ -325,6 +325,10 @@ impl Model for UpdateCluster {
     type State = State;
     type Packed = u128;
 
+    fn covers(&self) -> interlock_checker::Covers {
+        interlock_checker::Covers::Seed
+    }
+
     fn size(&self) -> String {
         format!("requests={},workers={}", self.requests, self.workers)
     }

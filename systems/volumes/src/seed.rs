@@ -74,6 +74,10 @@ impl Model for VolSyncPopulator {
     type State = State;
     type Packed = u64;
 
+    fn covers(&self) -> interlock_checker::Covers {
+        interlock_checker::Covers::Seed
+    }
+
     fn size(&self) -> String {
         format!("oids={}", self.oids)
     }

@@ -20,6 +20,9 @@ pub fn story(name: &str, trace: &Trace) -> String {
         let heading = heading(state, column);
         // Writing to a string cannot fail.
         let _ = writeln!(out, "{:>number$}. {heading}", place + 1);
+        if let Some(told) = &state.story {
+            paragraph(&mut out, number + 2, "", told);
+        }
         let lines = match place.checked_sub(1) {
             None => first(state),
             Some(before) => {
@@ -70,7 +73,7 @@ fn first(state: &TraceState) -> Vec<(String, String)> {
 /// A name and its text, which goes on below its own beginning.
 fn paragraph(out: &mut String, indent: usize, name: &str, text: &str) {
     let hang = indent + 4;
-    let whole = format!("{name} {text}");
+    let whole = format!("{name} {text}").trim_start().to_owned();
     let mut lines = wrap(&whole, WIDTH.saturating_sub(indent)).into_iter();
     let start = lines.next().unwrap_or_default();
     let _ = writeln!(out, "{:indent$}{start}", "");

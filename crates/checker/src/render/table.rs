@@ -1,6 +1,7 @@
 //! A report as text for people: what was explored, each promise, the answer, the next command.
 
 use super::{Ink, counted, duration, lasso, thousands, wrap};
+use crate::model::Covers;
 use crate::report::{Finding, PropertyFinding, Reduction, Report, Verdict};
 use std::fmt::Write;
 
@@ -148,6 +149,10 @@ fn explored(page: &mut Page, report: &Report) {
             report.depth
         ),
     );
+    if report.covers == Covers::Shipped {
+        let calls = thousands(report.steps_called);
+        page.fact("code", &format!("the controllers that ship, called {calls} times"));
+    }
     let mut time = format!(
         "{}, {} states/s with {}",
         duration(report.seconds),
@@ -358,6 +363,8 @@ mod tests {
         Report {
             model: "seed/mail".to_owned(),
             size: "servers=2".to_owned(),
+            covers: Covers::Seed,
+            steps_called: 0,
             distinct_states: 43_080_348_672,
             generated_states: 1_234,
             depth: 12,

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::watch;
 
 /// A door that can be asked for and opened.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Door {}
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

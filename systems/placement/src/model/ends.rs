@@ -24,8 +24,8 @@ use interlock_checker::{
 };
 use state::MOST_EPOCHS;
 
-const DELETION: &str = "placement-deletion";
-const VOLUMES: &str = "placement-volumes";
+const DELETION: &str = "design/placement-deletion";
+const VOLUMES: &str = "design/placement-volumes";
 
 const fn clusters(default: u64) -> SizeKey {
     SizeKey::new("clusters", "clusters that can own the namespace", default, 1, 2)

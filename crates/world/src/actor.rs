@@ -1,0 +1,367 @@
+//! A shipped controller whose steps are remembered, by what its cache shows and its live reads find.
+
+use crate::intern::{Interner, Memo};
+use crate::server::{Servers, Version};
+use interlock_kernel::{
+    Address, Controller, Deed, Index, Kind, Looks, Name, Object, Outside, Place, Read, Step,
+    Subject, View, Watch, Write,
+};
+use jiff::Timestamp;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What is outside of the API, for one kind of question and deed. `M` is a machine.
+pub trait Driver<M>: Outside {
+    /// Answers a question about the machine at a place in the list.
+    fn ask(machines: &[&M], here: usize, question: &Self::Question) -> Self::Answer;
+    /// That machine after a deed.
+    fn perform(machines: &[&M], here: usize, deed: &Self::Deed) -> M;
+}
+
+impl<M> Driver<M> for interlock_kernel::Nothing {
+    fn ask(_: &[&M], _: usize, question: &Self) -> Self {
+        match *question {}
+    }
+    fn perform(_: &[&M], _: usize, deed: &Self) -> M {
+        match *deed {}
+    }
+}
+
+/// What a view shows: for each place (0: the hub), the versions of the objects that are watched.
+pub(crate) type Shown = Vec<(u8, Version)>;
+
+/// What one live read found, as numbers.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Found {
+    Object(Version),
+    List(Vec<Version>),
+    Answer(u32),
+}
+
+/// A live read that was made, by its number, and what it found.
+pub(crate) type Done = Vec<(u32, Found)>;
+
+/// Changes the machine at a place in the list.
+pub(crate) type Perform<M> = Arc<dyn Fn(&[&M], usize) -> M + Send + Sync>;
+
+/// What a controller says when it is asked about a subject.
+#[derive(Clone)]
+pub(crate) enum Thought<M> {
+    /// Nothing to do; whether the controller asks again by itself after a while.
+    Rest { waits: bool },
+    /// These live reads first.
+    Read(Arc<Vec<u32>>),
+    /// One write.
+    Write { write: Arc<Write>, because: Arc<str> },
+    /// One deed outside of the API.
+    Outside { perform: Perform<M>, deed: Arc<str>, because: Arc<str> },
+}
+
+/// What is true now, for a live read.
+pub(crate) struct Live<'a, M> {
+    pub(crate) servers: &'a Servers,
+    pub(crate) hub: u32,
+    pub(crate) cluster: u32,
+    pub(crate) machines: &'a [&'a M],
+    pub(crate) here: usize,
+}
+
+/// A controller of a program, with its types out of sight.
+pub trait Actor<M>: Send + Sync {
+    /// Its name: `placement/scheduler`.
+    #[doc(hidden)]
+    fn name(&self) -> &'static str;
+    #[doc(hidden)]
+    fn inner(&self) -> &dyn Inner<M>;
+}
+
+#[doc(hidden)]
+#[allow(private_interfaces, reason = "only this crate calls it")]
+pub trait Inner<M>: Send + Sync {
+    fn watches(&self) -> &[(Place, Kind)];
+    /// The number of a view.
+    fn view(&self, shown: Shown) -> u32;
+    /// What it would be asked about after a start.
+    fn subjects(&self, at: At<'_>) -> Arc<Vec<Subject>>;
+    /// Whom a change of an object wakes.
+    fn woken(&self, place: u8, version: Version, at: At<'_>) -> Vec<Subject>;
+    fn think(&self, subject: &Subject, at: At<'_>, done: &Done) -> Thought<M>;
+    fn read(&self, read: u32, live: &Live<'_, M>) -> Found;
+    /// On which server a read is made; None: outside of the API.
+    fn place_of(&self, read: u32) -> Option<Place>;
+    fn show_read(&self, read: u32) -> String;
+    /// How often the controller itself was called, and how many views it had.
+    fn counts(&self) -> (u64, usize);
+}
+
+/// A view at a moment, in a boot of the machine.
+#[derive(Clone, Copy)]
+#[doc(hidden)]
+pub struct At<'a> {
+    pub(crate) servers: &'a Servers,
+    pub(crate) view: u32,
+    pub(crate) now: Timestamp,
+    pub(crate) boot: u8,
+}
+
+/// The shipped controller that a closure makes, for each boot of its machine anew.
+pub fn shipped<M, C>(make: impl Fn(u8) -> C) -> Box<dyn Actor<M>>
+where
+    M: Clone + 'static,
+    C: Controller,
+    C::Outside: Driver<M>,
+{
+    let boots: Vec<C> = (0..BOOTS).map(make).collect();
+    let watches: Vec<Watch> = boots[0].watches();
+    let watched = watches.iter().map(|watch| (watch.place, watch.kind.clone())).collect();
+    Box::new(Shipped {
+        boots,
+        watched,
+        views: Interner::default(),
+        reads: Interner::default(),
+        done: Interner::default(),
+        answers: Interner::default(),
+        answer_values: Memo::default(),
+        known: Memo::default(),
+        subjects: Memo::default(),
+        calls: AtomicU64::new(0),
+    })
+}
+
+/// How often a machine starts at most.
+pub(crate) const BOOTS: u8 = 3;
+
+struct Shipped<M, C: Controller> {
+    boots: Vec<C>,
+    watched: Vec<(Place, Kind)>,
+    views: Interner<Shown>,
+    reads: Interner<Read<C::Outside>>,
+    done: Interner<Done>,
+    answers: Interner<String>,
+    answer_values: Memo<u32, <C::Outside as Outside>::Answer>,
+    known: Memo<Key, Thought<M>>,
+    subjects: Memo<(u32, u8), Arc<Vec<Subject>>>,
+    calls: AtomicU64,
+}
+
+#[derive(PartialEq, Eq, Hash)]
+struct Key {
+    view: u32,
+    done: u32,
+    now: i64,
+    boot: u8,
+    subject: Subject,
+}
+
+impl<M, C> Actor<M> for Shipped<M, C>
+where
+    M: Clone + 'static,
+    C: Controller,
+    C::Outside: Driver<M>,
+{
+    fn name(&self) -> &'static str {
+        self.boots[0].name()
+    }
+    fn inner(&self) -> &dyn Inner<M> {
+        self
+    }
+}
+
+impl<M, C> Shipped<M, C>
+where
+    M: Clone + 'static,
+    C: Controller,
+    C::Outside: Driver<M>,
+{
+    fn cache(&self, at: At<'_>) -> Cache<'_> {
+        let mut objects: HashMap<(u8, Kind), Vec<Object>> = HashMap::new();
+        for (place, version) in self.views.get(at.view).iter() {
+            let kind = at.servers.key(at.servers.slot_of(*version)).0.clone();
+            objects.entry((*place, kind)).or_default().extend(at.servers.object(*version));
+        }
+        for all in objects.values_mut() {
+            all.sort_by_cached_key(|object| Name::of(object));
+        }
+        Cache { now: at.now, watched: &self.watched, objects }
+    }
+
+    fn looks(&self, servers: &Servers, done: &Done) -> Looks<C::Outside> {
+        let mut looks = Looks::default();
+        let object = |version: &Version| servers.object(*version);
+        for (read, found) in done {
+            match (&*self.reads.get(*read), found) {
+                (Read::Object(address), Found::Object(version)) => {
+                    looks.objects.insert(address.clone(), object(version));
+                }
+                (Read::List { place, kind, namespace }, Found::List(versions)) => {
+                    let key = (*place, kind.clone(), namespace.clone());
+                    looks.lists.insert(key, versions.iter().filter_map(object).collect());
+                }
+                (Read::Ask(question), Found::Answer(answer)) => {
+                    let answer = self.answer_values.get(answer).expect("it was answered before");
+                    looks.answers.insert(question.clone(), answer);
+                }
+                (Read::Object(_) | Read::List { .. } | Read::Ask(_), _) => {
+                    unreachable!("a read finds what it asks for")
+                }
+            }
+        }
+        looks
+    }
+
+    fn call(&self, subject: &Subject, at: At<'_>, done: &Done) -> Thought<M> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        let (cache, looks) = (self.cache(at), self.looks(at.servers, done));
+        match self.boots[usize::from(at.boot)].step(subject, &cache, &looks) {
+            Step::Rest { .. } => Thought::Rest { waits: false },
+            Step::Wait { .. } => Thought::Rest { waits: true },
+            Step::Look { reads, .. } => Thought::Read(Arc::new(
+                reads.into_iter().map(|read| self.reads.put(read)).collect(),
+            )),
+            Step::Act(effect) => {
+                let because = effect.because.into();
+                match effect.deed {
+                    Deed::Write(write) => Thought::Write { write: Arc::new(write), because },
+                    Deed::Outside(deed) => {
+                        let text = format!("{deed:?}").into();
+                        let perform: Perform<M> =
+                            Arc::new(move |all, here| C::Outside::perform(all, here, &deed));
+                        Thought::Outside { perform, deed: text, because }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[allow(private_interfaces, reason = "only this crate calls it")]
+impl<M, C> Inner<M> for Shipped<M, C>
+where
+    M: Clone + 'static,
+    C: Controller,
+    C::Outside: Driver<M>,
+{
+    fn watches(&self) -> &[(Place, Kind)] {
+        &self.watched
+    }
+
+    fn view(&self, shown: Shown) -> u32 {
+        self.views.put(shown)
+    }
+
+    fn subjects(&self, at: At<'_>) -> Arc<Vec<Subject>> {
+        self.subjects.get_or((at.view, at.boot), || {
+            let (cache, controller) = (self.cache(at), &self.boots[usize::from(at.boot)]);
+            let mut subjects = Vec::new();
+            for watch in controller.watches() {
+                for object in cache.list(watch.place, &watch.kind, None) {
+                    subjects.extend(controller.subjects(&watch, &object, &cache));
+                }
+            }
+            subjects.sort_unstable();
+            subjects.dedup();
+            Arc::new(subjects)
+        })
+    }
+
+    fn woken(&self, place: u8, version: Version, at: At<'_>) -> Vec<Subject> {
+        let (cache, controller) = (self.cache(at), &self.boots[usize::from(at.boot)]);
+        let kind = at.servers.key(at.servers.slot_of(version)).0.clone();
+        let place = place_named(place);
+        let Some(object) = at.servers.object(version) else { return Vec::new() };
+        let watches = controller.watches().into_iter();
+        let own = watches.filter(|watch| watch.place == place && watch.kind == kind);
+        own.flat_map(|watch| controller.subjects(&watch, &object, &cache)).collect()
+    }
+
+    fn think(&self, subject: &Subject, at: At<'_>, done: &Done) -> Thought<M> {
+        let number = self.done.put(done.clone());
+        let now = at.now.as_second();
+        let subject_key = Arc::clone(subject);
+        let key = Key { view: at.view, done: number, now, boot: at.boot, subject: subject_key };
+        self.known.get_or(key, || self.call(subject, at, done))
+    }
+
+    fn read(&self, read: u32, live: &Live<'_, M>) -> Found {
+        let server = |place: Place| if place == Place::HUB { live.hub } else { live.cluster };
+        match &*self.reads.get(read) {
+            Read::Object(Address { place, kind, name }) => {
+                Found::Object(live.servers.find(server(*place), kind, name))
+            }
+            Read::List { place, kind, namespace } => {
+                Found::List(live.servers.list(server(*place), kind, namespace.as_deref()))
+            }
+            Read::Ask(question) => {
+                let answer = C::Outside::ask(live.machines, live.here, question);
+                let number = self.answers.put(format!("{answer:?}"));
+                self.answer_values.get_or(number, || answer);
+                Found::Answer(number)
+            }
+        }
+    }
+
+    fn place_of(&self, read: u32) -> Option<Place> {
+        match &*self.reads.get(read) {
+            Read::Object(address) => Some(address.place),
+            Read::List { place, .. } => Some(*place),
+            Read::Ask(_) => None,
+        }
+    }
+
+    fn show_read(&self, read: u32) -> String {
+        match &*self.reads.get(read) {
+            Read::Object(address) => format!("reads {address} live"),
+            Read::List { place, kind, .. } => format!("lists {} at the {place} live", kind.plural),
+            Read::Ask(question) => {
+                let question = format!("{question:?}");
+                format!("asks outside of the API: {}", question.split(' ').next().unwrap_or(""))
+            }
+        }
+    }
+
+    fn counts(&self) -> (u64, usize) {
+        (self.calls.load(Ordering::Relaxed), self.views.len())
+    }
+}
+
+pub(crate) fn place_named(place: u8) -> Place {
+    if place == 0 { Place::HUB } else { Place::CLUSTER }
+}
+
+/// What a controller is shown.
+struct Cache<'a> {
+    now: Timestamp,
+    watched: &'a [(Place, Kind)],
+    objects: HashMap<(u8, Kind), Vec<Object>>,
+}
+
+impl Cache<'_> {
+    fn of(&self, place: Place, kind: &Kind) -> &[Object] {
+        let is_watched = self.watched.iter().any(|(p, k)| *p == place && k == kind);
+        assert!(is_watched, "a controller looks at {kind} at the {place} and does not watch it");
+        let place = u8::from(place != Place::HUB);
+        self.objects.get(&(place, kind.clone())).map(Vec::as_slice).unwrap_or_default()
+    }
+}
+
+impl View for Cache<'_> {
+    fn now(&self) -> Timestamp {
+        self.now
+    }
+    fn get(&self, place: Place, kind: &Kind, name: &Name) -> Option<Object> {
+        self.of(place, kind).iter().find(|object| Name::of(object) == *name).cloned()
+    }
+    fn list(&self, place: Place, kind: &Kind, namespace: Option<&str>) -> Vec<Object> {
+        let is_within =
+            |it: &&Object| namespace.is_none_or(|n| it.metadata.namespace.as_deref() == Some(n));
+        self.of(place, kind).iter().filter(is_within).cloned().collect()
+    }
+    fn find(&self, place: Place, index: &Index, value: &str) -> Vec<Object> {
+        let is_filed = |it: &&Object| (index.values)(it).iter().any(|v| v == value);
+        self.of(place, &index.kind).iter().filter(is_filed).cloned().collect()
+    }
+    fn count(&self, place: Place, index: &Index, value: &str) -> usize {
+        self.find(place, index, value).len()
+    }
+}

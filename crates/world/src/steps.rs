@@ -1,0 +1,475 @@
+//! Every step out of a state.
+
+use crate::flight::Stage;
+use crate::server::{Changed, Slot, old};
+use crate::state::{CLUSTERS, Stale, State};
+use crate::system::{Crashes, System};
+use crate::world::{Advance, DeedOf, Engine, Moment, Reacted};
+use interlock_checker::{Action, ActionId, Fairness, Steps};
+use interlock_kernel::{Place, Subject};
+
+/// What a step is: the action's name, who acts, and which numbers it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A controller reads, decides and acts about a subject, all at once.
+    Step { actor: usize, subject: usize },
+    /// A controller begins a step about a subject, and other things come in between.
+    Begin { actor: usize, subject: usize },
+    /// A step that is under way goes on.
+    Continue { actor: usize, subject: usize },
+    /// A cache hears of something that it missed.
+    Hear { program: usize },
+    /// A program crashes.
+    Crash { program: usize },
+    /// People or machines do something.
+    Move { name: usize },
+    /// The clock goes on.
+    Time,
+}
+
+impl<S: System> Engine<S> {
+    /// Every action, in a fixed order.
+    pub(crate) fn kinds(&self) -> Vec<Kind> {
+        let mut kinds = Vec::new();
+        for (actor, of) in self.actors.iter().enumerate() {
+            for subject in 0..of.subjects.len() {
+                kinds.push(Kind::Step { actor, subject });
+                kinds.push(Kind::Begin { actor, subject });
+                kinds.push(Kind::Continue { actor, subject });
+            }
+        }
+        for program in 0..self.programs.len() {
+            kinds.push(Kind::Hear { program });
+            kinds.push(Kind::Crash { program });
+        }
+        kinds.extend((0..self.system.moves().len()).map(|name| Kind::Move { name }));
+        kinds.push(Kind::Time);
+        kinds
+    }
+
+    pub(crate) fn id(&self, kind: Kind) -> ActionId {
+        let of = |actor: usize, subject: usize| self.first_action[actor] + subject * 3;
+        let after_steps = self.first_action[self.actors.len()];
+        let after_programs = after_steps + 2 * self.programs.len();
+        let id = match kind {
+            Kind::Step { actor, subject } => of(actor, subject),
+            Kind::Begin { actor, subject } => of(actor, subject) + 1,
+            Kind::Continue { actor, subject } => of(actor, subject) + 2,
+            Kind::Hear { program } => after_steps + program * 2,
+            Kind::Crash { program } => after_steps + program * 2 + 1,
+            Kind::Move { name } => after_programs + name,
+            Kind::Time => after_programs + self.move_count,
+        };
+        id as ActionId
+    }
+
+    pub(crate) fn action(&self, kind: Kind) -> Action {
+        let room = |actor: usize| {
+            let name = self.actors[actor].actor.name();
+            name.rsplit('/').next().unwrap_or(name)
+        };
+        let about = |verb: &str, actor: usize, subject: usize| {
+            let of = &self.actors[actor];
+            let program = &self.programs[of.program].name;
+            Action::new(format!("{verb}({}: {})", room(actor), of.subjects[subject]), program)
+        };
+        match kind {
+            Kind::Step { actor, subject } => about("Step", actor, subject),
+            Kind::Begin { actor, subject } => about("Begin", actor, subject),
+            Kind::Continue { actor, subject } => about("Continue", actor, subject),
+            Kind::Hear { program } => {
+                let name = &self.programs[program].name;
+                Action::new(format!("Hear({name})"), name)
+            }
+            Kind::Crash { program } => {
+                let name = &self.programs[program].name;
+                Action::new(format!("Crash({name})"), name)
+            }
+            Kind::Move { name } => {
+                let (name, by, _) = self.system.moves()[name];
+                Action::new(name, by)
+            }
+            Kind::Time => Action::new("TimePasses", "clock"),
+        }
+    }
+
+    /// Each controller goes on with each subject, and caches and machines go on too. A step that is
+    /// begun counts only when it is over, so that no behaviour begins for ever.
+    pub(crate) fn fairness(&self) -> Vec<Fairness> {
+        let mut fairness = Vec::new();
+        for (actor, of) in self.actors.iter().enumerate() {
+            for (subject, name) in of.subjects.iter().enumerate() {
+                let ids = [Kind::Step { actor, subject }, Kind::Continue { actor, subject }];
+                let program = &self.programs[of.program].name;
+                let name = format!("{program}: {}: {name}", of.actor.name());
+                fairness.push(Fairness::weak(name, ids.map(|kind| self.id(kind))));
+            }
+        }
+        for (program, of) in self.programs.iter().enumerate() {
+            let hears = format!("{} hears", of.name);
+            fairness.push(Fairness::weak(hears, [self.id(Kind::Hear { program })]));
+        }
+        for (name, (words, _, must_happen)) in self.system.moves().into_iter().enumerate() {
+            if must_happen {
+                fairness.push(Fairness::weak(words, [self.id(Kind::Move { name })]));
+            }
+        }
+        fairness
+    }
+
+    pub(crate) fn next(&self, state: &State, steps: &mut Steps<State>) {
+        if state.trouble != 0 {
+            return;
+        }
+        let mut out = Out { engine: self, from: state, steps };
+        for number in state.flights.into_iter().filter(|number| *number != 0) {
+            self.continues(number, state, &mut out);
+        }
+        for actor in 0..self.actors.len() {
+            self.steps_of(actor, state, &mut out);
+        }
+        for stale in state.stale.iter().filter(|stale| stale.program != 0) {
+            let mut next = *state;
+            next.drop_stale(|other| other == stale);
+            out.push(Kind::Hear { program: usize::from(stale.program) - 1 }, next);
+        }
+        let (may_crash, counts) = match self.hostility.crashes {
+            Crashes::None => (false, 0),
+            Crashes::AtMost(most) => (state.crashes < u32::from(most), 1),
+            Crashes::Any => (true, 0),
+        };
+        for program in (0..self.programs.len()).filter(|_| may_crash) {
+            let next = self.crashed(program, state);
+            // A crash that changes nothing need not be counted.
+            if next != *state {
+                let crashes = state.crashes + counts;
+                out.push(Kind::Crash { program }, State { crashes, ..next });
+            }
+        }
+        if (state.time as usize) + 1 < self.times.len() {
+            out.push(Kind::Time, State { time: state.time + 1, ..*state });
+        }
+        for found in self.moves(state).iter() {
+            let kind = Kind::Move { name: found.name };
+            let mut next = State { machines: found.machines, chance: found.chance, ..*state };
+            if let Some(cluster) = found.restarts {
+                for program in 0..self.programs.len() {
+                    if self.programs[program].cluster == Some(cluster) {
+                        self.forget(program, &mut next);
+                    }
+                }
+            }
+            out.change(kind, found.servers, next);
+        }
+    }
+
+    fn steps_of(&self, actor: usize, state: &State, out: &mut Out<'_, S>) {
+        let reaction = self.reaction(self.moment(actor, state), state);
+        if reaction.trouble != 0 {
+            let kind = Kind::Step { actor, subject: 0 };
+            out.push(kind, State { trouble: reaction.trouble, ..*state });
+            return;
+        }
+        for (subject, reacted) in reaction.subjects.iter().enumerate() {
+            // One program takes no two steps about one subject at once.
+            if self.is_under_way(actor, subject, state) {
+                continue;
+            }
+            let before = out.len();
+            if let Reacted::Acts(effect) = reacted {
+                self.land(*effect, Kind::Step { actor, subject }, state, *state, out);
+            }
+            let begins = reaction.begins.get(subject).copied().unwrap_or(0);
+            if begins == 0 || state.flight_count() >= self.hostility.flights {
+                continue;
+            }
+            // One whose effect would be refused now, and so at any time later, need not be late.
+            if self.is_guarded(begins) && out.len() == before {
+                continue;
+            }
+            let mut next = *state;
+            next.add_flight(begins);
+            out.push(Kind::Begin { actor, subject }, next);
+        }
+    }
+
+    fn is_under_way(&self, actor: usize, subject: usize, state: &State) -> bool {
+        state.flights.iter().filter(|number| **number != 0).any(|number| {
+            let flight = self.flights.get(*number);
+            flight.actor == actor && flight.subject == subject
+        })
+    }
+
+    /// Whether a step has decided on an effect that rests on the version of an object.
+    fn is_guarded(&self, flight: u32) -> bool {
+        match self.flights.get(flight).stage {
+            Stage::Decided(effect) => {
+                self.effects.get(&effect).is_some_and(|effect| effect.guard.is_some())
+            }
+            Stage::Reading { .. } => false,
+        }
+    }
+
+    /// A step that is under way goes on.
+    fn continues(&self, number: u32, state: &State, out: &mut Out<'_, S>) {
+        let flight = self.flights.get(number);
+        let kind = Kind::Continue { actor: flight.actor, subject: flight.subject };
+        let mut next = *state;
+        match self.advance(number, state) {
+            Advance::Flight(new) => {
+                next.replace_flight(number, new);
+                out.push(kind, next);
+            }
+            Advance::Over => {
+                next.replace_flight(number, 0);
+                out.push(kind, next);
+            }
+            Advance::Effect(effect) => {
+                next.replace_flight(number, 0);
+                self.land(effect, kind, state, next, out);
+            }
+        }
+    }
+
+    /// An effect happens: from `state`, into `next`, from which its flight was taken off.
+    fn land(&self, number: u32, kind: Kind, state: &State, next: State, out: &mut Out<'_, S>) {
+        let effect = self.effects.get(&number).expect("it was numbered");
+        match &effect.deed {
+            DeedOf::Write(server, write) => {
+                let mut servers = next.servers;
+                if let Ok(after) = self.landing(servers[*server], number, write) {
+                    servers[*server] = after;
+                }
+                out.change(kind, servers, next);
+            }
+            DeedOf::Outside(perform, _) => {
+                let program = self.actors[effect.actor].program;
+                let cluster = self.programs[program].cluster.expect("it is on a machine");
+                let mut next = next;
+                if self.boot(effect.actor, state).is_some() {
+                    next.machines[cluster] = self.performed(number, perform, cluster, state);
+                }
+                out.push(kind, next);
+            }
+        }
+    }
+
+    fn crashed(&self, program: usize, state: &State) -> State {
+        let mut next = *state;
+        self.forget(program, &mut next);
+        let of = &self.programs[program];
+        if let Some(cluster) = of.cluster {
+            let machine = self.machines.get(state.machines[cluster]);
+            next.machines[cluster] = self.machines.put(self.system.crash(&of.name, &machine));
+        }
+        next
+    }
+
+    /// A program loses its memory: what it had under way, and its cache, which it fills anew.
+    fn forget(&self, program: usize, next: &mut State) {
+        for number in next.flights.into_iter().filter(|number| *number != 0) {
+            if self.actors[self.flights.get(number).actor].program == program {
+                next.replace_flight(number, 0);
+            }
+        }
+        next.drop_stale(|stale| usize::from(stale.program) == program + 1);
+    }
+}
+
+/// Where the steps out of a state go.
+struct Out<'a, S: System> {
+    engine: &'a Engine<S>,
+    from: &'a State,
+    steps: &'a mut Steps<State>,
+}
+
+impl<S: System> Out<'_, S> {
+    fn len(&self) -> usize {
+        self.steps.as_slice().len()
+    }
+
+    /// One step; one that changes nothing is none.
+    fn push(&mut self, kind: Kind, mut next: State) {
+        if next == *self.from {
+            return;
+        }
+        let engine = self.engine;
+        if next.servers != self.from.servers || next.machines != self.from.machines {
+            let before = engine.truth_number(self.from);
+            let after = engine.truth_number(&next);
+            if before != after {
+                next.past = engine.remembered.get_or((self.from.past, before, after), || {
+                    let (old, new) = (engine.truths.get(before), engine.truths.get(after));
+                    let past = engine.pasts.get(self.from.past);
+                    engine.pasts.put(engine.system.remember(&past, &old, &new))
+                });
+            }
+        }
+        if next.trouble == 0 && engine.hostility.wakes {
+            next.trouble = engine.sleeper(kind, self.from, &next);
+        }
+        self.steps.step(engine.id(kind), next);
+    }
+
+    /// Servers change, and every cache either hears of it or misses one of the changes.
+    fn change(&mut self, kind: Kind, servers: [u32; 1 + CLUSTERS], mut next: State) {
+        let mut missed: Vec<Stale> = Vec::new();
+        for (server, after) in servers.into_iter().enumerate() {
+            let before = next.servers[server];
+            if before == after {
+                continue;
+            }
+            let changed = self.engine.difference(before, after);
+            for number in next.flights.into_iter().filter(|number| *number != 0) {
+                let key = (number, server as u32, before, after);
+                let outdate = || self.outdated(number, server, &changed);
+                let new = self.engine.outdated.get_or(key, outdate);
+                if new != number {
+                    next.replace_flight(number, new);
+                }
+            }
+            self.miss(server, &changed, &next, &mut missed);
+        }
+        next.servers = servers;
+        self.push(kind, next);
+        if next.stale_count() < self.engine.hostility.stale {
+            for stale in missed {
+                let mut next = next;
+                next.add_stale(stale);
+                self.push(kind, next);
+            }
+        }
+    }
+
+    /// What the cache of some program may miss of a change.
+    fn miss(&self, server: usize, changed: &Changed, next: &State, missed: &mut Vec<Stale>) {
+        for (program, of) in self.engine.programs.iter().enumerate() {
+            if server != 0 && of.cluster != Some(server - 1) {
+                continue;
+            }
+            for (slot, was) in changed {
+                let (program, server, slot) = (program as u8 + 1, server as u8, *slot);
+                let stale = Stale { program, server, slot, version: old(*was) };
+                if self.can_miss(&stale, next) {
+                    missed.push(stale);
+                }
+            }
+        }
+    }
+
+    /// A cache that shows an object of old goes on showing it: it may be as old as anything.
+    fn can_miss(&self, stale: &Stale, next: &State) -> bool {
+        let is_known = |known: &Stale| {
+            (known.program, known.server, known.slot) == (stale.program, stale.server, stale.slot)
+        };
+        let actors = &self.engine.programs[usize::from(stale.program) - 1].actors;
+        let place = u8::from(stale.server != 0);
+        self.engine.hostility.stale > 0
+            && !next.stale.iter().any(is_known)
+            && actors.iter().any(|actor| self.engine.is_seen(*actor, place, stale.slot))
+    }
+
+    /// A step under way after some objects changed: an effect that would be refused is gone, and
+    /// what was read of them is out of date.
+    fn outdated(&self, number: u32, server: usize, changed: &Changed) -> u32 {
+        let changed: Vec<Slot> = changed.iter().map(|(slot, _)| *slot).collect();
+        let engine = self.engine;
+        let flight = engine.flights.get(number);
+        if let Stage::Decided(effect) = &flight.stage {
+            let effect = engine.effects.get(effect).expect("it was numbered");
+            let is_void = |(at, slot): (usize, Slot)| at == server && changed.contains(&slot);
+            return if effect.guard.is_some_and(is_void) { 0 } else { number };
+        }
+        let cluster = engine.programs[engine.actors[flight.actor].program].cluster;
+        let is_there = |read: u32| match engine.inner(flight.actor).place_of(read) {
+            Some(Place::HUB) => server == 0,
+            Some(_) => cluster.is_some_and(|cluster| server == 1 + cluster),
+            None => false,
+        };
+        engine.flights.put(flight.outdated(&engine.servers, is_there, &changed))
+    }
+}
+
+impl<S: System> Engine<S> {
+    /// Whoever gains work by a step must be woken by it: by a change in its cache, or because it
+    /// asks again by itself. The number of what is wrong; 0: nothing.
+    fn sleeper(&self, kind: Kind, from: &State, to: &State) -> u32 {
+        for actor in 0..self.actors.len() {
+            let acts = match kind {
+                Kind::Step { actor, subject } | Kind::Continue { actor, subject } => {
+                    Some((actor, subject))
+                }
+                // Who starts anew asks about everything.
+                Kind::Crash { program } if self.actors[actor].program == program => continue,
+                Kind::Begin { .. } => return 0,
+                Kind::Hear { .. } | Kind::Crash { .. } | Kind::Move { .. } | Kind::Time => None,
+            };
+            let (before, after) = (self.moment(actor, from), self.moment(actor, to));
+            if before == after {
+                continue;
+            }
+            let own = acts.filter(|(acting, _)| *acting == actor).map(|(_, subject)| subject);
+            if own.is_none() {
+                let known = self.slept.get_or((before, after), || {
+                    self.asleep(actor, None, (from, before), (to, after))
+                });
+                if known != 0 {
+                    return known;
+                }
+                continue;
+            }
+            // After its own effect a controller asks about that subject once more.
+            let trouble = self.asleep(actor, own, (from, before), (to, after));
+            if trouble != 0 {
+                return trouble;
+            }
+        }
+        0
+    }
+
+    fn asleep(
+        &self,
+        actor: usize,
+        own: Option<usize>,
+        (from, before): (&State, Moment),
+        (to, after): (&State, Moment),
+    ) -> u32 {
+        let (was, is) = (self.reaction(before, from), self.reaction(after, to));
+        let boots = (self.boot(actor, from), self.boot(actor, to));
+        if boots.0 != boots.1 {
+            return 0;
+        }
+        let mut woken = None;
+        for (subject, (old, new)) in was.subjects.iter().zip(&is.subjects).enumerate() {
+            let gains = *old == Reacted::Rests && matches!(new, Reacted::Acts(_));
+            if !gains || own == Some(subject) {
+                continue;
+            }
+            let woken = woken.get_or_insert_with(|| self.woken(actor, from, to));
+            let name = &self.actors[actor].subjects[subject];
+            if !woken.contains(name) {
+                let room = self.actors[actor].actor.name();
+                return self.troubles.put(format!("{room} has work about {name}, and sleeps"));
+            }
+        }
+        0
+    }
+
+    /// Whom the changes in the cache of a controller wake.
+    fn woken(&self, actor: usize, from: &State, to: &State) -> Vec<Subject> {
+        let Some(at) = self.at(actor, to) else { return Vec::new() };
+        let (old, new) = (self.visible(actor, from), self.visible(actor, to));
+        let mut woken = Vec::new();
+        for (place, _, version) in new.iter().filter(|it| !old.contains(it)) {
+            woken.extend(self.inner(actor).woken(*place, *version, at));
+        }
+        let is_there =
+            |place: u8, slot: Slot| new.iter().any(|(p, s, _)| (*p, *s) == (place, slot));
+        for (place, slot, version) in &old {
+            if !is_there(*place, *slot) {
+                woken.extend(self.inner(actor).woken(*place, *version, at));
+            }
+        }
+        woken
+    }
+}

@@ -1,0 +1,524 @@
+//! A world: a system's programs and machines, and everything that was computed about them once.
+
+use crate::actor::{Actor, At, Inner, Live, Perform, Shown, Thought, place_named};
+use crate::flight::{Flight, Stage};
+use crate::intern::{Interner, Memo};
+use crate::scene::Scene;
+use crate::server::{Changed, Refused, Servers, Slot, Version};
+use crate::state::{CLUSTERS, MOST_FLIGHTS, MOST_STALE, Stale, State};
+use crate::system::{Hostility, Move, System};
+use interlock_kernel::{Place, Subject, Write};
+use jiff::Timestamp;
+use std::sync::Arc;
+
+/// More live reads than any controller may ask for in one step.
+const MOST_ROUNDS: usize = 6;
+
+/// A world of shipped controllers. Copies share all that is known.
+#[derive(Clone)]
+pub struct World<S: System>(pub(crate) Arc<Engine<S>>);
+
+pub(crate) struct Engine<S: System> {
+    pub(crate) system: S,
+    pub(crate) servers: Servers,
+    pub(crate) programs: Vec<ProgramOf>,
+    pub(crate) actors: Vec<ActorOf<S::Machine>>,
+    pub(crate) times: Vec<Timestamp>,
+    pub(crate) machines: Interner<S::Machine>,
+    pub(crate) pasts: Interner<S::Past>,
+    pub(crate) truths: Interner<S::Truth>,
+    pub(crate) flights: Interner<Flight>,
+    effect_numbers: Interner<(usize, usize, String)>,
+    pub(crate) effects: Memo<u32, Arc<Effect<S::Machine>>>,
+    pub(crate) troubles: Interner<String>,
+    reactions: Memo<Moment, Arc<Reaction>>,
+    landings: Memo<(u32, u32), Result<u32, Refused>>,
+    performed: Memo<([u32; CLUSTERS], u32), u32>,
+    differences: Memo<(u32, u32), Arc<Changed>>,
+    moves: Memo<[u32; 8], Arc<Vec<MoveOf>>>,
+    truth_of: Memo<[u32; 8], u32>,
+    pub(crate) remembered: Memo<(u32, u32, u32), u32>,
+    pub(crate) judged: Memo<u32, u64>,
+    pub(crate) ruled: Memo<(u32, u32), u64>,
+    pub(crate) slept: Memo<(Moment, Moment), u32>,
+    seen: Memo<(u32, u32, Slot), bool>,
+    advanced: Memo<(u32, Moment), Advance>,
+    pub(crate) outdated: Memo<(u32, u32, u32, u32), u32>,
+    pub(crate) hostility: Hostility,
+    /// The first action of each controller; the last one is that of the programs.
+    pub(crate) first_action: Vec<usize>,
+    pub(crate) move_count: usize,
+}
+
+/// A program without its controllers.
+pub(crate) struct ProgramOf {
+    pub(crate) name: String,
+    pub(crate) cluster: Option<usize>,
+    /// Its controllers, by their places among all.
+    pub(crate) actors: Vec<usize>,
+}
+
+pub(crate) struct ActorOf<M> {
+    pub(crate) actor: Box<dyn Actor<M>>,
+    pub(crate) program: usize,
+    pub(crate) subjects: Vec<Subject>,
+    sees_hub: bool,
+}
+
+/// All that the reaction of a controller depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Moment {
+    pub(crate) actor: u8,
+    hub: u32,
+    cluster: u32,
+    machines: [u32; CLUSTERS],
+    stale: [Stale; MOST_STALE],
+    time: u32,
+}
+
+/// What a controller would do now about each of its subjects.
+pub(crate) struct Reaction {
+    /// If nothing came in between.
+    pub(crate) subjects: Vec<Reacted>,
+    /// The flights of steps that something comes in between, by their numbers; 0: there is none.
+    pub(crate) begins: Vec<u32>,
+    /// What is wrong with the controller itself; 0: nothing.
+    pub(crate) trouble: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reacted {
+    /// Nothing, until something wakes it.
+    Rests,
+    /// Nothing now; it asks again by itself.
+    Waits,
+    /// This effect, by its number.
+    Acts(u32),
+}
+
+/// What becomes of a step that is under way when it goes on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Advance {
+    /// It is under way still, by another number.
+    Flight(u32),
+    /// Its effect happens.
+    Effect(u32),
+    /// It ends without one.
+    Over,
+}
+
+/// One effect of a controller.
+pub(crate) struct Effect<M> {
+    pub(crate) actor: usize,
+    pub(crate) because: Arc<str>,
+    pub(crate) deed: DeedOf<M>,
+    /// The server and slot whose version it rests on: once that changed, it is refused for ever.
+    pub(crate) guard: Option<(usize, Slot)>,
+}
+
+pub(crate) enum DeedOf<M> {
+    Write(usize, Arc<Write>),
+    Outside(Perform<M>, Arc<str>),
+}
+
+/// A move of people or machines, as numbers.
+#[derive(Clone)]
+pub(crate) struct MoveOf {
+    pub(crate) name: usize,
+    pub(crate) servers: [u32; 1 + CLUSTERS],
+    pub(crate) machines: [u32; CLUSTERS],
+    pub(crate) chance: u32,
+    pub(crate) restarts: Option<usize>,
+}
+
+impl<S: System> World<S> {
+    /// The world of a system.
+    pub fn new(system: S) -> World<S> {
+        let times = system.times();
+        let first = times.first().copied().unwrap_or_default();
+        let mut programs = Vec::new();
+        let mut actors: Vec<ActorOf<S::Machine>> = Vec::new();
+        for program in system.programs() {
+            let mut own = Vec::new();
+            for (actor, subjects) in program.rooms {
+                own.push(actors.len());
+                let sees_hub =
+                    actor.inner().watches().iter().any(|(place, _)| *place == Place::HUB);
+                actors.push(ActorOf { actor, program: programs.len(), subjects, sees_hub });
+            }
+            programs.push(ProgramOf { name: program.name, cluster: program.cluster, actors: own });
+        }
+        let (hostility, move_count) = (system.hostility(), system.moves().len());
+        assert!(hostility.flights <= MOST_FLIGHTS && hostility.stale <= MOST_STALE);
+        let mut first_action = vec![0];
+        for of in &actors {
+            first_action.push(first_action[first_action.len() - 1] + of.subjects.len() * 3);
+        }
+        let engine = Engine {
+            system,
+            servers: Servers::new(first.to_string()),
+            programs,
+            actors,
+            times,
+            machines: Interner::default(),
+            pasts: Interner::default(),
+            truths: Interner::default(),
+            flights: Interner::default(),
+            effect_numbers: Interner::default(),
+            effects: Memo::default(),
+            troubles: Interner::default(),
+            reactions: Memo::default(),
+            landings: Memo::default(),
+            performed: Memo::default(),
+            differences: Memo::default(),
+            moves: Memo::default(),
+            truth_of: Memo::default(),
+            remembered: Memo::default(),
+            judged: Memo::default(),
+            ruled: Memo::default(),
+            slept: Memo::default(),
+            seen: Memo::default(),
+            advanced: Memo::default(),
+            outdated: Memo::default(),
+            hostility,
+            first_action,
+            move_count,
+        };
+        // Number 0 stands for nothing.
+        engine.troubles.put(String::new());
+        engine.flights.put(Flight { actor: 0, subject: usize::MAX, stage: Stage::Decided(0) });
+        World(Arc::new(engine))
+    }
+
+    /// The system.
+    pub fn system(&self) -> &S {
+        &self.0.system
+    }
+
+    /// What is true in a state.
+    pub fn truth(&self, state: &State) -> Arc<S::Truth> {
+        self.0.truths.get(self.0.truth_number(state))
+    }
+
+    /// How often the shipped controllers were called.
+    pub fn calls(&self) -> u64 {
+        self.0.actors.iter().map(|actor| actor.actor.inner().counts().0).sum()
+    }
+
+    /// What was counted, for people: by controller, and in all.
+    pub fn counts(&self) -> Vec<(String, u64)> {
+        let of = |actor: &ActorOf<S::Machine>| {
+            let program = &self.0.programs[actor.program].name;
+            (format!("{program}: {}", actor.actor.name()), actor.actor.inner().counts().0)
+        };
+        let mut counts: Vec<(String, u64)> = self.0.actors.iter().map(of).collect();
+        let (versions, servers) = self.0.servers.counts();
+        counts.push(("versions of objects".to_owned(), versions as u64));
+        counts.push(("contents of servers".to_owned(), servers as u64));
+        counts.push(("reactions".to_owned(), self.0.reactions.len() as u64));
+        counts
+    }
+}
+
+impl<S: System> Engine<S> {
+    pub(crate) fn scene(&self, state: &State) -> Scene<'_, S> {
+        Scene {
+            servers: &self.servers,
+            contents: state.servers,
+            machines: state.machines.map(|machine| self.machines.get(machine)),
+            chance: state.chance,
+            past: self.pasts.get(state.past),
+            now: self.times[state.time as usize],
+        }
+    }
+
+    pub(crate) fn truth_number(&self, state: &State) -> u32 {
+        self.truth_of
+            .get_or(whole(state), || self.truths.put(self.system.truth(&self.scene(state))))
+    }
+
+    pub(crate) fn inner(&self, actor: usize) -> &dyn Inner<S::Machine> {
+        self.actors[actor].actor.inner()
+    }
+
+    /// In which boot the machine of a controller is; None: it has no power.
+    pub(crate) fn boot(&self, actor: usize, state: &State) -> Option<u8> {
+        match self.programs[self.actors[actor].program].cluster {
+            None => Some(0),
+            Some(cluster) => self.system.boot(&self.machines.get(state.machines[cluster])),
+        }
+    }
+
+    pub(crate) fn moment(&self, actor: usize, state: &State) -> Moment {
+        let of = &self.actors[actor];
+        let hub = if of.sees_hub { state.servers[0] } else { 0 };
+        let (cluster, machines) = match self.programs[of.program].cluster {
+            None => (0, [0; CLUSTERS]),
+            Some(cluster) => (state.servers[1 + cluster], state.machines),
+        };
+        let stale = state.stale_of(of.program);
+        Moment { actor: actor as u8, hub, cluster, machines, stale, time: state.time }
+    }
+
+    pub(crate) fn reaction(&self, moment: Moment, state: &State) -> Arc<Reaction> {
+        self.reactions.get_or(moment, || Arc::new(self.react(usize::from(moment.actor), state)))
+    }
+
+    fn react(&self, actor: usize, state: &State) -> Reaction {
+        let of = &self.actors[actor];
+        let Some(at) = self.at(actor, state) else {
+            let (subjects, begins) = (vec![Reacted::Rests; of.subjects.len()], Vec::new());
+            return Reaction { subjects, begins, trouble: 0 };
+        };
+        let mut trouble = 0;
+        for subject in self.inner(actor).subjects(at).iter() {
+            if !of.subjects.contains(subject) {
+                let name = of.actor.name();
+                let words =
+                    format!("{name} is asked about {subject}, which the world does not list");
+                trouble = self.troubles.put(words);
+            }
+        }
+        let reacted = |subject: usize| match self.react_to(actor, subject, at, state) {
+            Ok(reacted) => reacted,
+            Err(_) => Reacted::Rests,
+        };
+        let subjects: Vec<Reacted> = (0..of.subjects.len()).map(reacted).collect();
+        let begins = (0..of.subjects.len()).map(|subject| self.begin(actor, subject, at)).collect();
+        Reaction { subjects, begins, trouble }
+    }
+
+    /// The number of the flight with which a step begins; 0: there is nothing to do.
+    fn begin(&self, actor: usize, subject: usize, at: At<'_>) -> u32 {
+        let name = &self.actors[actor].subjects[subject];
+        let stage = match self.inner(actor).think(name, at, &Vec::new()) {
+            Thought::Rest { .. } => return 0,
+            Thought::Read(reads) => Stage::Reading { done: Vec::new(), left: reads.to_vec() },
+            thought => Stage::Decided(self.effect(actor, subject, thought)),
+        };
+        self.flights.put(Flight { actor, subject, stage })
+    }
+
+    /// What becomes of a step that is under way when it goes on.
+    pub(crate) fn advance(&self, number: u32, state: &State) -> Advance {
+        let flight = self.flights.get(number);
+        let moment = self.moment(flight.actor, state);
+        self.advanced.get_or((number, moment), || self.go_on(&flight, state))
+    }
+
+    /// The next read, the decision, or the effect.
+    fn go_on(&self, flight: &Flight, state: &State) -> Advance {
+        let Flight { actor, subject, stage } = flight;
+        let with = |stage: Stage| {
+            Advance::Flight(self.flights.put(Flight { actor: *actor, subject: *subject, stage }))
+        };
+        let (done, left) = match stage {
+            Stage::Decided(effect) => return Advance::Effect(*effect),
+            Stage::Reading { done, left } => (done, left),
+        };
+        if let Some((read, rest)) = left.split_first() {
+            let mut done = done.clone();
+            done.push((*read, self.read(*actor, *read, state)));
+            return with(Stage::Reading { done, left: rest.to_vec() });
+        }
+        let Some(at) = self.at(*actor, state) else { return Advance::Over };
+        match self.inner(*actor).think(&self.actors[*actor].subjects[*subject], at, done) {
+            Thought::Rest { .. } => Advance::Over,
+            Thought::Read(reads) => {
+                with(Stage::Reading { done: done.clone(), left: reads.to_vec() })
+            }
+            thought => {
+                let effect = self.effect(*actor, *subject, thought);
+                let guard = self.effects.get(&effect).and_then(|effect| effect.guard);
+                // What it rests on was out of date when it decided: it is refused whenever it lands.
+                let is_void = guard.is_some_and(|guard| self.is_stale(*actor, guard, state));
+                if is_void { Advance::Over } else { with(Stage::Decided(effect)) }
+            }
+        }
+    }
+
+    /// Whether the cache of a controller shows another version of an object than its server has.
+    fn is_stale(&self, actor: usize, (server, slot): (usize, Slot), state: &State) -> bool {
+        let stale = state.stale_of(self.actors[actor].program);
+        stale
+            .iter()
+            .any(|it| it.program != 0 && usize::from(it.server) == server && it.slot == slot)
+    }
+
+    /// Reads, decides: all at once.
+    fn react_to(
+        &self,
+        actor: usize,
+        subject: usize,
+        at: At<'_>,
+        state: &State,
+    ) -> Result<Reacted, ()> {
+        let mut done = Vec::new();
+        for _ in 0..MOST_ROUNDS {
+            match self.inner(actor).think(&self.actors[actor].subjects[subject], at, &done) {
+                Thought::Rest { waits: false } => return Ok(Reacted::Rests),
+                Thought::Rest { waits: true } => return Ok(Reacted::Waits),
+                Thought::Read(reads) => {
+                    for read in reads.iter() {
+                        done.push((*read, self.read(actor, *read, state)));
+                    }
+                }
+                thought => return Ok(Reacted::Acts(self.effect(actor, subject, thought))),
+            }
+        }
+        Err(())
+    }
+
+    pub(crate) fn read(&self, actor: usize, read: u32, state: &State) -> crate::actor::Found {
+        let machines = state.machines.map(|machine| self.machines.get(machine));
+        let machines: Vec<&S::Machine> = machines.iter().map(|machine| &**machine).collect();
+        let cluster = self.programs[self.actors[actor].program].cluster;
+        let is_hub = self.inner(actor).place_of(read) == Some(Place::HUB);
+        assert!(
+            !is_hub || self.actors[actor].sees_hub,
+            "who reads the hub watches something there"
+        );
+        let live = Live {
+            servers: &self.servers,
+            hub: state.servers[0],
+            cluster: cluster.map_or(0, |cluster| state.servers[1 + cluster]),
+            machines: &machines,
+            here: cluster.unwrap_or(0),
+        };
+        self.inner(actor).read(read, &live)
+    }
+
+    /// The number of an effect.
+    pub(crate) fn effect(&self, actor: usize, subject: usize, thought: Thought<S::Machine>) -> u32 {
+        let cluster = self.programs[self.actors[actor].program].cluster;
+        let (text, deed, because) = match thought {
+            Thought::Write { write, because } => {
+                let server = match write.address().place {
+                    Place::HUB => 0,
+                    _ => 1 + cluster.expect("who writes to a cluster works on one"),
+                };
+                (format!("{write:?}"), DeedOf::Write(server, write), because)
+            }
+            Thought::Outside { perform, deed, because } => {
+                (deed.to_string(), DeedOf::Outside(perform, deed), because)
+            }
+            Thought::Rest { .. } | Thought::Read(_) => unreachable!("it acts"),
+        };
+        // Number 0 stands for none.
+        let number = 1 + self.effect_numbers.put((actor, subject, text));
+        self.effects.get_or(number, || {
+            let guard = match &deed {
+                DeedOf::Write(server, write) => self.guard(*server, write),
+                DeedOf::Outside(..) => None,
+            };
+            Arc::new(Effect { actor, because, deed, guard })
+        });
+        number
+    }
+
+    fn guard(&self, server: usize, write: &Write) -> Option<(usize, Slot)> {
+        match write {
+            Write::Patch { address, .. }
+            | Write::Delete { address, resource_version: Some(_), .. } => {
+                Some((server, self.servers.slot(&address.kind, &address.name)))
+            }
+            Write::Create { .. } | Write::Apply { .. } | Write::Delete { .. } => None,
+        }
+    }
+
+    /// What the cache of a controller shows; None: its machine has no power.
+    pub(crate) fn at(&self, actor: usize, state: &State) -> Option<At<'_>> {
+        let boot = self.boot(actor, state)?;
+        let view = self.inner(actor).view(self.shown(actor, state));
+        let now = self.times[state.time as usize];
+        Some(At { servers: &self.servers, view, now, boot })
+    }
+
+    fn shown(&self, actor: usize, state: &State) -> Shown {
+        let program = self.actors[actor].program;
+        let cluster = self.programs[program].cluster;
+        let stale = state.stale_of(program);
+        let mut shown = Shown::new();
+        for (place, server) in [(0, Some(0)), (1, cluster.map(|cluster| 1 + cluster))] {
+            let Some(server) = server else { continue };
+            let own = |stale: &&Stale| stale.program != 0 && usize::from(stale.server) == server;
+            let is_stale = |slot: Slot| stale.iter().filter(own).any(|stale| stale.slot == slot);
+            for (slot, version) in &self.servers.content(state.servers[server]).objects {
+                if !is_stale(*slot) && self.is_seen(actor, place, *slot) {
+                    shown.push((place, *version));
+                }
+            }
+            for stale in stale.iter().filter(own) {
+                if stale.version != 0 && self.is_seen(actor, place, stale.slot) {
+                    shown.push((place, stale.version));
+                }
+            }
+        }
+        shown.sort_unstable();
+        shown
+    }
+
+    /// Whether a controller watches the kind of a slot.
+    pub(crate) fn is_seen(&self, actor: usize, place: u8, slot: Slot) -> bool {
+        self.seen.get_or((actor as u32, u32::from(place), slot), || {
+            let (place, key) = (place_named(place), self.servers.key(slot));
+            self.inner(actor).watches().iter().any(|(p, kind)| *p == place && *kind == key.0)
+        })
+    }
+
+    /// A server after a write, by the number of the effect.
+    pub(crate) fn landing(&self, server: u32, effect: u32, write: &Write) -> Result<u32, Refused> {
+        self.landings.get_or((server, effect), || self.servers.apply(server, write))
+    }
+
+    /// The machine of a cluster after a deed, by the number of the effect.
+    pub(crate) fn performed(
+        &self,
+        effect: u32,
+        perform: &Perform<S::Machine>,
+        cluster: usize,
+        state: &State,
+    ) -> u32 {
+        self.performed.get_or((state.machines, effect), || {
+            let machines = state.machines.map(|machine| self.machines.get(machine));
+            let machines: Vec<&S::Machine> = machines.iter().map(|machine| &**machine).collect();
+            self.machines.put(perform(&machines, cluster))
+        })
+    }
+
+    pub(crate) fn difference(&self, before: u32, after: u32) -> Arc<Changed> {
+        self.differences
+            .get_or((before, after), || Arc::new(self.servers.difference(before, after)))
+    }
+
+    pub(crate) fn moves(&self, state: &State) -> Arc<Vec<MoveOf>> {
+        self.moves.get_or(whole(state), || {
+            let numbered = |found: Move<S::Machine>| {
+                let mut machines = state.machines;
+                for (place, machine) in found.machines.into_iter().enumerate() {
+                    if let Some(machine) = machine {
+                        machines[place] = self.machines.put(machine);
+                    }
+                }
+                let Move { name, servers, chance, restarts, .. } = found;
+                MoveOf { name, servers, machines, chance, restarts }
+            };
+            Arc::new(self.system.next(&self.scene(state)).into_iter().map(numbered).collect())
+        })
+    }
+}
+
+/// All of a state that is true, without what programs believe or are about to do.
+pub(crate) fn whole(state: &State) -> [u32; 8] {
+    let [hub, a, b] = state.servers;
+    let [first, second] = state.machines;
+    [hub, a, b, first, second, state.chance, state.past, state.time]
+}
+
+impl<S: System> Engine<S> {
+    /// What the cache of a controller shows, with the slots.
+    pub(crate) fn visible(&self, actor: usize, state: &State) -> Vec<(u8, Slot, Version)> {
+        let shown = self.shown(actor, state).into_iter();
+        shown.map(|(place, version)| (place, self.servers.slot_of(version), version)).collect()
+    }
+}

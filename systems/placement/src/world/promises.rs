@@ -1,0 +1,165 @@
+//! What placement promises: of every state, of every step, and in the end.
+
+use super::Namespaces;
+use super::truth::Truth;
+use interlock_api::placement::{CopyState, Phase};
+use interlock_world::{Goal, Promise, Rule};
+
+fn promise(
+    name: &'static str,
+    sentence: &'static str,
+    holds: fn(&Namespaces, &Truth) -> bool,
+) -> Promise<Namespaces> {
+    Promise { name, sentence, holds }
+}
+
+pub(super) fn promises() -> Vec<Promise<Namespaces>> {
+    vec![
+        promise("UsableByAtMostOne", "at most one cluster runs the namespace", |_, truth| {
+            truth.clusters.iter().filter(|cluster| !cluster.running.is_empty()).count() <= 1
+        }),
+        promise(
+            "OnlyTheOwnerRuns",
+            "whoever runs is the owner, in the present epoch",
+            |_, truth| {
+                truth.clusters.iter().enumerate().all(|(c, cluster)| {
+                    let is_owner = truth.is_held() && truth.owner() == Some(c);
+                    cluster.running.iter().all(|epoch| is_owner && *epoch == truth.epoch())
+                })
+            },
+        ),
+        promise("ReleasedIsStill", "between two owners nobody runs", |_, truth| {
+            truth.is_held() || truth.clusters.iter().all(|cluster| cluster.running.is_empty())
+        }),
+        promise("ClosedIsStill", "a closed epoch does not run", |_, truth| {
+            truth.clusters.iter().all(|c| c.running.iter().all(|epoch| *epoch > c.released))
+        }),
+        promise(
+            "NoLoss",
+            "an owner that runs has every write that was made and not declared lost",
+            |_, truth| {
+                let volumes = truth.clusters.iter().filter_map(|cluster| cluster.volume.as_ref());
+                volumes.into_iter().all(|volume| truth.must.is_subset(volume))
+            },
+        ),
+        promise(
+            "PinsHaveEveryWrite",
+            "between two owners the pinned snapshots have every write not declared lost",
+            |_, truth| {
+                truth.is_held()
+                    || truth.must.is_empty()
+                    || truth.pinned.as_ref().is_some_and(|pinned| truth.must.is_subset(pinned))
+            },
+        ),
+        promise(
+            "PermittedToAtMostOne",
+            "at most one cluster with power has a permit that a pod could start by",
+            |_, truth| {
+                let may_start =
+                    truth.clusters.iter().filter(|c| !c.is_off && c.permitted > c.released);
+                may_start.count() <= 1
+            },
+        ),
+    ]
+}
+
+pub(super) fn rules() -> Vec<Rule<Namespaces>> {
+    vec![
+        Rule {
+            name: "EpochOnlyGrows",
+            sentence: "no epoch is used twice, and each new owner has a new one",
+            allows: |_, from, to| {
+                let changes_hands = to.is_held() && from.owner() != to.owner();
+                to.epoch() >= from.epoch() && (!changes_hands || to.epoch() == from.epoch() + 1)
+            },
+        },
+        Rule {
+            name: "ReleasedNeverFalls",
+            sentence: "a closed epoch stays closed",
+            allows: |_, from, to| {
+                let pairs = from.clusters.iter().zip(&to.clusters);
+                pairs.into_iter().all(|(old, new)| new.released >= old.released)
+            },
+        },
+        Rule {
+            name: "ForceIsExact",
+            sentence: "a ForceRelease ends only the grant that it names, by owner and epoch",
+            allows: |_, from, to| {
+                let fenced = to.grant.as_ref().filter(|grant| grant.phase == Phase::Fenced);
+                let was = from.grant.as_ref().map(|grant| grant.phase);
+                let Some(fenced) = fenced.filter(|_| was != Some(Phase::Fenced)) else {
+                    return true;
+                };
+                let is_named = |force: &super::truth::Force| {
+                    force.owner == from.owner() && force.epoch == from.epoch()
+                };
+                fenced.owner == from.owner() && from.forces.iter().any(is_named)
+            },
+        },
+        Rule {
+            name: "RevokedForATarget",
+            sentence: "nothing is stopped for a cluster that cannot take it",
+            allows: |system, from, to| {
+                let phase = |truth: &Truth| truth.grant.as_ref().map(|grant| grant.phase);
+                let is_revoked =
+                    phase(from) == Some(Phase::Granted) && phase(to) == Some(Phase::Revoking);
+                let target = to.grant.as_ref().and_then(|grant| grant.target);
+                !is_revoked || target.is_some_and(|target| !system.is_unfit(target))
+            },
+        },
+        Rule {
+            name: "DivergedIsMarked",
+            sentence: "a copy on which something ran after it was given up is never superseded",
+            allows: |_, from, to| {
+                let copies = |truth: &Truth| {
+                    truth.grant.as_ref().map(|grant| grant.copies.clone()).unwrap_or_default()
+                };
+                let after = copies(to);
+                copies(from).iter().all(|(cluster, epoch, state)| {
+                    let settled = (*cluster, *epoch, CopyState::Superseded);
+                    *state != CopyState::Unclosed
+                        || from.clusters[*cluster].ran < *epoch
+                        || !after.contains(&settled)
+                })
+            },
+        },
+    ]
+}
+
+pub(super) fn reachable(system: &Namespaces) -> Vec<Promise<Namespaces>> {
+    let mut reachable = Vec::new();
+    if system.moves > 0 {
+        reachable.push(promise(
+            "MoveEnds",
+            "a namespace comes to run on another cluster",
+            |_, truth| truth.epoch() > 1 && truth.is_as_desired() && truth.owner() == Some(1),
+        ));
+    }
+    if system.force {
+        reachable.push(promise(
+            "ForceEnds",
+            "a namespace runs again after its owner was declared gone",
+            |_, truth| truth.is_as_desired() && !truth.forces.is_empty(),
+        ));
+    }
+    reachable
+}
+
+pub(super) fn goals() -> Vec<Goal<Namespaces>> {
+    vec![
+        Goal {
+            name: "RevokeEnds",
+            sentence: "a revocation ends",
+            while_true: |_, truth| {
+                truth.grant.as_ref().is_some_and(|grant| grant.phase == Phase::Revoking)
+            },
+            then: |_, truth| truth.clusters.iter().any(|cluster| cluster.is_off),
+        },
+        Goal {
+            name: "DesiredIsMet",
+            sentence: "the namespace runs where people want it, if they do not change their mind",
+            while_true: |_, truth| truth.clusters.iter().all(|cluster| !cluster.is_off),
+            then: |_, truth| truth.is_as_desired() || truth.may_change,
+        },
+    ]
+}

@@ -1,0 +1,45 @@
+//! The world in its small sizes.
+
+use super::*;
+use interlock_checker::{Options, Report, check};
+
+fn report(size: &str) -> (Report, u64) {
+    let size = Size::parse(size).expect("a size");
+    let world = World::new(Namespaces::from_size(&size).expect("a size"));
+    let report = check(NAME, &world, &Options::default()).expect("it is explored");
+    (report, world.calls())
+}
+
+fn holds(size: &str, states: u64) {
+    let (report, calls) = report(size);
+    assert!(report.all_hold(), "{size}: {report:?}");
+    assert!(report.complete);
+    assert_eq!(report.distinct_states, states, "{size}");
+    assert!(calls > 0 && report.steps_called == calls);
+}
+
+#[test]
+fn a_namespace_is_moved_though_programs_crash_and_whoever_gains_work_is_woken() {
+    holds("moves=1,flights=0,stale=0,crash=1,wakes=1", 354);
+}
+
+#[test]
+fn every_controller_at_the_hub_takes_part() {
+    holds("moves=1,flights=0,stale=0,crash=1,wakes=1,all=1", 9_150);
+}
+
+#[test]
+fn steps_come_apart_and_caches_are_out_of_date() {
+    holds("moves=1,flights=1,stale=0", 3_608);
+    holds("moves=1,flights=0,stale=1", 7_219);
+}
+
+#[test]
+fn in_the_end_the_namespace_runs_where_people_want_it() {
+    holds("moves=1,flights=0,stale=0,crash=1,live=1", 625);
+}
+
+#[test]
+fn data_goes_along() {
+    holds("moves=1,flights=0,stale=0,crash=1,claims=1", 45_140);
+}

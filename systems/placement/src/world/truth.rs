@@ -1,0 +1,201 @@
+//! What is true of a namespace and its clusters, in the words of the promises.
+
+use super::machine::Machine;
+use super::{CLUSTER_NAMES, Namespaces, grant_name, namespace};
+use crate::kinds::{FORCE_RELEASE, GRANT, NAMESPACE, POD};
+use interlock_api::names::{
+    ANNOTATION_CLUSTER, ANNOTATION_EPOCH, ANNOTATION_RAN, ANNOTATION_RELEASED, ANNOTATION_RUNNING,
+    Permit,
+};
+use interlock_api::placement::{
+    CopyState, ForceOutcome, GrantSpec, GrantStatus, Image, Phase, Pin,
+};
+use interlock_kernel::{Name, Object, read_part};
+use interlock_world::{CLUSTERS, Scene};
+use std::collections::BTreeSet;
+
+/// The whole of it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Truth {
+    /// The cluster that people want it on.
+    pub(super) desired: Option<usize>,
+    /// Whether people may still change that.
+    pub(super) may_change: bool,
+    pub(super) grant: Option<Grant>,
+    pub(super) clusters: [Cluster; CLUSTERS],
+    /// What the hub says of the pod.
+    pub(super) pod_phase: String,
+    /// The forced releases, with owner, epoch and outcome.
+    pub(super) forces: Vec<Force>,
+    /// The epochs that wrote to the claim, and whose writes were not declared lost.
+    pub(super) must: Writes,
+    /// What is in the snapshots, or in the volume left in place, that the grant names.
+    pub(super) pinned: Option<Writes>,
+}
+
+/// The epochs whose writes are in something.
+pub(super) type Writes = BTreeSet<i64>;
+
+/// What is remembered: the epochs whose writes were declared lost, by a forced release.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Past {
+    lost: Writes,
+}
+
+/// A fence gives up what the grant's snapshots do not have, and says so.
+pub(super) fn remember(past: &Past, before: &Truth, after: &Truth) -> Past {
+    let phase = |truth: &Truth| truth.grant.as_ref().map(|grant| grant.phase);
+    let is_fence = phase(before) != Some(Phase::Fenced) && phase(after) == Some(Phase::Fenced);
+    let mut past = past.clone();
+    if is_fence {
+        let kept = after.pinned.clone().unwrap_or_default();
+        past.lost.extend(before.must.difference(&kept));
+    }
+    past
+}
+
+/// The grant.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Grant {
+    pub(super) phase: Phase,
+    pub(super) owner: Option<usize>,
+    pub(super) target: Option<usize>,
+    pub(super) epoch: i64,
+    pub(super) copies: Vec<(usize, i64, CopyState)>,
+}
+
+/// What one cluster noted, and what runs there.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub(super) struct Cluster {
+    pub(super) is_off: bool,
+    /// The last epoch that arrived.
+    pub(super) epoch: i64,
+    /// The highest epoch that was closed.
+    pub(super) released: i64,
+    /// The epoch that may run in this boot of the machine.
+    pub(super) permitted: i64,
+    /// The last epoch that was ever permitted.
+    pub(super) ran: i64,
+    /// The epochs whose processes live.
+    pub(super) running: BTreeSet<i64>,
+    /// What is in the volume that they write to; None: they have none.
+    pub(super) volume: Option<Writes>,
+}
+
+/// A forced release.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Force {
+    pub(super) owner: Option<usize>,
+    pub(super) epoch: i64,
+    pub(super) outcome: ForceOutcome,
+}
+
+impl Truth {
+    pub(super) fn is_held(&self) -> bool {
+        let phase = self.grant.as_ref().map(|grant| grant.phase);
+        matches!(phase, Some(Phase::Granted | Phase::Revoking))
+    }
+
+    pub(super) fn epoch(&self) -> i64 {
+        self.grant.as_ref().map_or(0, |grant| grant.epoch)
+    }
+
+    pub(super) fn owner(&self) -> Option<usize> {
+        self.grant.as_ref().and_then(|grant| grant.owner)
+    }
+
+    /// Whether it runs where people want it, and nowhere else.
+    pub(super) fn is_as_desired(&self) -> bool {
+        let granted = self.grant.as_ref().filter(|grant| grant.phase == Phase::Granted);
+        let Some(grant) = granted.filter(|grant| grant.owner == self.desired) else { return false };
+        let runs = |c: usize| self.clusters[c].running.iter().eq([&grant.epoch]);
+        self.desired.is_some_and(runs) && self.pod_phase == "Running"
+    }
+}
+
+fn cluster_named(name: &str) -> Option<usize> {
+    CLUSTER_NAMES.iter().position(|known| *known == name)
+}
+
+fn annotation(object: Option<&Object>, key: &str) -> String {
+    let notes = object.and_then(|object| object.metadata.annotations.as_ref());
+    notes.and_then(|notes| notes.get(key)).cloned().unwrap_or_default()
+}
+
+pub(super) fn read(scene: &Scene<'_, Namespaces>) -> Truth {
+    let hub = scene.hub();
+    let home = hub.get(&NAMESPACE, &namespace());
+    let force = |object: &Object| Force {
+        owner: object.data["spec"]["owner"]["name"].as_str().and_then(cluster_named),
+        epoch: object.data["spec"]["epoch"].as_i64().unwrap_or_default(),
+        outcome: serde_json::from_value(object.data["status"]["outcome"].clone())
+            .unwrap_or_default(),
+    };
+    let wrote = scene.machines.iter().flat_map(|machine| machine.mounted.keys().copied());
+    let must = wrote.filter(|epoch| !scene.past.lost.contains(epoch)).collect();
+    let found = hub.get(&GRANT, &Name::cluster_wide(&grant_name()));
+    let pod = hub.part(&POD, &Name::within("shop", "pod"), "status");
+    Truth {
+        desired: cluster_named(&annotation(home.as_ref(), ANNOTATION_CLUSTER)),
+        may_change: super::moves_left(scene.chance) > 0,
+        grant: found.as_ref().map(grant),
+        clusters: std::array::from_fn(|c| cluster(scene, c)),
+        pod_phase: pod["phase"].as_str().unwrap_or_default().to_owned(),
+        forces: hub.list(&FORCE_RELEASE).iter().map(force).collect(),
+        must,
+        pinned: found.and_then(|grant| pinned(scene, &grant)),
+    }
+}
+
+fn grant(object: &Object) -> Grant {
+    let spec: GrantSpec = read_part(object, "spec").ok().flatten().unwrap_or_default();
+    let status: GrantStatus = read_part(object, "status").ok().flatten().unwrap_or_default();
+    let copies = status.copies.iter();
+    let copy = |copy: &interlock_api::placement::DataCopy| {
+        Some((cluster_named(&copy.cluster.name)?, copy.epoch, copy.state))
+    };
+    Grant {
+        phase: status.phase,
+        owner: status.owner.and_then(|owner| cluster_named(&owner.name)),
+        target: spec.target.and_then(|target| cluster_named(&target.name)),
+        epoch: status.epoch,
+        copies: copies.filter_map(copy).collect(),
+    }
+}
+
+/// What is in all that the grant names for its claims.
+fn pinned(scene: &Scene<'_, Namespaces>, grant: &Object) -> Option<Writes> {
+    let status: GrantStatus = read_part(grant, "status").ok().flatten()?;
+    let content = |pin: &Pin| match &pin.image {
+        Image::VolumeSnapshot { cluster, uid, .. } => {
+            let machine = &scene.machines[cluster_named(&cluster.name)?];
+            machine.disks.get(&format!("snapshot-{uid}")).cloned()
+        }
+        Image::InPlace { cluster, volume } => {
+            scene.machines[cluster_named(&cluster.name)?].disks.get(volume).cloned()
+        }
+        Image::Restic { .. } | Image::Fresh {} => None,
+    };
+    let pins: Vec<Writes> = status.pins.iter().filter_map(content).collect();
+    (!pins.is_empty()).then(|| pins.into_iter().flatten().collect())
+}
+
+fn cluster(scene: &Scene<'_, Namespaces>, c: usize) -> Cluster {
+    let here = scene.cluster(c).get(&NAMESPACE, &Name::cluster_wide(&grant_name()));
+    let machine: &Machine = &scene.machines[c];
+    let number = |key: &str| annotation(here.as_ref(), key).parse().unwrap_or(0);
+    let permit = Permit::read(&annotation(here.as_ref(), ANNOTATION_RUNNING));
+    let permit = permit.filter(|permit| permit.boot_id == super::boot_id(c, machine.boots));
+    Cluster {
+        is_off: machine.is_off,
+        epoch: number(ANNOTATION_EPOCH),
+        released: number(ANNOTATION_RELEASED),
+        permitted: permit.map_or(0, |permit| permit.epoch),
+        ran: number(ANNOTATION_RAN),
+        volume: machine.running().iter().find_map(|epoch| {
+            let volume = machine.mounted.get(epoch)?;
+            Some(machine.disks.get(volume).cloned().unwrap_or_default())
+        }),
+        running: machine.running(),
+    }
+}
