@@ -20,18 +20,20 @@ use crate::record::{name_of, uid_of};
 use interlock_api::names::grant_name;
 use interlock_api::placement::PlacementSpec;
 use interlock_kernel::{
-    Controller, Looks, Name, Nothing, Object, Place, Right, Step, Subject, Verb, View, Watch,
+    Looks, Name, Nothing, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch,
     Watcher, read_part,
 };
 use kube_core::DynamicObject;
+use serde::Serialize;
 use serde_json::Value;
 
-mod accept;
+pub mod accept;
 mod act;
 pub mod decide;
 mod findings;
 pub mod fit;
 mod observe;
+mod policy;
 mod selector;
 
 pub use selector::is_selected;
@@ -128,16 +130,80 @@ impl Watcher for Scheduler {
     }
 }
 
-impl Controller for Scheduler {
-    type Outside = Nothing;
+/// What a step rests on: it is about a grant, or about a Placement.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub enum Facts {
+    /// Where a namespace is to run.
+    Grant(Box<decide::Facts>),
+    /// Whether a Placement can be followed.
+    Placement(accept::Facts),
+}
 
-    fn step(&self, subject: &Subject, view: &dyn View, looks: &LooksAtHub) -> Step<Nothing> {
+/// The one next thing to do about a grant, or about a Placement.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub enum Decision {
+    /// About a grant.
+    Grant(decide::Decision),
+    /// About a Placement.
+    Placement(accept::Decision),
+}
+
+/// The objects that a step is about.
+#[derive(Debug)]
+pub enum Scene {
+    /// Of a grant.
+    Grant(Box<observe::Scene>),
+    /// Of a Placement.
+    Placement(accept::Scene),
+}
+
+impl Room for Scheduler {
+    type Outside = Nothing;
+    type Facts = Facts;
+    type Decision = Decision;
+    type Scene = Scene;
+
+    fn observe(
+        &self,
+        subject: &Subject,
+        view: &dyn View,
+        looks: &LooksAtHub,
+    ) -> Observed<Facts, Scene> {
         if let Some(name) = subject.strip_prefix(PLACEMENT_PREFIX) {
-            return accept::step(name, view);
+            return match accept::observe(name, view) {
+                Observed::Nothing(because) => Observed::Nothing(because),
+                Observed::Seen { facts, scene } => Observed::Seen {
+                    facts: Facts::Placement(facts),
+                    scene: Scene::Placement(scene),
+                },
+            };
         }
-        match observe::observe(subject, view, looks, self.limits) {
-            Ok(scene) => act::act(&scene, decide::decide(&scene.facts)),
-            Err(flaw) => Step::rest(format!("grant {subject} cannot be read: {flaw}")),
+        match observe::observe(self.limits, subject, view, looks) {
+            Ok((facts, scene)) => Observed::Seen {
+                facts: Facts::Grant(Box::new(facts)),
+                scene: Scene::Grant(Box::new(scene)),
+            },
+            Err(flaw) => Observed::nothing(format!("grant {subject} cannot be read: {flaw}")),
+        }
+    }
+
+    fn decide(facts: &Facts) -> Decision {
+        match facts {
+            Facts::Grant(facts) => Decision::Grant(decide::decide(facts)),
+            Facts::Placement(facts) => Decision::Placement(accept::decide(facts)),
+        }
+    }
+
+    fn act(&self, scene: &Scene, decision: Decision) -> Step<Nothing> {
+        match (scene, decision) {
+            (Scene::Grant(scene), Decision::Grant(decision)) => act::act(scene, decision),
+            (Scene::Placement(scene), Decision::Placement(decision)) => {
+                accept::act(scene, decision)
+            }
+            (Scene::Grant(_), decision @ Decision::Placement(_))
+            | (Scene::Placement(_), decision @ Decision::Grant(_)) => {
+                Step::rest(format!("{decision:?} is about something else"))
+            }
         }
     }
 }

@@ -234,16 +234,17 @@ impl World {
         &self,
         state: &State,
         wish: usize,
-        decision: scheduler::decide::Decision,
+        decision: &scheduler::decide::Decision,
     ) -> Option<(At, usize, State)> {
         use scheduler::decide::Decision;
         let mut next = state.clone();
         let (at, cluster) = match decision {
-            Decision::Target(target) => {
+            &Decision::Target(target) => {
                 next.target = target as u8 + 1;
                 (At::Target, target)
             }
-            Decision::Grant(owner) => {
+            Decision::Grant(giving) => {
+                let owner = giving.to;
                 let is_reused = state.epoch != 0 && self.has(Flaw::EpochNotGrown);
                 if !is_reused && state.epoch == self.extent.epochs {
                     return None;

@@ -240,7 +240,7 @@ impl World {
         is_silent: bool,
     ) -> scheduler::decide::Facts {
         use scheduler::decide::{
-            Cluster, Facts, Grant, Images, Misfit, Namespace, Owner, Sight, Wish,
+            Cluster, Facts, Grant, Images, Misfit, Namespace, Owner, Said, Sight, Wish,
         };
         let phase = match state.phase() {
             Phase::Granted | Phase::Revoking if is_silent && self.has(Flaw::SilenceIsRelease) => {
@@ -268,6 +268,7 @@ impl World {
             grants: 0,
             // In this world no cluster goes.
             sight: Some(Sight::Stays),
+            copies: Vec::new(),
         };
         let wish = match state.owner() {
             Some(owner) if self.has(Flaw::WishIgnored) => owner,
@@ -287,15 +288,20 @@ impl World {
                     Some(wish)
                 },
                 images,
-                has_unlisted_claim: false,
+                because: None,
+                pins: Vec::new(),
                 is_written: state.epoch != 0 && state.tenure(state.epoch).filled != 0,
                 has_copies: true,
+                is_policy_current: true,
+                said: Said::default(),
             }),
             truth: None,
             clusters: (0..self.extent.clusters).map(cluster).collect(),
             wish: Wish::On(wish),
             has_room_for_move: true,
             can_copy: true,
+            claims: Vec::new(),
+            is_ambiguous: false,
         }
     }
 

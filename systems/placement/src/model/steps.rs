@@ -81,10 +81,9 @@ impl Moves<'_> {
             return;
         }
         let mut facts = self.world.scheduler_facts(self.state, 0, false);
-        if let Some(grant) = &mut facts.grant {
-            grant.has_unlisted_claim = true;
-        }
-        if scheduler::decide::decide(&facts) == scheduler::decide::Decision::ListClaims {
+        facts.claims = vec![scheduler::decide::Claim { is_held: true, is_listed: false }];
+        let decision = scheduler::decide::decide(&facts);
+        if matches!(decision, scheduler::decide::Decision::ListClaims(_)) {
             let mut next = self.state.clone();
             next.all_listed = true;
             self.steps.step(LIST_CLAIMS, next);
@@ -100,7 +99,7 @@ impl Moves<'_> {
         for wish in wishes {
             let facts = self.world.scheduler_facts(self.state, wish, false);
             let decision = scheduler::decide::decide(&facts);
-            if let Some((at, c, next)) = self.world.scheduled(self.state, wish, decision) {
+            if let Some((at, c, next)) = self.world.scheduled(self.state, wish, &decision) {
                 self.step(at, c, next);
             }
             // An owner that runs may be silent, at any time and for any time.
@@ -112,7 +111,7 @@ impl Moves<'_> {
             if silent == decision {
                 continue;
             }
-            if let Some((at, c, next)) = self.world.scheduled(self.state, wish, silent) {
+            if let Some((at, c, next)) = self.world.scheduled(self.state, wish, &silent) {
                 self.step(at, c, next);
             }
         }

@@ -6,48 +6,186 @@ use crate::record::is_deleting;
 use interlock_api::placement::condition::ACCEPTED;
 use interlock_api::placement::{OnUnreachable, PlacementSpec, PlacementStatus};
 use interlock_kernel::conditions::{self, Finding};
-use interlock_kernel::{Name, Nothing, Part, Place, Step, View, Write, read_part};
+use interlock_kernel::{
+    Name, Nothing, Object, Observed, Part, Place, Step, View, Write, read_part,
+};
+use jiff::Timestamp;
+use serde::Serialize;
 use serde_json::json;
+use std::slice;
 
-/// The one next thing to say about a Placement.
-pub(crate) fn step(name: &str, view: &dyn View) -> Step<Nothing> {
+/// All that one decision rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Facts {
+    /// Whether it is being deleted.
+    pub is_deleting: bool,
+    /// What it says.
+    pub spec: Spec,
+    /// What its condition says, word for word; None: something else, or nothing.
+    pub said: Option<Acceptance>,
+}
+
+/// What a Placement says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Spec {
+    /// It cannot be read.
+    Unreadable,
+    /// A selector of it makes no sense.
+    InvalidSelector,
+    /// It makes sense; what is to happen to a namespace whose owner is not heard of.
+    Readable(OnUnreachable),
+}
+
+/// Whether a Placement is followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Acceptance {
+    /// As it is written.
+    Followed,
+    /// It selects nothing, since it cannot be read.
+    Unreadable,
+    /// It selects nothing, since a selector makes no sense.
+    InvalidSelector,
+    /// It asks for what is not supported yet.
+    NotSupported,
+}
+
+const ACCEPTANCES: [Acceptance; 4] = [
+    Acceptance::Followed,
+    Acceptance::Unreadable,
+    Acceptance::InvalidSelector,
+    Acceptance::NotSupported,
+];
+
+/// The one next thing to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Decision {
+    /// Nothing: it goes.
+    Leave,
+    /// Nothing: it says so already.
+    Nothing(Acceptance),
+    /// Say so.
+    Tell(Acceptance),
+}
+
+/// The objects that a step about a Placement is about.
+#[derive(Debug)]
+pub struct Scene {
+    now: Timestamp,
+    placement: Object,
+    status: PlacementStatus,
+    /// What is wrong with it, in words.
+    flaw: String,
+}
+
+/// Reads what a step is about.
+pub(crate) fn observe(name: &str, view: &dyn View) -> Observed<Facts, Scene> {
     let Some(placement) = view.get(Place::HUB, &PLACEMENT, &Name::cluster_wide(name)) else {
-        return Step::rest("there is no such placement");
+        return Observed::nothing("there is no such placement");
     };
-    if is_deleting(&placement) {
-        return Step::rest("the placement goes");
+    let (spec, flaw) = read(&placement);
+    let scene = Scene {
+        now: view.now(),
+        status: read_part(&placement, "status").ok().flatten().unwrap_or_default(),
+        placement,
+        flaw,
+    };
+    let known = conditions::find(&scene.status.conditions, ACCEPTED);
+    let is_said = |acceptance: &Acceptance| {
+        known.is_some_and(|known| finding(&scene, *acceptance).is_in(slice::from_ref(known)))
+    };
+    let facts = Facts {
+        is_deleting: is_deleting(&scene.placement),
+        spec,
+        said: ACCEPTANCES.into_iter().find(is_said),
+    };
+    Observed::Seen { facts, scene }
+}
+
+/// What a Placement says, and what is wrong with it.
+fn read(placement: &Object) -> (Spec, String) {
+    let spec: PlacementSpec = match read_part(placement, "spec") {
+        Ok(spec) => spec.unwrap_or_default(),
+        Err(flaw) => return (Spec::Unreadable, flaw),
+    };
+    match flaw(&spec.namespace_selector).or_else(|| flaw(&spec.cluster_selector)) {
+        Some(flaw) => (Spec::InvalidSelector, flaw),
+        None => (Spec::Readable(spec.on_unreachable), String::new()),
     }
-    let status: PlacementStatus =
-        read_part(&placement, "status").ok().flatten().unwrap_or_default();
-    let found = finding(read_part(&placement, "spec"));
-    if found.is_in(&status.conditions) {
-        return Step::rest(found.message);
+}
+
+/// The one next thing to do.
+pub fn decide(facts: &Facts) -> Decision {
+    if facts.is_deleting {
+        return Decision::Leave;
     }
-    let at = (view.now(), placement.metadata.generation);
-    let change =
-        json!({"status": {"conditions": conditions::with(&status.conditions, &found, at)}});
-    let write = Write::patch(Place::HUB, &PLACEMENT, &placement, (Part::Status, change));
+    let acceptance = acceptance(facts.spec);
+    if facts.said == Some(acceptance) {
+        return Decision::Nothing(acceptance);
+    }
+    Decision::Tell(acceptance)
+}
+
+fn acceptance(spec: Spec) -> Acceptance {
+    match spec {
+        Spec::Unreadable => Acceptance::Unreadable,
+        Spec::InvalidSelector => Acceptance::InvalidSelector,
+        Spec::Readable(OnUnreachable::Hold) => Acceptance::Followed,
+        Spec::Readable(OnUnreachable::TakeOverAfterLease) => Acceptance::NotSupported,
+    }
+}
+
+/// The one effect of a decision.
+pub(crate) fn act(scene: &Scene, decision: Decision) -> Step<Nothing> {
+    let acceptance = match decision {
+        Decision::Leave => return Step::rest("the placement goes"),
+        Decision::Nothing(acceptance) => return Step::rest(finding(scene, acceptance).message),
+        Decision::Tell(acceptance) => acceptance,
+    };
+    let found = finding(scene, acceptance);
+    let at = (scene.now, scene.placement.metadata.generation);
+    let conditions = conditions::with(&scene.status.conditions, &found, at);
+    let change = json!({"status": {"conditions": conditions}});
+    let write = Write::patch(Place::HUB, &PLACEMENT, &scene.placement, (Part::Status, change));
     Step::write(write, found.message)
 }
 
-fn finding(spec: Result<Option<PlacementSpec>, String>) -> Finding {
-    let spec = match spec {
-        Ok(spec) => spec.unwrap_or_default(),
-        Err(flaw) => {
-            return Finding::fails(ACCEPTED, "Unreadable", format!("{flaw}; it selects nothing"));
+fn finding(scene: &Scene, acceptance: Acceptance) -> Finding {
+    let flaw = &scene.flaw;
+    match acceptance {
+        Acceptance::Followed => Finding::holds(ACCEPTED, "Followed", "it is followed as written"),
+        Acceptance::Unreadable => {
+            Finding::fails(ACCEPTED, "Unreadable", format!("{flaw}; it selects nothing"))
         }
-    };
-    if let Some(flaw) = flaw(&spec.namespace_selector).or_else(|| flaw(&spec.cluster_selector)) {
-        let message = format!("a selector makes no sense and selects nothing: {flaw}");
-        return Finding::fails(ACCEPTED, "InvalidSelector", message);
-    }
-    match spec.on_unreachable {
-        OnUnreachable::Hold => Finding::holds(ACCEPTED, "Followed", "it is followed as written"),
-        OnUnreachable::TakeOverAfterLease => Finding::fails(
+        Acceptance::InvalidSelector => {
+            let message = format!("a selector makes no sense and selects nothing: {flaw}");
+            Finding::fails(ACCEPTED, "InvalidSelector", message)
+        }
+        Acceptance::NotSupported => Finding::fails(
             ACCEPTED,
             "NotSupported",
             "onUnreachable TakeOverAfterLease is not supported yet and is treated as Hold: an \
              owner that is not heard of is waited for. next: set onUnreachable to Hold",
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_follows_from_a_placement_is_said_once() {
+        for (spec, wanted) in [
+            (Spec::Readable(OnUnreachable::Hold), Acceptance::Followed),
+            (Spec::Readable(OnUnreachable::TakeOverAfterLease), Acceptance::NotSupported),
+            (Spec::InvalidSelector, Acceptance::InvalidSelector),
+            (Spec::Unreadable, Acceptance::Unreadable),
+        ] {
+            let unsaid = Facts { is_deleting: false, spec, said: None };
+            assert_eq!(decide(&unsaid), Decision::Tell(wanted));
+            let said = Facts { said: Some(wanted), ..unsaid };
+            assert_eq!(decide(&said), Decision::Nothing(wanted));
+            assert_eq!(decide(&Facts { is_deleting: true, ..unsaid }), Decision::Leave);
+        }
     }
 }

@@ -1,20 +1,21 @@
 //! What the scheduler does about a decision: one write to the hub, over the version that it saw.
 
-use super::decide::{Decision, Misfit, Why};
-use super::findings::{ambiguous, findings, granted, heard_again, stopping};
+use super::decide::{Begin, Decision, For, Giving, News, Tell, Why};
+use super::findings::{ambiguous, finding, granted, heard_again, stopping};
 use super::observe::{Scene, cluster_address, grant_address, namespace_address};
-use crate::kinds::{GRANT, MOVES_FULL, NAMESPACE};
+use super::policy;
+use crate::kinds::{GRANT, NAMESPACE};
 use crate::record::{GrantRecord, finalizers_with, finalizers_without, name_of, ref_to, uid_of};
 use interlock_api::names::FINALIZER_GRANT;
-use interlock_api::placement::condition::{
-    DATA_SYNCED, FENCED, FILLED, OWNER_UNREACHABLE, PLACED, RUNNING, STOPPED,
-};
+use interlock_api::placement::condition::{DATA_SYNCED, FENCED, FILLED, RUNNING, STOPPED};
 use interlock_api::placement::{
     Claim, CopyState, DataCopy, Fill, Image, Phase, Pin, Ref, RevokedBecause,
 };
-use interlock_kernel::conditions::{self, Finding};
-use interlock_kernel::{Event, Importance, Nothing, Object, Part, Place, Read, Step, Write};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use interlock_kernel::conditions::Finding;
+use interlock_kernel::{
+    Address, Event, Importance, Name, Nothing, Object, Part, Place, Read, Step, Write,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -27,23 +28,14 @@ const ROOM_WAIT: Duration = Duration::from_secs(60);
 pub(crate) fn act(scene: &Scene, decision: Decision) -> Step<Nothing> {
     match (decision, &scene.grant, &scene.namespace) {
         (Decision::Nothing(why), None, _) => Step::rest(resting(why)),
-        (Decision::Nothing(why), Some(grant), _) => nothing(scene, grant, why),
         (Decision::LookForGrant, ..) => Step::Look {
             reads: vec![Read::Object(grant_address(&scene.grant_name))],
             because: "the namespace goes, and the cache may not know its grant yet".to_owned(),
-        },
-        (Decision::LookForNamespace, Some(grant), _) => Step::Look {
-            reads: vec![Read::Object(namespace_address(grant))],
-            because: "its namespace is not in the cache, which proves nothing".to_owned(),
         },
         (Decision::LookAtCluster(place), ..) => Step::Look {
             reads: vec![Read::Object(cluster_address(&scene.cluster(place).name))],
             because: "a cluster that is being deleted may be let go at any time".to_owned(),
         },
-        (Decision::Untarget, Some(grant), _) => {
-            let write = grant.write_spec(json!({ "target": null }));
-            Step::write(write, "the cluster that was to have it is being deleted")
-        }
         (Decision::PutFinalizer, _, Some(namespace)) => {
             let finalizers = finalizers_with(namespace, FINALIZER_GRANT);
             set_finalizers(namespace, finalizers, "it must not vanish while a cluster has it")
@@ -53,20 +45,66 @@ pub(crate) fn act(scene: &Scene, decision: Decision) -> Step<Nothing> {
             set_finalizers(namespace, finalizers, "no cluster has anything of it")
         }
         (Decision::CreateGrant, _, Some(namespace)) => create(scene, namespace),
-        (Decision::Target(place), Some(grant), _) => target(scene, grant, place),
-        (Decision::ListClaims, Some(grant), _) => list_claims(scene, grant),
-        (Decision::Grant(place), Some(grant), _) => give(scene, grant, place),
-        (Decision::Revoke(because), Some(grant), _) => revoke(scene, grant, because),
-        (Decision::BeginDeleting, Some(grant), _) => {
+        (Decision::CreateAmbiguousGrant, _, Some(namespace)) => {
+            create(scene, namespace).telling(ambiguity(scene, namespace))
+        }
+        (decision, Some(grant), _) => with_grant(scene, grant, decision),
+        (decision, None, _) => about_nothing(&decision),
+    }
+}
+
+fn with_grant(scene: &Scene, grant: &GrantRecord, decision: Decision) -> Step<Nothing> {
+    match decision {
+        Decision::Nothing(why) => Step::Rest { because: because(scene, grant, why) },
+        Decision::Wait(why, news) => {
+            Step::Wait { because: because(scene, grant, why), at_most: at_most(news) }
+        }
+        Decision::Tell(told) => tell(scene, grant, &told),
+        Decision::LookForNamespace => Step::Look {
+            reads: vec![Read::Object(namespace_address(grant))],
+            because: "its namespace is not in the cache, which proves nothing".to_owned(),
+        },
+        Decision::Untarget => {
+            let write = grant.write_spec(json!({ "target": null }));
+            Step::write(write, "the cluster that was to have it is being deleted")
+        }
+        Decision::UpdatePolicy => {
+            let write = grant.write_spec(policy::change(scene, grant));
+            Step::write(write, "the placement says something else now")
+        }
+        Decision::Target(place) => target(scene, grant, place, json!({})),
+        Decision::TargetWithPolicy(place) => {
+            target(scene, grant, place, policy::change(scene, grant))
+        }
+        Decision::ListClaims(places) => list_claims(scene, grant, &places),
+        Decision::Grant(giving) => give(scene, grant, &giving),
+        Decision::Revoke(because) => revoke(scene, grant, because),
+        Decision::BeginDeleting => {
             let change = json!({"because": null});
             let write = grant.write_phase((Phase::Deleting, scene.now), change);
             Step::write(write, "the namespace goes, and nobody has it")
         }
-        (Decision::DeleteGrant, Some(grant), _) => {
+        Decision::DeleteGrant => {
             let write = Write::delete(Place::HUB, &GRANT, &grant.object);
             Step::write(write, "nothing of its namespace is left anywhere")
         }
-        (decision, ..) => Step::rest(format!("{decision:?} is about something that is not there")),
+        decision @ (Decision::LookForGrant
+        | Decision::LookAtCluster(_)
+        | Decision::PutFinalizer
+        | Decision::TakeFinalizerOff
+        | Decision::CreateGrant
+        | Decision::CreateAmbiguousGrant) => about_nothing(&decision),
+    }
+}
+
+fn about_nothing(decision: &Decision) -> Step<Nothing> {
+    Step::rest(format!("{decision:?} is about something that is not there"))
+}
+
+fn at_most(news: For) -> Duration {
+    match news {
+        For::Moves => MOVES_WAIT,
+        For::Room => ROOM_WAIT,
     }
 }
 
@@ -87,38 +125,26 @@ fn set_finalizers(namespace: &Object, finalizers: Vec<String>, because: &str) ->
     Step::write(write, because)
 }
 
-/// What a grant takes over from the Placement that counts.
-fn policy(scene: &Scene) -> Value {
-    let spec = scene.rules.as_ref().map(|rules| rules.spec.clone()).unwrap_or_default();
-    json!({"onUnreachable": spec.on_unreachable, "volumes": spec.volumes})
-}
-
 fn create(scene: &Scene, namespace: &Object) -> Step<Nothing> {
-    let mut spec = policy(scene);
+    let mut spec = policy::said(scene);
     spec["namespace"] = json!(ref_to(namespace));
     let address = grant_address(&scene.grant_name);
     let write = Write::Create { address, object: json!({ "spec": spec }) };
-    let step = Step::write(write, format!("namespace {} asks to be placed", name_of(namespace)));
-    match (ambiguous(scene), event_on(namespace)) {
-        (Some(note), event) => step.telling(Event { note, ..event }),
-        (None, _) => step,
-    }
+    Step::write(write, format!("namespace {} asks to be placed", name_of(namespace)))
 }
 
-fn event_on(namespace: &Object) -> Event {
-    use interlock_kernel::{Address, Name};
+fn ambiguity(scene: &Scene, namespace: &Object) -> Event {
     Event {
         about: Address::new(Place::HUB, &NAMESPACE, Name::of(namespace)),
         uid: uid_of(namespace).to_owned(),
         importance: Importance::Warning,
         reason: "PlacementAmbiguous",
-        note: String::new(),
+        note: ambiguous(scene).unwrap_or_default(),
     }
 }
 
-fn target(scene: &Scene, grant: &GrantRecord, place: usize) -> Step<Nothing> {
+fn target(scene: &Scene, grant: &GrantRecord, place: usize, mut spec: Value) -> Step<Nothing> {
     let wished = scene.cluster(place);
-    let mut spec = policy_change(scene, grant).unwrap_or_else(|| json!({}));
     spec["target"] = json!(wished);
     let because = match scene.asked_for() {
         Some(name) => format!("the namespace asks for cluster {name}"),
@@ -127,38 +153,18 @@ fn target(scene: &Scene, grant: &GrantRecord, place: usize) -> Step<Nothing> {
     Step::write(grant.write_spec(spec), because)
 }
 
-/// What the Placement says now, if the grant says something else. A merge patch leaves out what it
-/// does not name, so what the Placement has no more is named as null.
-fn policy_change(scene: &Scene, grant: &GrantRecord) -> Option<Value> {
-    let mut wanted = policy(scene);
-    let have = json!({"onUnreachable": grant.spec.on_unreachable, "volumes": grant.spec.volumes});
-    if wanted == have {
-        return None;
-    }
-    let volumes = wanted["volumes"].as_object_mut()?;
-    for key in ["repository", "syncSchedule"] {
-        volumes.entry(key).or_insert(Value::Null);
-    }
-    let classes = volumes.entry("storageClasses").or_insert_with(|| json!({}));
-    for class in grant.spec.volumes.storage_classes.keys() {
-        if classes.get(class).is_none() {
-            classes[class] = Value::Null;
-        }
-    }
-    Some(wanted)
-}
-
 /// Every claim that is listed has a pin, and a new one begins empty.
-fn list_claims(scene: &Scene, grant: &GrantRecord) -> Step<Nothing> {
+fn list_claims(scene: &Scene, grant: &GrantRecord, places: &[usize]) -> Step<Nothing> {
     let mut claims = grant.status.claims.clone();
     let mut pins = grant.status.pins.clone();
     let mut names = Vec::new();
-    for claim in scene.unlisted() {
+    for claim in places.iter().filter_map(|place| scene.claims.get(*place)) {
         let Ref { name, uid } = ref_to(claim);
-        pins.retain(|pin| pin.claim_uid != uid);
-        pins.push(fresh(&name, &uid, (grant.status.epoch, scene)));
-        names.push(name.clone());
-        claims.push(Claim { name, uid, ..Claim::default() });
+        let claim = Claim { name, uid, ..Claim::default() };
+        pins.retain(|pin| pin.claim_uid != claim.uid);
+        pins.push(fresh(scene, &claim, grant.status.epoch));
+        names.push(claim.name.clone());
+        claims.push(claim);
     }
     let write = grant.write_status(json!({"claims": claims, "pins": pins}));
     Step::write(
@@ -167,10 +173,10 @@ fn list_claims(scene: &Scene, grant: &GrantRecord) -> Step<Nothing> {
     )
 }
 
-fn fresh(claim: &str, uid: &str, (epoch, scene): (i64, &Scene)) -> Pin {
+fn fresh(scene: &Scene, claim: &Claim, epoch: i64) -> Pin {
     Pin {
-        claim: claim.to_owned(),
-        claim_uid: uid.to_owned(),
+        claim: claim.name.clone(),
+        claim_uid: claim.uid.clone(),
         epoch,
         taken: Time(scene.now),
         files: 0,
@@ -180,50 +186,31 @@ fn fresh(claim: &str, uid: &str, (epoch, scene): (i64, &Scene)) -> Pin {
     }
 }
 
-fn give(scene: &Scene, grant: &GrantRecord, place: usize) -> Step<Nothing> {
-    let cluster = scene.cluster(place);
+fn give(scene: &Scene, grant: &GrantRecord, giving: &Giving) -> Step<Nothing> {
+    let cluster = scene.cluster(giving.to);
     let status = &grant.status;
     let epoch = status.epoch.saturating_add(1);
     let mut pins = status.pins.clone();
     pins.retain(|pin| grant.lists(&pin.claim_uid));
-    for claim in &status.claims {
-        if !pins.iter().any(|pin| pin.claim_uid == claim.uid) {
-            pins.push(fresh(&claim.name, &claim.uid, (epoch, scene)));
+    let mut claims = Vec::new();
+    for (claim, begin) in status.claims.iter().zip(&giving.begins) {
+        if *begin == Begin::Empty {
+            pins.push(fresh(scene, claim, epoch));
         }
+        let last_image = match begin {
+            Begin::InPlace => claim.last_image.clone(),
+            Begin::Pinned | Begin::Empty => None,
+        };
+        claims.push(Claim { fill: Fill::Waiting, last_image, progress: None, ..claim.clone() });
     }
-    let is_in_place = |claim: &Claim| {
-        let mut in_place = pins.iter().filter(|pin| matches!(pin.image, Image::InPlace { .. }));
-        in_place.any(|pin| pin.claim_uid == claim.uid)
-    };
-    let claims: Vec<Claim> = status
-        .claims
-        .iter()
-        .map(|claim| Claim {
-            fill: Fill::Waiting,
-            // The pin is newer than any image before it, unless the volume itself is the pin: then
-            // the last image is all there is elsewhere.
-            last_image: claim.last_image.clone().filter(|_| is_in_place(claim)),
-            progress: None,
-            ..claim.clone()
-        })
-        .collect();
-    let mut found = vec![granted(scene, Some(&cluster), epoch)];
-    found.extend(heard_again(grant));
-    if conditions::is_true(&status.conditions, FENCED) {
-        found.push(Finding::fails(FENCED, "Granted", format!("cluster {cluster} has it now")));
-    }
-    let mut conditions = grant.conditions_with(&found, scene.now);
-    // What the owner before said of itself does not hold of the next one.
-    let said = [RUNNING, STOPPED, DATA_SYNCED, FILLED];
-    conditions.retain(|condition| !said.contains(&condition.type_.as_str()));
     let change = json!({
         "owner": cluster,
         "epoch": epoch,
         "because": null,
         "claims": claims,
         "pins": pins,
-        "copies": copies_with_live(grant, &cluster, epoch),
-        "conditions": conditions,
+        "copies": copies_with_live(grant, &cluster, epoch, &giving.taken_over),
+        "conditions": conditions_given(scene, grant, giving),
     });
     let write = grant.write_phase((Phase::Granted, scene.now), change);
     let note =
@@ -232,14 +219,32 @@ fn give(scene: &Scene, grant: &GrantRecord, place: usize) -> Step<Nothing> {
         .telling(grant.tells(Importance::Normal, "Granted", note))
 }
 
-/// A copy that nobody needs is taken over with the grant. One that is alone in having something is
-/// kept beside it, until a person has said what becomes of it.
-fn copies_with_live(grant: &GrantRecord, cluster: &Ref, epoch: i64) -> Vec<DataCopy> {
+fn conditions_given(scene: &Scene, grant: &GrantRecord, giving: &Giving) -> Vec<Condition> {
+    let cluster = scene.cluster(giving.to);
+    let epoch = grant.status.epoch.saturating_add(1);
+    let mut found = vec![granted(scene, Some(&cluster), epoch)];
+    if giving.is_owner_back {
+        found.push(heard_again());
+    }
+    if giving.is_fence_over {
+        found.push(Finding::fails(FENCED, "Granted", format!("cluster {cluster} has it now")));
+    }
+    let mut conditions = grant.conditions_with(&found, scene.now);
+    // What the owner before said of itself does not hold of the next one.
+    let said = [RUNNING, STOPPED, DATA_SYNCED, FILLED];
+    conditions.retain(|condition| !said.contains(&condition.type_.as_str()));
+    conditions
+}
+
+/// The copies with that of the new owner, which takes the place of those of these states there.
+fn copies_with_live(
+    grant: &GrantRecord,
+    cluster: &Ref,
+    epoch: i64,
+    taken_over: &[CopyState],
+) -> Vec<DataCopy> {
     let mut copies = grant.status.copies.clone();
-    copies.retain(|copy| {
-        !copy.cluster.is_same(cluster)
-            || matches!(copy.state, CopyState::Diverged | CopyState::Unclosed)
-    });
+    copies.retain(|copy| !(copy.cluster.is_same(cluster) && taken_over.contains(&copy.state)));
     copies.push(DataCopy { cluster: cluster.clone(), epoch, state: CopyState::Live });
     copies
 }
@@ -260,58 +265,41 @@ fn revoke(scene: &Scene, grant: &GrantRecord, because: RevokedBecause) -> Step<N
     Step::write(write, why).telling(grant.tells(Importance::Normal, "Revoking", note))
 }
 
-/// Nothing is done about it; what a person must know is written down once.
-fn nothing(scene: &Scene, grant: &GrantRecord, why: Why) -> Step<Nothing> {
-    if why == Why::Placed
-        && let Some(change) = policy_change(scene, grant)
-    {
-        return Step::write(grant.write_spec(change), "the placement says something else now");
+/// What is said, in words: the reason why nothing is done, first.
+fn findings(scene: &Scene, grant: &GrantRecord, told: &Tell) -> Vec<Finding> {
+    let mut found: Vec<Finding> = finding(scene, grant, told.why).into_iter().collect();
+    if told.is_owner_back {
+        found.push(heard_again());
     }
-    let found = findings(scene, grant, why);
-    let Some(first) = found.iter().find(|found| !found.is_in(&grant.status.conditions)) else {
-        return rest(scene, why, &found);
-    };
+    found
+}
+
+fn because(scene: &Scene, grant: &GrantRecord, why: Why) -> String {
+    finding(scene, grant, why).map_or_else(|| resting(why), |found| found.message)
+}
+
+/// The reason is the first thing that was not said before.
+fn tell(scene: &Scene, grant: &GrantRecord, told: &Tell) -> Step<Nothing> {
+    let found = findings(scene, grant, told);
+    let is_new = |found: &&Finding| !found.is_in(&grant.status.conditions);
+    let because = found.iter().find(is_new).map_or_else(String::new, |found| found.message.clone());
     let conditions = grant.conditions_with(&found, scene.now);
     let write = grant.write_status(json!({ "conditions": conditions }));
-    let step = Step::write(write, first.message.clone());
-    match event(scene, grant, first) {
-        Some(event) => step.telling(event),
+    let step = Step::write(write, because.clone());
+    match told.event {
+        Some(news) => step.telling(event(scene, grant, news, because)),
         None => step,
     }
 }
 
-fn rest(scene: &Scene, why: Why, found: &[Finding]) -> Step<Nothing> {
-    let because = match found.first() {
-        Some(found) => found.message.clone(),
-        None => resting(why),
-    };
-    let is_small = |misfit: &Option<Misfit>| matches!(misfit, Some(Misfit::TooSmall { .. }));
-    match why {
-        Why::MovesFull => Step::Wait { because, at_most: MOVES_WAIT },
-        Why::NoneFits | Why::WishDoesNotFit(_) | Why::DataElsewhere
-            if scene.facts.clusters.iter().any(|cluster| is_small(&cluster.misfit)) =>
-        {
-            Step::Wait { because, at_most: ROOM_WAIT }
+fn event(scene: &Scene, grant: &GrantRecord, news: News, because: String) -> Event {
+    match news {
+        News::PlacementAmbiguous => {
+            let note = ambiguous(scene).unwrap_or_default();
+            grant.tells(Importance::Warning, "PlacementAmbiguous", note)
         }
-        _ => Step::Rest { because },
+        News::OwnerUnreachable => grant.tells(Importance::Warning, "OwnerUnreachable", because),
+        News::MoveQueued => grant.tells(Importance::Normal, "MoveDelayed", because),
+        News::MoveDelayed => grant.tells(Importance::Warning, "MoveDelayed", because),
     }
-}
-
-/// An event comes with the first word of something new, and not with every other wording of it.
-fn event(scene: &Scene, grant: &GrantRecord, found: &Finding) -> Option<Event> {
-    let before = conditions::find(&grant.status.conditions, found.kind);
-    if found.kind == PLACED && found.holds == Some(true) {
-        let note = ambiguous(scene)?;
-        let was_told = before.is_some_and(|before| before.message.contains(&note));
-        return (!was_told).then(|| grant.tells(Importance::Warning, "PlacementAmbiguous", note));
-    }
-    let is_news = before.is_none_or(|before| before.reason != found.reason);
-    let reason = match found.kind {
-        OWNER_UNREACHABLE if found.holds == Some(true) => "OwnerUnreachable",
-        PLACED if grant.is_held() && found.reason != "Moving" => "MoveDelayed",
-        _ => return None,
-    };
-    let importance =
-        if found.reason == MOVES_FULL { Importance::Normal } else { Importance::Warning };
-    is_news.then(|| grant.tells(importance, reason, found.message.clone()))
 }

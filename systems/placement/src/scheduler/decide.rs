@@ -3,10 +3,16 @@
 //! The rules are the table "scheduler" of the design, and each is one write to the hub. A cluster is
 //! named by its place in [`Facts::clusters`].
 
-use interlock_api::placement::{Phase, RevokedBecause};
+use interlock_api::placement::{CopyState, Phase, RevokedBecause};
+use serde::Serialize;
+
+mod say;
+
+pub use say::{Missed, News, Reason, Said, SaidPlaced, SaidUnreachable, Tell};
+use say::{is_owner_missed, say};
 
 /// All that one decision rests on.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Facts {
     /// The namespace.
     pub namespace: Namespace,
@@ -26,10 +32,14 @@ pub struct Facts {
     pub has_room_for_move: bool,
     /// Whether the data of claims can be carried from one cluster to another.
     pub can_copy: bool,
+    /// The claims of the namespace that are there to stay, by name.
+    pub claims: Vec<Claim>,
+    /// Whether two Placements select it.
+    pub is_ambiguous: bool,
 }
 
 /// What is known of the namespace that a grant is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Namespace {
     /// Not in the cache, and nobody looked: that proves nothing.
     Unknown,
@@ -46,7 +56,7 @@ pub enum Namespace {
 }
 
 /// Whether the hub has a grant for the namespace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Truth {
     /// There is none.
     NoGrant,
@@ -54,8 +64,17 @@ pub enum Truth {
     Granted,
 }
 
+/// A claim of the namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Claim {
+    /// Whether it cannot vanish: our finalizer is on it.
+    pub is_held: bool,
+    /// Whether the grant lists it.
+    pub is_listed: bool,
+}
+
 /// The grant of the namespace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Grant {
     /// What is true of the owner.
     pub phase: Phase,
@@ -65,16 +84,33 @@ pub struct Grant {
     pub target: Option<usize>,
     /// Whether every claim can be filled, and where.
     pub images: Images,
-    /// Whether the namespace has a claim that the grant does not list.
-    pub has_unlisted_claim: bool,
+    /// Why its owner is to stop, if it is.
+    pub because: Option<RevokedBecause>,
+    /// What each claim that it lists begins with next, as it is pinned.
+    pub pins: Vec<Pinned>,
     /// Whether the owner may have written to a claim.
     pub is_written: bool,
     /// Whether data of the namespace is left somewhere.
     pub has_copies: bool,
+    /// Whether it says what the Placement that counts says.
+    pub is_policy_current: bool,
+    /// What its conditions say.
+    pub said: Said,
+}
+
+/// What a claim is pinned to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Pinned {
+    /// Nothing.
+    Nothing,
+    /// The volume itself, which stayed in place.
+    InPlace,
+    /// An image, or that it begins empty.
+    Image,
 }
 
 /// The owner of a grant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Owner {
     /// One of the clusters.
     Cluster(usize),
@@ -83,7 +119,7 @@ pub enum Owner {
 }
 
 /// Where the images that a grant holds can be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Images {
     /// On any cluster.
     Anywhere,
@@ -94,7 +130,7 @@ pub enum Images {
 }
 
 /// A cluster.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Cluster {
     /// Why it cannot take the namespace, if it cannot.
     pub misfit: Option<Misfit>,
@@ -106,10 +142,12 @@ pub struct Cluster {
     pub grants: usize,
     /// What a fresh look at it shows; None: nobody looked.
     pub sight: Option<Sight>,
+    /// The copies that it has of the namespace's data, as the grant says.
+    pub copies: Vec<CopyState>,
 }
 
 /// What a fresh look at a cluster shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Sight {
     /// It is there, and not on its way out.
     Stays,
@@ -120,7 +158,7 @@ pub enum Sight {
 }
 
 /// Why a cluster cannot take a namespace.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum Misfit {
     /// Its syncer is not there, or says that it is not ready.
     NotReady,
@@ -148,7 +186,7 @@ pub enum Misfit {
 }
 
 /// Where a namespace is to run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Wish {
     /// Anywhere that fits.
     Any,
@@ -159,10 +197,14 @@ pub enum Wish {
 }
 
 /// The one next thing to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum Decision {
     /// Nothing, and why.
     Nothing(Why),
+    /// Nothing until something changes that nobody tells of, and why.
+    Wait(Why, For),
+    /// Say why nothing is done.
+    Tell(Tell),
     /// Put our finalizer on the namespace.
     PutFinalizer,
     /// Ask the hub whether there is a grant.
@@ -171,16 +213,22 @@ pub enum Decision {
     LookForNamespace,
     /// Make the grant.
     CreateGrant,
+    /// The same, and tell that two Placements select the namespace.
+    CreateAmbiguousGrant,
     /// Note which cluster is wished.
     Target(usize),
+    /// The same, and what the Placement says now.
+    TargetWithPolicy(usize),
     /// Note that none is: the one that was goes.
     Untarget,
+    /// Note what the Placement says now.
+    UpdatePolicy,
     /// Ask the hub whether the cluster that is to have it stays.
     LookAtCluster(usize),
-    /// List a claim that is new, before anybody can write to it.
-    ListClaims,
+    /// List claims that are new, before anybody can write to them: their places in the facts.
+    ListClaims(Vec<usize>),
     /// Give it to a cluster.
-    Grant(usize),
+    Grant(Giving),
     /// Take it back from its owner.
     Revoke(RevokedBecause),
     /// The namespace goes, and nobody has it.
@@ -191,8 +239,43 @@ pub enum Decision {
     DeleteGrant,
 }
 
+/// What comes without a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum For {
+    /// That a move ends: two of those that wait are told, and those may be gone.
+    Moves,
+    /// Room on a cluster.
+    Room,
+}
+
+/// How a grant is given to a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Giving {
+    /// The cluster.
+    pub to: usize,
+    /// What each claim that the grant lists begins with there.
+    pub begins: Vec<Begin>,
+    /// The copies there that the new one takes the place of, by their states.
+    pub taken_over: Vec<CopyState>,
+    /// Whether the owner before, which was missed, does not matter any more.
+    pub is_owner_back: bool,
+    /// Whether its conditions say that the owner before was declared gone.
+    pub is_fence_over: bool,
+}
+
+/// What a claim begins with on its next cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Begin {
+    /// What it is pinned to, which is newer than any image before it.
+    Pinned,
+    /// The volume itself; its last image is all there is elsewhere, and is kept.
+    InPlace,
+    /// Nothing.
+    Empty,
+}
+
 /// Why there is nothing to do. Most of it is shown to people as a condition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Why {
     /// The namespace is not in the cache.
     NamespaceUnknown,
@@ -228,39 +311,57 @@ pub enum Why {
 
 /// The one next thing to do.
 pub fn decide(facts: &Facts) -> Decision {
-    let Some(grant) = facts.grant else { return without_grant(facts) };
+    let Some(grant) = &facts.grant else { return without_grant(facts) };
+    match with_grant(facts, grant) {
+        Decision::Nothing(why) => say(facts, grant, why),
+        decision => decision,
+    }
+}
+
+fn with_grant(facts: &Facts, grant: &Grant) -> Decision {
     if grant.phase == Phase::Deleting {
-        return end(facts, &grant);
+        return end(facts, grant);
     }
     // A cluster is not let go while it is the target of a grant.
-    if is_target_going(facts, &grant) {
+    if is_target_going(facts, grant) {
         return Decision::Untarget;
     }
     match facts.namespace {
         // Its end stops what runs and deletes data, so it never rests on what a cache lacks.
         Namespace::Unknown => return Decision::LookForNamespace,
         Namespace::Unseen => return Decision::Nothing(Why::NamespaceUnknown),
-        Namespace::Deleting | Namespace::Gone => return begin_end(facts, &grant),
+        Namespace::Deleting | Namespace::Gone => return begin_end(facts, grant),
         // It stays where it is: taking a label off must not stop what runs.
         Namespace::Unplaced => return Decision::Nothing(Why::Unplaced),
         Namespace::Placed => {}
     }
     // A claim is listed before any cluster may make it, so that no release can leave it out.
-    if grant.has_unlisted_claim && grant.phase != Phase::Revoking {
-        return Decision::ListClaims;
+    let unlisted = unlisted(facts);
+    if !unlisted.is_empty() && grant.phase != Phase::Revoking {
+        return Decision::ListClaims(unlisted);
     }
-    let target = match wish(facts, &grant) {
+    let target = match wish(facts, grant) {
         Ok(target) => target,
-        Err(why) => return held_up(facts, &grant, why),
+        Err(why) => return held_up(facts, grant, why),
     };
-    if grant.target != Some(target) {
-        return Decision::Target(target);
+    match (grant.target == Some(target), grant.is_policy_current) {
+        (true, _) => {}
+        (false, true) => return Decision::Target(target),
+        (false, false) => return Decision::TargetWithPolicy(target),
     }
     match grant.phase {
-        Phase::Unassigned | Phase::Released | Phase::Fenced => give(facts, &grant, target),
-        Phase::Granted => keep_or_move(facts, &grant, target),
-        Phase::Revoking | Phase::Deleting => held_up(facts, &grant, Why::OwnerStops),
+        Phase::Unassigned | Phase::Released | Phase::Fenced => give(facts, grant, target),
+        Phase::Granted => keep_or_move(facts, grant, target),
+        Phase::Revoking | Phase::Deleting => held_up(facts, grant, Why::OwnerStops),
     }
+}
+
+/// Only claims that cannot vanish are listed, so that no cluster gets one that the hub may lose sight
+/// of.
+fn unlisted(facts: &Facts) -> Vec<usize> {
+    let claims = facts.claims.iter().enumerate();
+    let unlisted = claims.filter(|(_, claim)| claim.is_held && !claim.is_listed);
+    unlisted.map(|(place, _)| place).collect()
 }
 
 /// Whether the cluster that is to have it, and has it not, is being deleted.
@@ -276,6 +377,7 @@ fn is_target_going(facts: &Facts, grant: &Grant) -> bool {
 fn without_grant(facts: &Facts) -> Decision {
     match (facts.namespace, facts.has_finalizer) {
         (Namespace::Placed, false) => Decision::PutFinalizer,
+        (Namespace::Placed, true) if facts.is_ambiguous => Decision::CreateAmbiguousGrant,
         (Namespace::Placed, true) => Decision::CreateGrant,
         // That the cache has no grant does not mean that there is none.
         (Namespace::Deleting, true) => match facts.truth {
@@ -381,9 +483,35 @@ fn give(facts: &Facts, grant: &Grant, target: usize) -> Decision {
     // it staying, whoever wants to let it go finds the grant.
     match facts.clusters.get(place).and_then(|cluster| cluster.sight) {
         None => Decision::LookAtCluster(place),
-        Some(Sight::Kept) if place != target => Decision::Grant(place),
+        Some(Sight::Kept) if place != target => Decision::Grant(giving(facts, grant, place)),
         Some(Sight::Goes | Sight::Kept) => Decision::Nothing(Why::ClusterGoes),
-        Some(Sight::Stays) => Decision::Grant(place),
+        Some(Sight::Stays) => Decision::Grant(giving(facts, grant, place)),
+    }
+}
+
+fn giving(facts: &Facts, grant: &Grant, to: usize) -> Giving {
+    let begin = |pinned: &Pinned| match pinned {
+        Pinned::Nothing => Begin::Empty,
+        Pinned::InPlace => Begin::InPlace,
+        Pinned::Image => Begin::Pinned,
+    };
+    let mut taken_over = facts.clusters.get(to).map_or(Vec::new(), |to| to.copies.clone());
+    taken_over.retain(|state| is_taken_over(*state));
+    Giving {
+        to,
+        begins: grant.pins.iter().map(begin).collect(),
+        taken_over,
+        is_owner_back: is_owner_missed(grant),
+        is_fence_over: grant.said.is_fenced,
+    }
+}
+
+/// A copy that nobody needs is taken over with the grant. One that is alone in having something is
+/// kept beside it, until a person has said what becomes of it.
+fn is_taken_over(state: CopyState) -> bool {
+    match state {
+        CopyState::Live | CopyState::Superseded => true,
+        CopyState::Diverged | CopyState::Unclosed => false,
     }
 }
 
@@ -438,3 +566,6 @@ fn held_up(facts: &Facts, grant: &Grant, why: Why) -> Decision {
         _ => Decision::Nothing(why),
     }
 }
+
+#[cfg(test)]
+mod tests;

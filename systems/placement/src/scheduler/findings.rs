@@ -3,57 +3,149 @@
 //! A message never has a time in it that runs on, or a count that changes by itself: it would be
 //! written again with every look.
 
-use super::decide::Why;
-use super::observe::Scene;
+use super::decide::{Missed, Reason, Said, SaidPlaced, SaidUnreachable, Why, Wish};
+use super::observe::{Scene, wish};
 use crate::kinds::MOVES_FULL;
 use crate::record::{GrantRecord, condition, name_of, syncers, uid_of};
-use interlock_api::placement::condition::{OWNER_UNREACHABLE, PLACED, REACHABLE};
+use interlock_api::placement::condition::{FENCED, OWNER_UNREACHABLE, PLACED, REACHABLE};
 use interlock_api::placement::{CopyState, Image, Ref, RevokedBecause};
 use interlock_kernel::conditions::{self, Finding};
 
 /// How many clusters one message names.
 const NAMED: usize = 20;
 
-/// What is to be said of a grant that nothing is done about; nothing at all for some.
-pub(crate) fn findings(scene: &Scene, grant: &GrantRecord, why: Why) -> Vec<Finding> {
-    match why {
-        Why::NamespaceUnknown | Why::Unplaced | Why::ClusterGoes => return Vec::new(),
-        Why::OwnerUnreachable => return vec![unreachable(scene, grant)],
-        Why::ClusterReplaced => return vec![replaced(grant)],
-        _ => {}
+const REASONS: [Reason; 11] = [
+    Reason::Granted,
+    Reason::UnknownCluster,
+    Reason::NoneFits,
+    Reason::WishDoesNotFit,
+    Reason::DataElsewhere,
+    Reason::NeedsCopy,
+    Reason::MovesFull,
+    Reason::Moving,
+    Reason::Deleting,
+    Reason::CopiesLeft,
+    Reason::SyncersLeft,
+];
+
+impl Reason {
+    /// As the condition has it.
+    fn word(self) -> &'static str {
+        match self {
+            Reason::Granted => "Granted",
+            Reason::UnknownCluster => "UnknownCluster",
+            Reason::NoneFits => "NoneFits",
+            Reason::WishDoesNotFit => "WishDoesNotFit",
+            Reason::DataElsewhere => "DataElsewhere",
+            Reason::NeedsCopy => "NeedsCopy",
+            Reason::MovesFull => MOVES_FULL,
+            Reason::Moving => "Moving",
+            Reason::Deleting => "Deleting",
+            Reason::CopiesLeft => "CopiesLeft",
+            Reason::SyncersLeft => "SyncersLeft",
+        }
     }
-    let mut findings: Vec<Finding> = placed(scene, grant, why).into_iter().collect();
-    findings.extend(heard_again(grant));
-    findings
+
+    /// What would be said for this reason; None: nothing could.
+    fn why(self, scene: &Scene) -> Option<Why> {
+        Some(match self {
+            Reason::Granted => Why::Placed,
+            Reason::UnknownCluster => Why::UnknownCluster,
+            Reason::NoneFits => Why::NoneFits,
+            Reason::WishDoesNotFit => match wish(scene) {
+                Wish::On(place) => Why::WishDoesNotFit(place),
+                Wish::Any | Wish::Unknown => return None,
+            },
+            Reason::DataElsewhere => Why::DataElsewhere,
+            Reason::NeedsCopy => Why::NeedsCopy,
+            Reason::MovesFull => Why::MovesFull,
+            Reason::Moving | Reason::Deleting => Why::OwnerStops,
+            Reason::CopiesLeft => Why::CopiesLeft,
+            Reason::SyncersLeft => Why::SyncersLeft,
+        })
+    }
 }
 
-/// An owner that was missed is there again; nothing if it was not missed.
-pub(crate) fn heard_again(grant: &GrantRecord) -> Option<Finding> {
-    if !conditions::is_true(&grant.status.conditions, OWNER_UNREACHABLE) {
-        return None;
+const MISSED: [Missed; 2] = [Missed::NoHeartbeat, Missed::ClusterReplaced];
+
+impl Missed {
+    /// As the condition has it.
+    fn word(self) -> &'static str {
+        match self {
+            Missed::NoHeartbeat => "NoHeartbeat",
+            Missed::ClusterReplaced => "ClusterReplaced",
+        }
     }
-    Some(Finding::fails(OWNER_UNREACHABLE, "Heard", "its owner was heard of again, or is another"))
+}
+
+/// What the conditions of a grant say.
+pub(crate) fn said(scene: &Scene, grant: &GrantRecord) -> Said {
+    let known = &grant.status.conditions;
+    let is_said = |found: Option<Finding>| found.is_some_and(|found| found.is_in(known));
+    let said = conditions::find(known, PLACED);
+    let reason = REASONS.into_iter().find(|r| said.is_some_and(|said| said.reason == r.word()));
+    let ambiguous = ambiguous(scene);
+    Said {
+        placed: reason.map(|reason| SaidPlaced {
+            reason,
+            is_current: is_said(reason.why(scene).and_then(|why| placed(scene, grant, why))),
+        }),
+        is_ambiguity_told: ambiguous
+            .is_some_and(|note| said.is_some_and(|said| said.message.contains(&note))),
+        unreachable: conditions::find(known, OWNER_UNREACHABLE).map(|said| {
+            let reason = MISSED.into_iter().find(|missed| said.reason == missed.word());
+            SaidUnreachable {
+                is_true: said.status == "True",
+                reason,
+                is_current: is_said(reason.map(|missed| missing(scene, grant, missed))),
+            }
+        }),
+        is_fenced: conditions::is_true(known, FENCED),
+    }
+}
+
+/// What is to be said of a grant that nothing is done about; nothing at all for some.
+pub(crate) fn finding(scene: &Scene, grant: &GrantRecord, why: Why) -> Option<Finding> {
+    match why {
+        Why::OwnerUnreachable => Some(missing(scene, grant, Missed::NoHeartbeat)),
+        Why::ClusterReplaced => Some(missing(scene, grant, Missed::ClusterReplaced)),
+        why => placed(scene, grant, why),
+    }
+}
+
+fn missing(scene: &Scene, grant: &GrantRecord, missed: Missed) -> Finding {
+    match missed {
+        Missed::NoHeartbeat => unreachable(scene, grant),
+        Missed::ClusterReplaced => replaced(grant),
+    }
+}
+
+/// An owner that was missed is there again.
+pub(crate) fn heard_again() -> Finding {
+    Finding::fails(OWNER_UNREACHABLE, "Heard", "its owner was heard of again, or is another")
 }
 
 fn placed(scene: &Scene, grant: &GrantRecord, why: Why) -> Option<Finding> {
     let namespace = &grant.spec.namespace.name;
-    let fails = |reason, message: String| {
+    let fails = |reason: Reason, message: String| {
         // The command stays last, where it can be copied.
         let message = match (message.split_once(". next: "), staying(grant)) {
             (Some((said, next)), stays) => format!("{said}{stays}. next: {next}"),
             (None, stays) => format!("{message}{stays}"),
         };
-        Some(Finding::fails(PLACED, reason, message))
+        Some(Finding::fails(PLACED, reason.word(), message))
     };
     match why {
         Why::Placed => Some(granted(scene, grant.status.owner.as_ref(), grant.status.epoch)),
-        Why::UnknownCluster => fails("UnknownCluster", unknown_cluster(scene, namespace)),
-        Why::NoneFits => fails("NoneFits", none_fits(scene, namespace)),
-        Why::WishDoesNotFit(place) => fails("WishDoesNotFit", wish_does_not_fit(scene, place)),
-        Why::DataElsewhere => fails("DataElsewhere", data_elsewhere(grant)),
-        Why::NeedsCopy => fails("NeedsCopy", needs_copy(grant)),
+        Why::UnknownCluster => fails(Reason::UnknownCluster, unknown_cluster(scene, namespace)),
+        Why::NoneFits => fails(Reason::NoneFits, none_fits(scene, namespace)),
+        Why::WishDoesNotFit(place) => {
+            fails(Reason::WishDoesNotFit, wish_does_not_fit(scene, place))
+        }
+        Why::DataElsewhere => fails(Reason::DataElsewhere, data_elsewhere(grant)),
+        Why::NeedsCopy => fails(Reason::NeedsCopy, needs_copy(grant)),
         Why::MovesFull => fails(
-            MOVES_FULL,
+            Reason::MovesFull,
             format!(
                 "{} moves are under way, which is the limit; it begins when one of them ends. \
                  next: interlock status",
@@ -61,8 +153,8 @@ fn placed(scene: &Scene, grant: &GrantRecord, why: Why) -> Option<Finding> {
             ),
         ),
         Why::OwnerStops => Some(stopping(grant, grant.status.because)),
-        Why::CopiesLeft => fails("CopiesLeft", copies_left(grant)),
-        Why::SyncersLeft => fails("SyncersLeft", syncers_left(scene)),
+        Why::CopiesLeft => fails(Reason::CopiesLeft, copies_left(grant)),
+        Why::SyncersLeft => fails(Reason::SyncersLeft, syncers_left(scene)),
         Why::NamespaceUnknown
         | Why::Unplaced
         | Why::ClusterGoes
@@ -78,7 +170,7 @@ pub(crate) fn granted(scene: &Scene, owner: Option<&Ref>, epoch: i64) -> Finding
     if let Some(ambiguous) = ambiguous(scene) {
         message = format!("{message}; {ambiguous}");
     }
-    Finding::holds(PLACED, "Granted", message)
+    Finding::holds(PLACED, Reason::Granted.word(), message)
 }
 
 /// That two Placements select the namespace, if they do.
@@ -98,14 +190,15 @@ pub(crate) fn stopping(grant: &GrantRecord, because: Option<RevokedBecause>) -> 
     let namespace = &grant.spec.namespace.name;
     let (reason, message) = match because {
         Some(RevokedBecause::Deletion) => {
-            ("Deleting", format!("cluster {owner} stops, as its namespace is being deleted"))
+            (Reason::Deleting, format!("cluster {owner} stops, as its namespace is being deleted"))
         }
         Some(RevokedBecause::Move | RevokedBecause::Drain) | None => {
             let target = name(grant.spec.target.as_ref());
-            ("Moving", format!("cluster {owner} stops and hands over to cluster {target}"))
+            (Reason::Moving, format!("cluster {owner} stops and hands over to cluster {target}"))
         }
     };
-    Finding::fails(PLACED, reason, format!("{message}. next: interlock explain {namespace}"))
+    let message = format!("{message}. next: interlock explain {namespace}");
+    Finding::fails(PLACED, reason.word(), message)
 }
 
 fn name(found: Option<&Ref>) -> &str {
@@ -139,9 +232,9 @@ fn none_fits(scene: &Scene, namespace: &str) -> String {
         return "there is no cluster. next: create a WorkloadCluster and start its syncer"
             .to_owned();
     }
-    let all = scene.clusters.iter().zip(&scene.facts.clusters);
+    let all = scene.clusters.iter().zip(&scene.misfits);
     let reasons: Vec<String> = all
-        .filter_map(|(cluster, facts)| Some((cluster, facts.misfit.as_ref()?)))
+        .filter_map(|(cluster, misfit)| Some((cluster, misfit.as_ref()?)))
         .map(|(cluster, misfit)| format!("{}: {}", name_of(cluster), misfit))
         .collect();
     let more = match reasons.len().saturating_sub(NAMED) {
@@ -154,7 +247,7 @@ fn none_fits(scene: &Scene, namespace: &str) -> String {
 
 fn wish_does_not_fit(scene: &Scene, place: usize) -> String {
     let cluster = scene.cluster(place);
-    let misfit = scene.facts.clusters.get(place).and_then(|cluster| cluster.misfit.as_ref());
+    let misfit = scene.misfits.get(place).and_then(Option::as_ref);
     let why = misfit.map(ToString::to_string).unwrap_or_default();
     format!("cluster {cluster} is asked for and does not fit: {why}. next: interlock status")
 }
@@ -242,7 +335,7 @@ fn unreachable(scene: &Scene, grant: &GrantRecord) -> Finding {
         last_images(grant),
         force_line(grant)
     );
-    Finding::holds(OWNER_UNREACHABLE, "NoHeartbeat", message)
+    Finding::holds(OWNER_UNREACHABLE, Missed::NoHeartbeat.word(), message)
 }
 
 fn replaced(grant: &GrantRecord) -> Finding {
@@ -253,7 +346,7 @@ fn replaced(grant: &GrantRecord) -> Finding {
         last_images(grant),
         force_line(grant)
     );
-    Finding::holds(OWNER_UNREACHABLE, "ClusterReplaced", message)
+    Finding::holds(OWNER_UNREACHABLE, Missed::ClusterReplaced.word(), message)
 }
 
 fn last_images(grant: &GrantRecord) -> String {

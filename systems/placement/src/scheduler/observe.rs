@@ -1,9 +1,11 @@
 //! What the scheduler sees: objects of the hub as its caches show them, and the facts in them.
 
-use super::decide::{Cluster, Facts, Grant, Images, Namespace, Owner, Sight, Truth, Wish};
+use super::decide::{
+    Claim, Cluster, Facts, Grant, Images, Misfit, Namespace, Owner, Pinned, Sight, Truth, Wish,
+};
 use super::fit::{Needs, Seeking, misfit};
 use super::selector::is_selected;
-use super::{Limits, LooksAtHub};
+use super::{Limits, LooksAtHub, findings, policy};
 use crate::kinds::{
     CLAIM, GRANT, GRANTS_COUNTED_ON, GRANTS_MOVING, NAMESPACE, NAMESPACES_BY_GRANT, PLACEMENT,
     WORKLOAD_CLUSTER, YES,
@@ -19,8 +21,9 @@ use interlock_api::placement::{Fill, Image, PlacementSpec, Ref, Transport};
 use interlock_kernel::{Address, Name, Object, Place, View, nearest, read_part};
 use jiff::Timestamp;
 
-/// The objects that one step of the scheduler is about, and the facts in them.
-pub(crate) struct Scene {
+/// The objects that a step about a grant is about.
+#[derive(Debug)]
+pub struct Scene {
     pub(crate) now: Timestamp,
     pub(crate) limits: Limits,
     /// The name of the grant, whether there is one or not.
@@ -30,14 +33,16 @@ pub(crate) struct Scene {
     pub(crate) grant: Option<GrantRecord>,
     /// All clusters, by name: the places in the facts.
     pub(crate) clusters: Vec<Object>,
+    /// Why each of them cannot take the namespace, if it cannot.
+    pub(crate) misfits: Vec<Option<Misfit>>,
     /// The claims of the namespace that are there to stay, by name.
     pub(crate) claims: Vec<Object>,
     /// The Placement that counts.
     pub(crate) rules: Option<Rules>,
-    pub(crate) facts: Facts,
 }
 
 /// The Placement that counts for a namespace.
+#[derive(Debug)]
 pub(crate) struct Rules {
     pub(crate) name: String,
     /// The next one that selects the namespace too, if there is one.
@@ -60,15 +65,6 @@ impl Scene {
         let known = self.clusters.iter().map(|cluster| name_of(cluster));
         nearest(self.asked_for().unwrap_or_default(), known)
     }
-
-    /// The claims that the grant does not list yet.
-    pub(crate) fn unlisted(&self) -> impl Iterator<Item = &Object> {
-        let grant = self.grant.as_ref();
-        self.claims.iter().filter(move |claim| {
-            has_finalizer(claim, FINALIZER_CLAIM)
-                && !grant.is_some_and(|grant| grant.lists(uid_of(claim)))
-        })
-    }
 }
 
 /// Where a grant is, whether it is there or not.
@@ -88,46 +84,44 @@ pub(crate) fn cluster_address(name: &str) -> Address {
 
 /// Reads what a step is about; the error says in words which object cannot be read.
 pub(crate) fn observe(
+    limits: Limits,
     grant_name: &str,
     view: &dyn View,
     looks: &LooksAtHub,
-    limits: Limits,
-) -> Result<Scene, String> {
+) -> Result<(Facts, Scene), String> {
     let found = view.get(Place::HUB, &GRANT, &Name::cluster_wide(grant_name));
     let grant = found.as_ref().map(GrantRecord::read).transpose()?;
     let namespace = namespace_of(grant_name, grant.as_ref(), view);
-    let mut scene = Scene {
+    let claims = namespace.as_ref().map(|found| claims_of(found, view)).unwrap_or_default();
+    let rules = namespace.as_ref().and_then(|namespace| rules_for(namespace, view));
+    let clusters = view.list(Place::HUB, &WORKLOAD_CLUSTER, None);
+    let needs = Needs::of(&Seeking {
+        rules: rules.as_ref().map(|rules| &rules.spec),
+        is_by_name: namespace.as_ref().is_some_and(|found| asked_for(found).is_some()),
+        claims: &claims,
+        grant: grant.as_ref().map(|grant| &grant.status),
+    });
+    let scene = Scene {
         now: view.now(),
         limits,
         grant_name: grant_name.to_owned(),
-        clusters: view.list(Place::HUB, &WORKLOAD_CLUSTER, None),
-        claims: namespace.as_ref().map(|found| claims_of(found, view)).unwrap_or_default(),
-        rules: namespace.as_ref().and_then(|namespace| rules_for(namespace, view)),
-        facts: blank(),
+        misfits: clusters.iter().map(|cluster| misfit(cluster, &needs)).collect(),
+        clusters,
+        claims,
+        rules,
         namespace,
         grant,
     };
-    scene.facts = facts(&scene, view, looks);
-    Ok(scene)
-}
-
-fn blank() -> Facts {
-    Facts {
-        namespace: Namespace::Unknown,
-        has_finalizer: false,
-        has_syncers: false,
-        grant: None,
-        truth: None,
-        clusters: Vec::new(),
-        wish: Wish::Any,
-        has_room_for_move: false,
-        can_copy: false,
-    }
+    Ok((facts(&scene, view, looks), scene))
 }
 
 fn facts(scene: &Scene, view: &dyn View, looks: &LooksAtHub) -> Facts {
     let namespace = scene.namespace.as_ref();
     let moving = view.count(Place::HUB, &GRANTS_MOVING, YES);
+    let claim = |claim: &Object| Claim {
+        is_held: has_finalizer(claim, FINALIZER_CLAIM),
+        is_listed: scene.grant.as_ref().is_some_and(|grant| grant.lists(uid_of(claim))),
+    };
     Facts {
         namespace: standing(scene, looks),
         has_finalizer: namespace.is_some_and(|found| has_finalizer(found, FINALIZER_GRANT)),
@@ -138,6 +132,8 @@ fn facts(scene: &Scene, view: &dyn View, looks: &LooksAtHub) -> Facts {
         wish: wish(scene),
         has_room_for_move: moving < scene.limits.moves,
         can_copy: scene.limits.can_copy && can_take_images(scene),
+        claims: scene.claims.iter().map(claim).collect(),
+        is_ambiguous: findings::ambiguous(scene).is_some(),
     }
 }
 
@@ -176,8 +172,7 @@ fn looked_for(grant: &GrantRecord, looks: &LooksAtHub) -> Namespace {
     }
 }
 
-/// Only claims that we keep from vanishing are listed, so that no cluster gets one that the hub
-/// may lose sight of. One that goes is left alone.
+/// The claims of a namespace. One that goes is left alone.
 fn claims_of(namespace: &Object, view: &dyn View) -> Vec<Object> {
     let claims = view.list(Place::HUB, &CLAIM, Some(name_of(namespace)));
     claims.into_iter().filter(|claim| !is_deleting(claim)).collect()
@@ -200,21 +195,21 @@ fn asked_for(namespace: &Object) -> Option<&str> {
     annotations.get(ANNOTATION_CLUSTER).map(String::as_str).filter(|name| !name.is_empty())
 }
 
-fn wish(scene: &Scene) -> Wish {
+/// Where the namespace asks to run.
+pub(crate) fn wish(scene: &Scene) -> Wish {
     let Some(name) = scene.asked_for() else { return Wish::Any };
     let place = scene.clusters.iter().position(|cluster| name_of(cluster) == name);
     place.map_or(Wish::Unknown, Wish::On)
 }
 
 fn cluster_facts(scene: &Scene, view: &dyn View, looks: &LooksAtHub) -> Vec<Cluster> {
-    let needs = Needs::of(&Seeking {
-        rules: scene.rules.as_ref().map(|rules| &rules.spec),
-        is_by_name: scene.asked_for().is_some(),
-        claims: &scene.claims,
-        grant: scene.grant.as_ref().map(|grant| &grant.status),
-    });
-    let of = |cluster: &Object| Cluster {
-        misfit: misfit(cluster, &needs),
+    let copies = |cluster: &Object| {
+        let all = scene.grant.iter().flat_map(|grant| &grant.status.copies);
+        let here = all.filter(|copy| copy.cluster.uid == uid_of(cluster));
+        here.map(|copy| copy.state).collect()
+    };
+    let of = |(cluster, misfit): (&Object, &Option<Misfit>)| Cluster {
+        misfit: misfit.clone(),
         is_reachable: is_condition_true(cluster, REACHABLE),
         is_draining: cluster.data["spec"]["drain"] == true,
         grants: view.count(Place::HUB, &GRANTS_COUNTED_ON, uid_of(cluster)),
@@ -222,8 +217,9 @@ fn cluster_facts(scene: &Scene, view: &dyn View, looks: &LooksAtHub) -> Vec<Clus
             .objects
             .get(&cluster_address(name_of(cluster)))
             .map(|found| sight(scene, cluster, found.as_ref())),
+        copies: copies(cluster),
     };
-    scene.clusters.iter().map(of).collect()
+    scene.clusters.iter().zip(&scene.misfits).map(of).collect()
 }
 
 /// What is there under the name of a cluster.
@@ -249,9 +245,23 @@ fn grant_facts(scene: &Scene, grant: &GrantRecord) -> Grant {
             .map(|owner| place(owner).map_or(Owner::Replaced, Owner::Cluster)),
         target: grant.spec.target.as_ref().and_then(place),
         images: images(scene, grant),
-        has_unlisted_claim: scene.unlisted().next().is_some(),
+        because: status.because,
+        pins: status.claims.iter().map(|claim| pinned(grant, &claim.uid)).collect(),
         is_written: is_written(grant),
         has_copies: !status.copies.is_empty(),
+        is_policy_current: policy::is_current(scene, grant),
+        said: findings::said(scene, grant),
+    }
+}
+
+fn pinned(grant: &GrantRecord, claim_uid: &str) -> Pinned {
+    let mut pins = grant.status.pins.iter().filter(|pin| pin.claim_uid == claim_uid).peekable();
+    if pins.peek().is_none() {
+        return Pinned::Nothing;
+    }
+    match pins.any(|pin| matches!(pin.image, Image::InPlace { .. })) {
+        true => Pinned::InPlace,
+        false => Pinned::Image,
     }
 }
 

@@ -9,7 +9,7 @@ use crate::testing::{
     unreachable,
 };
 use interlock_kernel::testing::{NoMachine, Run, World, condition, patched, survives};
-use interlock_kernel::{Deed, Write};
+use interlock_kernel::{Controller, Deed, Write};
 use serde_json::json;
 
 const HELD: &str = "interlock.dev/grant";

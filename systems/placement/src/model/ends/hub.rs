@@ -63,7 +63,14 @@ impl World {
                 true => (usize::from(grant.looked) == *c + 1).then_some(schedule::Sight::Stays),
                 false => Some(schedule::Sight::Stays),
             };
-            schedule::Cluster { misfit, is_reachable, is_draining: false, grants: 0, sight }
+            schedule::Cluster {
+                misfit,
+                is_reachable,
+                is_draining: false,
+                grants: 0,
+                sight,
+                copies: Vec::new(),
+            }
         };
         let clusters: Vec<_> = known.iter().map(cluster).collect();
         let is_going = |place: &usize| clusters[*place].misfit == Some(schedule::Misfit::Deleting);
@@ -93,15 +100,20 @@ impl World {
                 owner,
                 target,
                 images: schedule::Images::Anywhere,
-                has_unlisted_claim: false,
+                because: None,
+                pins: Vec::new(),
                 is_written: true,
                 has_copies: grant.has_copies() || self.has(Flaw::CopiesNeverGone),
+                is_policy_current: true,
+                said: schedule::Said::default(),
             }),
             truth: None,
             clusters,
             wish: wish.map_or(schedule::Wish::Unknown, schedule::Wish::On),
             has_room_for_move: true,
             can_copy: true,
+            claims: Vec::new(),
+            is_ambiguous: false,
         }
     }
 
@@ -200,8 +212,8 @@ impl World {
                 grant.looked = c as u8 + 1;
                 Deed::LookAtCluster
             }
-            Decision::Grant(to) if is_cached => {
-                c = *self.known(state).get(to)?;
+            Decision::Grant(giving) if is_cached => {
+                c = *self.known(state).get(giving.to)?;
                 self.give(grant, place, c)?;
                 Deed::Grant
             }
