@@ -2,7 +2,7 @@
 
 use crate::explore::{CheckError, Explored, Sighting, Stop, explore};
 use crate::liveness;
-use crate::model::{Action, Model};
+use crate::model::{Action, Covers, Model};
 use crate::options::{Liveness, Options};
 use crate::report::{Finding, PropertyFinding, Reduction, Report, Trace, Unused, Verdict};
 use crate::trace::path_to;
@@ -28,6 +28,13 @@ pub fn check<M: Model>(name: &str, model: &M, options: &Options) -> Result<Repor
         return Err(CheckError::Conflict(
             "states that are known by fingerprints only are forgotten: there is no graph of them for \
              temporal properties, and nothing to keep in a checkpoint"
+                .to_owned(),
+        ));
+    }
+    if model.covers() == Covers::Shipped && options.checkpoint.is_some() {
+        return Err(CheckError::Conflict(
+            "the states of a world of shipped code are numbers that only this run knows: they cannot \
+             be kept in a checkpoint; take a smaller --size, or allow more with --max-memory"
                 .to_owned(),
         ));
     }

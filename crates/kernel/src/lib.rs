@@ -33,6 +33,6 @@ pub use nearest::nearest;
 pub use object::{Object, Seen, read_part};
 pub use queue::{Limits, Queue};
 pub use right::{Right, Verb};
-pub use room::{Act, Bent, Decide, Observe, Observed, Room};
+pub use room::{Act, Altered, AlteredStep, AlteredSubjects, Bent, Decide, Observe, Observed, Room};
 pub use step::{Deed, Effect, Event, Importance, Looks, Nothing, Outside, Part, Read, Step, Write};
 pub use view::{Index, View};

@@ -174,6 +174,81 @@ impl<R: Room> Controller for Bent<R> {
     }
 }
 
+/// An alternative [`Controller::step`], which may call the shipped one.
+pub type AlteredStep<C> = fn(
+    &C,
+    &Subject,
+    &dyn View,
+    &Looks<<C as Controller>::Outside>,
+) -> Step<<C as Controller>::Outside>;
+
+/// An alternative [`Watcher::subjects`], which may call the shipped one.
+pub type AlteredSubjects<C> = fn(&C, &Watch, &Object, &dyn View) -> Vec<Subject>;
+
+/// A shipped controller that reads, writes or wakes differently: a mistake made on purpose where it
+/// is at the edge of the controller, and not in one of the three functions of a room.
+pub struct Altered<C: Controller> {
+    controller: C,
+    step: AlteredStep<C>,
+    subjects: AlteredSubjects<C>,
+}
+
+impl<C: Controller> Altered<C> {
+    /// The controller as it ships.
+    pub fn new(controller: C) -> Self {
+        Altered { controller, step: C::step, subjects: C::subjects }
+    }
+
+    /// The same, with another step.
+    #[must_use]
+    pub fn stepping(mut self, step: AlteredStep<C>) -> Self {
+        self.step = step;
+        self
+    }
+
+    /// The same, with other subjects for a change.
+    #[must_use]
+    pub fn waking(mut self, subjects: AlteredSubjects<C>) -> Self {
+        self.subjects = subjects;
+        self
+    }
+}
+
+impl<C: Controller> Watcher for Altered<C> {
+    fn name(&self) -> &'static str {
+        self.controller.name()
+    }
+
+    fn watches(&self) -> Vec<Watch> {
+        self.controller.watches()
+    }
+
+    fn rights(&self) -> Vec<Right> {
+        self.controller.rights()
+    }
+
+    fn subjects(&self, watch: &Watch, object: &Object, view: &dyn View) -> Vec<Subject> {
+        (self.subjects)(&self.controller, watch, object, view)
+    }
+
+    fn everything(&self, view: &dyn View) -> Option<Vec<Subject>> {
+        self.controller.everything(view)
+    }
+}
+
+impl<C: Controller> Controller for Altered<C> {
+    type Outside = C::Outside;
+
+    fn step(
+        &self,
+        subject: &Subject,
+        view: &dyn View,
+        looks: &Looks<C::Outside>,
+    ) -> Step<C::Outside> {
+        (self.step)(&self.controller, subject, view, looks)
+    }
+}
+
 fn log<R: Room>(room: &R, subject: &Subject, facts: &R::Facts, decision: &R::Decision) {
     if !enabled!(Level::DEBUG) {
         return;

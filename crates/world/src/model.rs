@@ -1,7 +1,7 @@
 //! The world as a model of the checker.
 
 use crate::state::State;
-use crate::system::{Goal, Promise, System};
+use crate::system::{Crashes, Goal, Promise, System};
 use crate::world::{Engine, World};
 use interlock_checker::{
     Action, Coder, Covers, Fairness, Formula, Invariant, Model, Mutant, Property, Reachable,
@@ -47,6 +47,22 @@ impl<S: System> Model for World<S> {
 
     fn size(&self) -> String {
         self.0.system.size()
+    }
+
+    fn explain(&self, name: &str) -> Option<&'static str> {
+        let hostility = self.0.hostility;
+        let family = name.split('(').next().unwrap_or(name);
+        match family {
+            "Begin" | "Continue" if hostility.flights == 0 => {
+                Some("in this size every step is taken at once")
+            }
+            "Begin" | "Continue" | "Step" => Some("the controller has nothing to do in this size"),
+            "Hear" if hostility.stale == 0 => Some("in this size every cache is up to date"),
+            "Crash" if hostility.crashes == Crashes::None => Some("in this size nothing crashes"),
+            "Crash" => Some("the program has nothing in memory that a crash would lose"),
+            "TimePasses" => Some("in this size no time passes"),
+            _ => self.0.system.explain(family),
+        }
     }
 
     fn code(&self, state: &mut State, coder: &mut Coder) {

@@ -137,6 +137,12 @@ pub trait System: Clone + Send + Sync + Sized + 'static {
     /// How hostile the world is.
     fn hostility(&self) -> Hostility;
 
+    /// One sentence on why something that people or machines do never happens in this size.
+    fn explain(&self, name: &str) -> Option<&'static str> {
+        let _ = name;
+        None
+    }
+
     /// The programs, with the shipped controllers or with mutants of them.
     fn programs(&self) -> Vec<Program<Self::Machine>>;
 

@@ -35,6 +35,11 @@ impl Runtime {
         Runtime { boot_id: boot_id.into(), has_storage: false, is_root: false }
     }
 
+    /// The boot of the machine that it runs in.
+    pub(crate) fn boot_id(&self) -> &str {
+        &self.boot_id
+    }
+
     /// The same, for a cluster whose volumes are made by somebody else on this machine: a pod starts
     /// when its claims have theirs, and no volume is made for it.
     #[must_use]

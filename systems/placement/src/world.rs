@@ -7,6 +7,7 @@
 //! machines, and the promises.
 
 mod machine;
+mod mistakes;
 mod promises;
 mod storage;
 mod truth;
@@ -14,18 +15,15 @@ mod truth;
 use crate::claims::Claims;
 use crate::clusters::Clusters;
 use crate::departed::Departed;
-use crate::fencing::Fencing;
 use crate::kinds::{CLAIM, FORCE_RELEASE, GRANT, NAMESPACE, POD, STORAGE_CLASS, WORKLOAD_CLUSTER};
-use crate::runtime::Runtime;
-use crate::scheduler::Scheduler;
 use crate::syncer::Syncer;
 use interlock_api::names::ANNOTATION_CLUSTER;
 use interlock_api::placement::Ref;
 use interlock_checker::{Entry, Size, SizeError, SizeKey};
 use interlock_kernel::Name;
 use interlock_world::{
-    CLUSTERS, Chance, Crashes, Goal, Hostility, Move, Program, Promise, Rule, Scene, Servers,
-    System, World, shipped,
+    CLUSTERS, Chance, Crashes, Goal, Hostility, Mistake, Move, Program, Promise, Rule, Scene,
+    Servers, System, World, shipped,
 };
 use jiff::Timestamp;
 use machine::{Life, Machine, start};
@@ -78,6 +76,8 @@ pub struct Namespaces {
     /// With the controllers that only mirror what others decide.
     all: bool,
     live: bool,
+    /// What the controllers do wrong on purpose.
+    flaws: &'static [mistakes::Flaw],
 }
 
 impl Namespaces {
@@ -105,6 +105,7 @@ impl Namespaces {
             twin: syncers == 2,
             all: all == 1,
             live: live == 1,
+            flaws: &[],
         })
     }
 
@@ -184,6 +185,20 @@ impl System for Namespaces {
         self.hostility
     }
 
+    fn explain(&self, name: &str) -> Option<&'static str> {
+        match name {
+            "Move" => Some("in this size nobody moves the namespace"),
+            "PowerOff" | "PowerOn" | "DeclareGone" => {
+                Some("in this size there is no power loss and no ForceRelease")
+            }
+            "DeleteVolume" => Some("in this size no volume outlives its claim"),
+            "BindClaim" | "TakeSnapshot" | "BringSnapshot" => {
+                Some("in this size there is no claim")
+            }
+            _ => None,
+        }
+    }
+
     fn clusters(&self) -> [&'static str; CLUSTERS] {
         CLUSTER_NAMES
     }
@@ -200,14 +215,14 @@ impl System for Namespaces {
         let syncer = |c: usize| {
             let cluster = Ref::new(CLUSTER_NAMES[c], format!("uid-{}", CLUSTER_NAMES[c]));
             let is_copying = self.claim;
-            shipped(move |boot| {
+            mistakes::syncer(self.flaws, move |boot| {
                 let syncer = Syncer::new(cluster.clone(), boot_id(c, boot));
                 if is_copying { syncer.copying() } else { syncer }
             })
         };
-        let mut hub = Program::new("hub", None).with(shipped(|_| Scheduler::default()), &[&grant]);
+        let mut hub = Program::new("hub", None).with(mistakes::scheduler(self.flaws), &[&grant]);
         if self.force || self.all {
-            hub = hub.with(shipped(|_| Fencing), &["force"]);
+            hub = hub.with(mistakes::fencing(self.flaws), &["force"]);
         }
         if self.all || self.claim {
             hub = hub.with(shipped(|_| Claims), &[&grant]);
@@ -221,11 +236,7 @@ impl System for Namespaces {
         for (c, name) in CLUSTER_NAMES.iter().enumerate() {
             programs
                 .push(Program::new(format!("syncer-{name}"), Some(c)).with(syncer(c), &[&grant]));
-            let has_storage = self.claim;
-            let runtime = shipped(move |boot| {
-                let runtime = Runtime::new(boot_id(c, boot));
-                if has_storage { runtime.with_storage() } else { runtime }
-            });
+            let runtime = mistakes::runtime(self.flaws, c, self.claim);
             programs.push(Program::new(format!("runtime-{name}"), Some(c)).with(runtime, &[&pod]));
         }
         if self.twin {
@@ -349,7 +360,11 @@ impl System for Namespaces {
     }
 
     fn goals(&self) -> Vec<Goal<Self>> {
-        if self.live { promises::goals() } else { Vec::new() }
+        if self.live { promises::goals(self) } else { Vec::new() }
+    }
+
+    fn mistakes(&self) -> Vec<Mistake<Self>> {
+        mistakes::mistakes()
     }
 
     fn is_done(&self, truth: &Truth) -> bool {

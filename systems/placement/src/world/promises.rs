@@ -2,7 +2,7 @@
 
 use super::Namespaces;
 use super::truth::Truth;
-use interlock_api::placement::{CopyState, Phase};
+use interlock_api::placement::{CopyState, ForceOutcome, Phase};
 use interlock_world::{Goal, Promise, Rule};
 
 fn promise(
@@ -145,8 +145,16 @@ pub(super) fn reachable(system: &Namespaces) -> Vec<Promise<Namespaces>> {
     reachable
 }
 
-pub(super) fn goals() -> Vec<Goal<Namespaces>> {
-    vec![
+pub(super) fn goals(system: &Namespaces) -> Vec<Goal<Namespaces>> {
+    let answered: Goal<Namespaces> = Goal {
+        name: "ForceIsAnswered",
+        sentence: "a ForceRelease is answered",
+        while_true: |_, truth| {
+            truth.forces.iter().any(|force| force.outcome == ForceOutcome::Pending)
+        },
+        then: |_, _| false,
+    };
+    let mut goals: Vec<Goal<Namespaces>> = vec![
         Goal {
             name: "RevokeEnds",
             sentence: "a revocation ends",
@@ -161,5 +169,7 @@ pub(super) fn goals() -> Vec<Goal<Namespaces>> {
             while_true: |_, truth| truth.clusters.iter().all(|cluster| !cluster.is_off),
             then: |_, truth| truth.is_as_desired() || truth.may_change,
         },
-    ]
+    ];
+    goals.extend(system.force.then_some(answered));
+    goals
 }

@@ -39,6 +39,21 @@ fn in_the_end_the_namespace_runs_where_people_want_it() {
     holds("moves=1,flights=0,stale=0,crash=1,live=1", 625);
 }
 
+/// The others take longer, and are run in release: `interlock check placement --mutants`.
+#[test]
+fn mistakes_are_found() {
+    for name in
+        ["grant-without-release", "locks-ignored", "grant-wakes-nobody", "nothing-is-stopped"]
+    {
+        let options = Options { mutant: Some(name.to_owned()), ..Options::default() };
+        let size = Size::parse("").expect("a size");
+        let world = World::new(Namespaces::from_size(&size).expect("a size"));
+        let report =
+            interlock_checker::check_mutants(NAME, &world, &options).expect("it is checked");
+        assert!(report.all_killed(), "{name} survives");
+    }
+}
+
 #[test]
 fn data_goes_along() {
     holds("moves=1,flights=0,stale=0,crash=1,claims=1", 45_140);
