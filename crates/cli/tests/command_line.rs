@@ -127,7 +127,16 @@ fn too_little_memory_is_an_error_that_says_so_and_keeps_the_checkpoint() {
     assert_eq!((code, &answer["distinct_states"]), (0, &Value::from(1_835_136)));
 }
 
-#[cfg(unix)]
+/// Whether the process has said what it does when it is interrupted.
+#[cfg(target_os = "linux")]
+fn listens_for_interrupts(pid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+    let interrupt = 1 << (2 - 1);
+    u64::from_str_radix(caught.trim(), 16).unwrap() & interrupt != 0
+}
+
+#[cfg(target_os = "linux")]
 #[test]
 fn an_interrupt_stops_cleanly_and_prints_what_was_seen() {
     use std::process::Stdio;
@@ -138,7 +147,9 @@ fn an_interrupt_stops_cleanly_and_prints_what_was_seen() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(700));
+    while !listens_for_interrupts(child.id()) {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(killed.success());
     let output = child.wait_with_output().unwrap();

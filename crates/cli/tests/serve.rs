@@ -374,7 +374,7 @@ fn a_write_whose_client_has_gone_is_known_to_the_server_all_the_same() {
         let path = format!("/clusters/{name}/api/v1/namespaces/default");
         let began = Instant::now();
         while client.call("GET", &path, None).expect("it answers").status != 200 {
-            assert!(began.elapsed() < Duration::from_secs(10), "{name} cannot be entered");
+            assert!(began.elapsed() < PATIENCE, "{name} cannot be entered");
             thread::sleep(Duration::from_millis(5));
         }
     }

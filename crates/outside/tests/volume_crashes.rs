@@ -36,8 +36,10 @@ fn a_killed_maker_leaves_all_or_nothing() {
     let first = shelves.image("snapshot-first", "pvc-1");
     let window = began.elapsed().mul_f64(1.3);
     let mut random = Random::new();
-    let (mut whole, mut cut) = (0, 0);
-    for round in 0..40 {
+    let (mut whole, mut cut, mut round) = (0, 0, 0);
+    // On a machine that became faster or slower since, more rounds are needed to meet the middle.
+    while round < 40 || cut < 3 && round < 400 {
+        round += 1;
         let mut maker = Player::new("take images", shelves.path());
         std::thread::sleep(window.mul_f64(random.below(1000) as f64 / 1000.0));
         maker.kill();
@@ -60,7 +62,7 @@ fn a_killed_maker_leaves_all_or_nothing() {
         second.delete_image("snapshot-1").unwrap();
         until("nothing is left over", || shelves.leftovers().is_empty());
     }
-    println!("{whole} whole, {cut} cut short of 40");
+    println!("{whole} whole, {cut} cut short of {round}");
     assert!(cut >= 3, "only {cut} were cut short: nothing was tried");
 }
 

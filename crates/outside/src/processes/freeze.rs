@@ -5,6 +5,11 @@
 //! opens the directory after a freezer was killed finds the note, and lets those runs go on. A note
 //! whose file is locked belongs to a freezer that lives.
 //!
+//! A parent is stopped before its children that have not executed a program yet. Shells and most
+//! languages start a command by vfork(2): the parent waits in the kernel, in state D, until its child
+//! executes a program or ends. No signal stops the parent there. A child that was stopped first would
+//! never get that far, and the parent would never be seen stopped.
+//!
 //! If nobody lives who could write to a folder, nobody is stopped, and nobody need hurry. A start
 //! that comes in the first seconds is put off. One that comes later goes ahead, and leaves a mark by
 //! which whoever reads the folder knows that it was disturbed.
@@ -86,8 +91,6 @@ impl Processes {
         folder: Option<PathBuf>,
         longest: Duration,
     ) -> Result<Frozen> {
-        let deadline = Instant::now() + longest;
-        let until = SystemTime::now() + longest;
         let (note, is_idle) = {
             // A start writes its record under this guard: so it is seen here, or sees the note.
             let _guard = RecordsGuard::take(&self.directory)?;
@@ -100,12 +103,13 @@ impl Processes {
             }
             let stopped_before = self.stopped_already(&runs)?;
             let (boot_id, runs) = (self.boot_id.clone(), runs.clone());
-            let until_unix_milliseconds = unix_milliseconds(until);
+            let until_unix_milliseconds = unix_milliseconds(SystemTime::now() + longest);
             let note = Note { boot_id, runs, folder, until_unix_milliseconds, stopped_before };
             (self.write_note(&note)?, is_idle)
         };
         info!(?runs, is_idle, "freezing");
-        let deadline = (!is_idle).then_some(deadline);
+        // Nobody is stopped yet: what a slow disk took for the note is not taken from their time.
+        let deadline = (!is_idle).then_some(Instant::now() + longest);
         let state = State { stopped: BTreeSet::new(), end: None };
         let (state, changed) = (Mutex::new(state), Condvar::new());
         let shared = Arc::new(Shared { state, changed, note, longest, deadline });
@@ -126,12 +130,13 @@ impl Processes {
         loop {
             let mut is_still = true;
             let others = if runs.is_empty() { Vec::new() } else { self.others()? };
+            let mut members = Vec::new();
             for id in runs {
                 is_still &= !self.is_starting(id)?;
-                for member in self.members_among(&others, id)? {
-                    is_still &= stop(id, &member, shared)?;
-                }
+                let of_run = self.members_among(&others, id)?;
+                members.extend(of_run.into_iter().map(|member| (id.as_str(), member)));
             }
+            is_still &= stop_members(&members, shared)?;
             if shared.state().end.is_some() {
                 return Err(Error::FreezeTooLong { seconds: shared.longest.as_secs() });
             }
@@ -261,6 +266,36 @@ impl Processes {
         }
         Ok(())
     }
+}
+
+/// Stops those that are not stopped, each after its parent if need be; true if all were stopped.
+///
+/// The order is enough. A parent that is seen stopped in all of its threads waits for no child. A
+/// child that has executed a program is waited for by no parent: the kernel wakes the parent before
+/// it says so of the child. And a parent that is asked to stop while it waits stops as soon as it is
+/// woken, before it runs a single instruction, so it starts no further child.
+///
+/// Ruled out: to count a parent in state D as stopped. A thread in that state may as well be in the
+/// middle of a write, which arrives on the disk later. What a thread waits for is in
+/// `/proc/<pid>/wchan`, but many kernels say nothing there (x86 before 5.16), and what they do say
+/// is the name of a function of theirs. The freezer of a cgroup knows such parents, but needs a
+/// cgroup that is ours to write to, and we ask for no such right.
+///
+/// A child that waits for something else before it executes a program delays the freeze until then.
+fn stop_members(members: &[(&str, Member)], shared: &Shared) -> Result<bool> {
+    // One that is not proven is never stopped, so nobody waits for that.
+    let proven = members.iter().filter(|(_, member)| member.is_proven);
+    let to_stop: BTreeSet<i32> = proven.map(|(_, member)| member.process.pid).collect();
+    let mut is_still = true;
+    for (id, member) in members {
+        let table::Process { parent, has_executed, .. } = member.process;
+        if !has_executed && to_stop.contains(&parent) && !is_wholly_stopped(parent) {
+            is_still = false;
+            continue;
+        }
+        is_still &= stop(id, member, shared)?;
+    }
+    Ok(is_still)
 }
 
 /// Stops a process that is not stopped; true if it needed none of that.
@@ -401,8 +436,10 @@ fn is_wholly_stopped(pid: i32) -> bool {
     threads(pid).iter().all(|state| is_stopped(*state) || matches!(state, 'Z' | 'X' | 'x'))
 }
 
+/// Whether any thread of the process is stopped, or will be without being asked again. A signal is
+/// pending until the moment in which a thread stops by it: so who asks in this order misses nothing.
 fn may_be_stopped(pid: i32) -> bool {
-    threads(pid).into_iter().any(is_stopped)
+    table::is_stop_pending(pid) || threads(pid).into_iter().any(is_stopped)
 }
 
 /// The states of all threads of a process.

@@ -2,10 +2,14 @@
 //!
 //! A process may end while it is looked at. It is then as if it had not been there.
 
+use rustix::process::Signal;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+/// A flag of the kernel, `PF_FORKNOEXEC`. It is the 1 in the column F of ps(1).
+const FORKED_BUT_NOT_EXECUTED: u32 = 0x40;
 
 /// One line of the process table.
 #[derive(Clone, Debug)]
@@ -14,8 +18,11 @@ pub(super) struct Process {
     pub(super) name: String,
     /// One letter as in `ps`: R, S, D, T, Z, ...
     pub(super) state: char,
+    pub(super) parent: i32,
     pub(super) group: i32,
     pub(super) session: i32,
+    /// Whether it has executed a program since it was forked.
+    pub(super) has_executed: bool,
     threads: i64,
     /// Ticks since the machine booted. With the pid, it names a process for a whole boot.
     pub(super) start_time: u64,
@@ -96,8 +103,10 @@ fn parse(line: &[u8]) -> Option<Process> {
         pid: pid.trim().parse().ok()?,
         name: name.to_owned(),
         state: field(3)?.chars().next()?,
+        parent: field(4)?.parse().ok()?,
         group: field(5)?.parse().ok()?,
         session: field(6)?.parse().ok()?,
+        has_executed: field(9)?.parse::<u32>().ok()? & FORKED_BUT_NOT_EXECUTED == 0,
         threads: field(20)?.parse().ok()?,
         start_time: field(22)?.parse().ok()?,
         wait_status: field(52).and_then(|status| status.parse().ok()).unwrap_or(0),
@@ -107,6 +116,15 @@ fn parse(line: &[u8]) -> Option<Process> {
 /// The state in a line of `stat`, of a process or of a thread.
 pub(super) fn state(line: &[u8]) -> Option<char> {
     parse(line).map(|process| process.state)
+}
+
+/// Whether a SIGSTOP was sent to the process, and none of its threads has stopped by it yet.
+pub(super) fn is_stop_pending(pid: i32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    // Signals to the process as a whole; those to one thread are in `SigPnd`, and are not ours.
+    let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:"));
+    let pending = pending.and_then(|signals| u64::from_str_radix(signals.trim(), 16).ok());
+    pending.is_some_and(|signals| signals & 1 << (Signal::STOP.as_raw() - 1) != 0)
 }
 
 /// The environment a process was started with; empty if it may not be read.
@@ -174,7 +192,15 @@ mod tests {
         let process = parse(format!("42 (a) S 7) Z {TAIL}").as_bytes()).unwrap();
         assert_eq!((process.pid, process.name.as_str(), process.state), (42, "a) S 7", 'Z'));
         assert_eq!((process.group, process.session, process.start_time), (40, 41, 98765));
-        assert_eq!(process.wait_status, 256);
+        assert_eq!((process.parent, process.wait_status), (1, 256));
+    }
+
+    #[test]
+    fn a_process_that_was_forked_has_not_executed_a_program_yet() {
+        let executed = parse(format!("42 (a) S {TAIL}").as_bytes()).unwrap();
+        let flags = TAIL.replacen("4194560", "4194624", 1);
+        let forked = parse(format!("42 (a) S {flags}").as_bytes()).unwrap();
+        assert_eq!((executed.has_executed, forked.has_executed), (true, false));
     }
 
     #[test]

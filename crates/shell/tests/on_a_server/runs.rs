@@ -2,14 +2,13 @@
 
 use crate::line::line;
 use crate::mirror::{CONFIG_MAP, Mirror};
-use crate::{config_maps, is_mirrored, make_original, server, set_value, until};
+use crate::{PATIENCE, config_maps, is_mirrored, make_original, server, set_value, until};
 use interlock_kernel::{Name, Place};
 use interlock_shell::{NoHands, Places, Server, Settings, Shell};
 use k8s_openapi::api::events::v1::Event;
 use kube::Api;
 use kube::api::ListParams;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 fn at_hub(server: &Server) -> [(Place, Server); 1] {
     [(Place::HUB, server.clone())]
@@ -175,5 +174,5 @@ async fn a_controller_without_a_server_for_its_place_is_not_run() {
         .run(Mirror::default(), Places::default(), NoHands)
         .expect_err("nothing plays the hub");
     assert_eq!(refused.to_string(), "test/mirror watches the hub, and no server plays it");
-    tokio::time::timeout(Duration::from_secs(5), shell.stop()).await.expect("nothing runs");
+    tokio::time::timeout(PATIENCE, shell.stop()).await.expect("nothing runs");
 }
