@@ -4,26 +4,24 @@
 //! * The controller gives back the places of syncs that are no more: a source that is deleted in the
 //!   middle of a sync has nobody else who would. The subject of a step is a Lease.
 
+mod act;
+pub mod decide;
 pub(crate) mod keep;
+mod observe;
 #[cfg(test)]
 mod tests;
 
 use crate::kinds::{DESTINATION, LEASE, SOURCE};
-use crate::objects::{annotation, label};
-use crate::outside::{Mover, Sync, SyncId};
+use crate::objects::label;
+use crate::outside::Mover;
 use crate::sync::filed::{DESTINATIONS_BY_PLACES, SOURCES_BY_PLACES};
-use crate::sync::intent::{ATTEMPTS, Intent};
-use crate::sync::slots::{SLOT_NAMESPACE, give_back, sync_of};
-use interlock_api::names::{ANNOTATION_SLOT_OF, LABEL_SLOT};
+use crate::sync::intent::Intent;
+use crate::sync::slots::sync_of;
+use interlock_api::names::LABEL_SLOT;
 use interlock_kernel::{
-    Address, Controller, Kind, Looks, Name, Object, Place, Read, Right, Step, Subject, Verb, View,
-    Watch, Watcher,
+    Looks, Name, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch, Watcher,
 };
 use std::sync::Arc;
-use std::time::Duration;
-
-/// How often a mover is asked that nobody waits for any more.
-const ASK_AGAIN: Duration = Duration::from_secs(10);
 
 /// The controller of the places at repositories of one cluster.
 #[derive(Debug, Clone, Copy, Default)]
@@ -62,61 +60,26 @@ impl Watcher for Keeper {
     }
 }
 
-impl Controller for Keeper {
+impl Room for Keeper {
     type Outside = Mover;
+    type Facts = decide::Facts;
+    type Decision = decide::Decision;
+    type Scene = observe::Scene;
 
-    fn step(&self, subject: &Subject, view: &dyn View, looks: &Looks<Mover>) -> Step<Mover> {
-        let name = Name::within(SLOT_NAMESPACE, subject);
-        let lease = view.get(Place::CLUSTER, &LEASE, &name);
-        let Some(lease) = lease else { return Step::rest("there is no such place") };
-        let (Some(sync), Some(owner)) = (sync_of(&lease), owner_of(&lease)) else {
-            return Step::rest("it is none of our places");
-        };
-        let cached = view.get(Place::CLUSTER, &owner.kind, &owner.name);
-        if cached.as_ref().is_some_and(|object| has_sync(object, sync)) {
-            return Step::rest("the sync that has it is on its way");
-        }
-        // The mover first: once nobody names the sync any more, nobody begins it any more.
-        let Some(fresh) = looks.objects.get(&owner) else { return look(sync, owner) };
-        if fresh.as_ref().is_some_and(|object| has_sync(object, sync)) {
-            return Step::rest("the sync that has it is on its way");
-        }
-        let runs = attempts(sync).any(|id| matches!(looks.answers.get(&id), Some(Sync::Runs(_))));
-        if runs {
-            let because = "the object of the sync is gone, and the mover still runs".to_owned();
-            return Step::Wait { because, at_most: ASK_AGAIN };
-        }
-        Step::write(give_back(&lease), "the sync that had the place is no more")
+    fn observe(
+        &self,
+        subject: &Subject,
+        view: &dyn View,
+        looks: &Looks<Mover>,
+    ) -> Observed<decide::Facts, observe::Scene> {
+        observe::observe(subject, view, looks)
     }
-}
 
-fn look(sync: &str, owner: Address) -> Step<Mover> {
-    let mut reads: Vec<Read<Mover>> = vec![Read::Object(owner.clone())];
-    reads.extend(attempts(sync).map(Read::Ask));
-    Step::Look { reads, because: "the sync that has the place is not in the cache".to_owned() }
-}
-
-fn attempts(sync: &str) -> impl Iterator<Item = SyncId> {
-    (1..=ATTEMPTS).map(|attempt| SyncId { id: sync.to_owned(), attempt })
-}
-
-fn has_sync(object: &Object, sync: &str) -> bool {
-    match Intent::read(object) {
-        Ok(Some(intent)) => intent.id == sync,
-        Ok(None) => false,
-        // Nobody can tell.
-        Err(_) => true,
+    fn decide(facts: &decide::Facts) -> decide::Decision {
+        decide::decide(facts)
     }
-}
 
-/// The object whose sync has a place: `ReplicationSource shop/data`.
-fn owner_of(lease: &Object) -> Option<Address> {
-    let (kind, name) = annotation(lease, ANNOTATION_SLOT_OF)?.split_once(' ')?;
-    let (namespace, name) = name.split_once('/')?;
-    let kind: &Kind = match kind {
-        "ReplicationSource" => &SOURCE,
-        "ReplicationDestination" => &DESTINATION,
-        _ => return None,
-    };
-    Some(Address::new(Place::CLUSTER, kind, Name::within(namespace, name)))
+    fn act(&self, scene: &observe::Scene, decision: decide::Decision) -> Step<Mover> {
+        act::act(scene, decision)
+    }
 }

@@ -1,6 +1,7 @@
 //! Places of the dead are given back, and those of the living are not.
 
 use super::*;
+use crate::outside::SyncId;
 use crate::sync::slots::{places_of, slot_name};
 use crate::sync::testing::{FakeMover, done, only, runs, source};
 use interlock_kernel::testing::{World, survives};
