@@ -130,10 +130,12 @@ fn too_little_memory_is_an_error_that_says_so_and_keeps_the_checkpoint() {
 /// Whether the process has said what it does when it is interrupted.
 #[cfg(target_os = "linux")]
 fn listens_for_interrupts(pid: u32) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+    let status =
+        std::fs::read_to_string(format!("/proc/{pid}/status")).expect("the process is there");
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.expect("the kernel tells which signals are caught");
     let interrupt = 1 << (2 - 1);
-    u64::from_str_radix(caught.trim(), 16).unwrap() & interrupt != 0
+    u64::from_str_radix(caught.trim(), 16).expect("a number in base 16") & interrupt != 0
 }
 
 #[cfg(target_os = "linux")]
