@@ -272,7 +272,9 @@ impl<S: System> Engine<S> {
                 next.replace_flight(number, 0);
             }
         }
-        next.drop_stale(|stale| usize::from(stale.program) == program + 1);
+        if !self.hostility.relists {
+            next.drop_stale(|stale| usize::from(stale.program) == program + 1);
+        }
     }
 }
 

@@ -45,6 +45,8 @@ pub struct Hostility {
     pub stale: usize,
     /// Programs crash at any time: what is under way is lost, and caches are filled anew.
     pub crashes: Crashes,
+    /// A program that starts anew may list the past: what it missed before stays out of date.
+    pub relists: bool,
     /// Whether it is checked that whoever gains work is woken.
     pub wakes: bool,
 }

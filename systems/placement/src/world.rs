@@ -34,10 +34,12 @@ const NAME: &str = "placement";
 const CLUSTER_NAMES: [&str; CLUSTERS] = ["a", "b"];
 const NAMESPACE_UID: &str = "0f3a9c1e";
 
-const MOVES: SizeKey = SizeKey::new("moves", "how often people move the namespace", 2, 0, 3);
+const MOVES: SizeKey = SizeKey::new("moves", "how often people move the namespace", 1, 0, 3);
 const FLIGHTS: SizeKey = SizeKey::new("flights", "steps that are under way at once", 1, 0, 2);
 const STALE: SizeKey = SizeKey::new("stale", "objects that are out of date at once", 1, 0, 2);
 const CRASH: SizeKey = SizeKey::new("crash", "1: programs crash at any time", 1, 0, 1);
+const RELIST: SizeKey =
+    SizeKey::new("relist", "1: programs that start anew list the past", 0, 0, 1);
 const FORCE: SizeKey = SizeKey::new("force", "1: power loss and ForceRelease happen", 0, 0, 1);
 const CLAIMS: SizeKey = SizeKey::new("claims", "claims, whose data goes along", 0, 0, 1);
 const LATER: SizeKey = SizeKey::new("later", "1: so long passes that old copies may go", 0, 0, 1);
@@ -47,8 +49,8 @@ const ALL: SizeKey =
 const WAKES: SizeKey = SizeKey::new("wakes", "1: whoever gains work must be woken", 0, 0, 1);
 const LIVE: SizeKey = SizeKey::new("live", "1: what must happen in the end is checked", 0, 0, 1);
 
-const KEYS: [SizeKey; 11] =
-    [MOVES, FLIGHTS, STALE, CRASH, FORCE, CLAIMS, LATER, SYNCERS, ALL, WAKES, LIVE];
+const KEYS: [SizeKey; 12] =
+    [MOVES, FLIGHTS, STALE, CRASH, RELIST, FORCE, CLAIMS, LATER, SYNCERS, ALL, WAKES, LIVE];
 
 /// For the catalog.
 pub const ENTRY: Entry = Entry {
@@ -82,7 +84,7 @@ pub struct Namespaces {
 
 impl Namespaces {
     fn from_size(size: &Size) -> Result<Self, SizeError> {
-        let [moves, flights, stale, crash, force, claims, later, syncers, all, wakes, live] =
+        let [moves, flights, stale, crash, relist, force, claims, later, syncers, all, wakes, live] =
             size.numbers(NAME, &KEYS)?;
         let crashes = match (crash, live) {
             (0, _) => Crashes::None,
@@ -94,6 +96,7 @@ impl Namespaces {
             flights: flights as usize,
             stale: stale as usize,
             crashes,
+            relists: relist == 1,
             wakes: wakes == 1,
         };
         Ok(Namespaces {
@@ -165,17 +168,17 @@ impl System for Namespaces {
     type Truth = Truth;
 
     fn size(&self) -> String {
-        let Hostility { flights, stale, crashes, wakes } = self.hostility;
+        let Hostility { flights, stale, crashes, relists, wakes } = self.hostility;
         let crash = match crashes {
             Crashes::None => 0,
             Crashes::Any => 1,
             Crashes::AtMost(most) => most,
         };
-        let flags = [self.force, self.claim, self.later, self.all, wakes, self.live];
-        let [force, claims, later, all, wakes, live] = flags.map(u8::from);
+        let flags = [relists, self.force, self.claim, self.later, self.all, wakes, self.live];
+        let [relist, force, claims, later, all, wakes, live] = flags.map(u8::from);
         let syncers = 1 + u8::from(self.twin);
         format!(
-            "moves={},flights={flights},stale={stale},crash={crash},force={force},\
+            "moves={},flights={flights},stale={stale},crash={crash},relist={relist},force={force},\
              claims={claims},later={later},syncers={syncers},all={all},wakes={wakes},live={live}",
             self.moves
         )

@@ -93,10 +93,11 @@ const ROWS: &[Row] = &[
     ),
     Row(
         "permit-from-cache",
-        "a permit trusts the syncer's cache, which does not show that the grant was taken back",
+        "a permit trusts the syncer's cache, which shows neither the forced release nor that the \
+         grant was taken back",
         NOT_ONE,
         &[Flaw::SyncerReadsItsCache],
-        FORCED_STALE,
+        "moves=0,flights=0,stale=2,crash=0,relist=1,force=1",
     ),
     Row(
         "permit-ignores-force",
