@@ -6,18 +6,17 @@
 //! nothing.
 
 mod act;
-mod claims;
+pub mod claim;
 mod copying;
 pub mod decide;
-mod filling;
-mod images;
-mod leftover;
+pub mod facts;
+pub mod leftover;
 pub mod marks;
 pub mod notes;
 pub mod objects;
 mod observe;
 mod report;
-mod repository;
+pub mod tenancy;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -29,7 +28,7 @@ use crate::kinds::{
 use interlock_api::names::{ANNOTATION_GRANT, grant_name, syncer_finalizer};
 use interlock_api::placement::Ref;
 use interlock_kernel::{
-    Controller, Kind, Looks, Name, Nothing, Object, Outside, Place, Right, Step, Subject, Verb,
+    Kind, Looks, Name, Nothing, Object, Observed, Outside, Place, Right, Room, Step, Subject, Verb,
     View, Watch, Watcher,
 };
 use objects::kinds::Kinds;
@@ -238,15 +237,27 @@ impl Watcher for Syncer {
     }
 }
 
-impl Controller for Syncer {
+impl Room for Syncer {
     type Outside = Locks;
+    type Facts = facts::Facts;
+    type Decision = decide::Decision;
+    type Scene = observe::Scene;
 
-    fn step(&self, subject: &Subject, view: &dyn View, looks: &Looks<Locks>) -> Step<Locks> {
-        let scene = match observe::Scene::of(self, subject, (view, looks)) {
-            Ok(scene) => scene,
-            Err(broken) => return Step::rest(broken),
-        };
-        act::act(&scene, decide::decide(&scene.facts()))
+    fn observe(
+        &self,
+        subject: &Subject,
+        view: &dyn View,
+        looks: &Looks<Locks>,
+    ) -> Observed<facts::Facts, observe::Scene> {
+        observe::observe(self, subject, view, looks)
+    }
+
+    fn decide(facts: &facts::Facts) -> decide::Decision {
+        decide::decide(facts)
+    }
+
+    fn act(&self, scene: &observe::Scene, decision: decide::Decision) -> Step<Locks> {
+        act::act(self, scene, decision)
     }
 }
 

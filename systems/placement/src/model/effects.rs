@@ -9,7 +9,7 @@ use super::state::{
 use crate::spec::hub::Writes;
 use crate::{fencing, scheduler, syncer};
 use interlock_api::placement::CopyState;
-use syncer::decide::{Decision, Epoch};
+use syncer::tenancy::{Decision, Epoch};
 
 fn small(epoch: Epoch) -> u8 {
     u8::try_from(epoch).expect("the epochs of a model are few")

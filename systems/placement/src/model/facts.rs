@@ -7,7 +7,7 @@ use super::flaws::Flaw;
 use super::state::{Cluster, Last, Mark, Phase, Pod, Process, Running, Seen, Stage, State, View};
 use crate::{fencing, runtime, scheduler, syncer};
 use interlock_api::placement as api;
-use syncer::decide as sync;
+use syncer::tenancy as sync;
 
 impl From<Phase> for api::Phase {
     fn from(phase: Phase) -> Self {

@@ -240,9 +240,9 @@ impl Moves<'_> {
     }
 
     /// What `decide` says in the end: where it asks for a look, with what the look shows.
-    fn syncer_decision(&self, c: usize) -> syncer::decide::Decision {
+    fn syncer_decision(&self, c: usize) -> syncer::tenancy::Decision {
         use super::state::Seen;
-        use syncer::decide::{Decision, decide};
+        use syncer::tenancy::{Decision, decide};
         let cluster = &self.state.clusters[c];
         let mut facts = self.world.syncer_facts(self.state, c);
         let is_revoked = cluster.view.is_some_and(|view| {

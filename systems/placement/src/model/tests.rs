@@ -1,5 +1,5 @@
 use super::*;
-use crate::syncer::decide as sync;
+use crate::syncer::tenancy as sync;
 use interlock_api::placement::{CopyState, Phase};
 use interlock_checker::symmetry::assert_symmetric;
 use interlock_checker::{Liveness, Options, Report, Verdict, check};

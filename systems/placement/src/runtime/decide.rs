@@ -4,7 +4,7 @@
 //! withdraws the permit and only then looks at the locks, and a pod goes only while its lock is free.
 //! So one of the two always sees the other.
 
-use crate::syncer::decide::{Epoch, Running};
+use crate::syncer::tenancy::{Epoch, Running};
 use serde::Serialize;
 use std::time::Duration;
 

@@ -9,10 +9,10 @@ use super::describe::{Problem, describe, grace_seconds, lock_of, without_effect}
 use super::outside::{Answer, Held, Known, LockName, Machine, Question, Run};
 use super::status::{Ended, reporting, waiting};
 use crate::kinds::{NAMESPACE, POD};
-use crate::syncer::decide::Running;
 use crate::syncer::marks::{FINALIZER_PROCESS, has_finalizer, is_going, uid};
 use crate::syncer::notes;
 use crate::syncer::objects::compare::contains;
+use crate::syncer::tenancy::Running;
 use interlock_kernel::{Address, Looks, Name, Object, Observed, Place, View};
 use jiff::Timestamp;
 use std::time::Duration;

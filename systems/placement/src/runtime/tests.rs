@@ -4,7 +4,7 @@ use super::Runtime;
 use super::decide::{Asked, Decision, Description, Facts, Lock, Permit, Pod, Process, decide};
 use super::outside::{Deed as MachineDeed, Ending, Known, Started};
 use crate::kinds::{CLAIM, NAMESPACE, POD, VOLUME};
-use crate::syncer::decide::Running;
+use crate::syncer::tenancy::Running;
 use crate::syncer::tests::world::{BOOT, World};
 use interlock_kernel::{Deed, Name, Place, Step, Write};
 use serde_json::{Value, json};

@@ -1,342 +1,251 @@
 //! A decision of the syncer as one step: one write, one look, or a reason to wait.
 
-use super::claims::{ClaimSeen, keep_in_place, new_claim, take_over};
-use super::decide::{Decision, Epoch, Here, Volume, Why};
-use super::marks::{
-    LABEL_GRANT, has_finalizer, is_going, name, put_finalizer, take_finalizer_off, uid,
-};
-use super::observe::Scene;
-use super::{Locks, filling, images, leftover, objects, report, repository};
-use crate::kinds::{CLAIM, FORCE_RELEASE, NAMESPACE, VOLUME_ATTACHMENT};
+use super::decide::{Decision, Look};
+use super::marks::{LABEL_GRANT, put_finalizer, take_finalizer_off};
+use super::observe::{Scene, grant_address, locks_question, notes_address};
+use super::report::Report;
+use super::tenancy::Epoch;
+use super::{Locks, Syncer, claim, copying, leftover, objects};
+use crate::kinds::{CLAIM, FORCE_RELEASE, NAMESPACE, SNAPSHOT, VOLUME_ATTACHMENT};
 use interlock_api::names::{
     ANNOTATION_EPOCH, ANNOTATION_GRANT, ANNOTATION_RAN, ANNOTATION_RELEASED, ANNOTATION_RUNNING,
     Permit,
 };
-use interlock_api::placement::RevokedBecause;
-use interlock_api::placement::condition::{DATA_SYNCED, FILLED, RUNNING, STOPPED};
-use interlock_kernel::conditions::Finding;
-use interlock_kernel::{Address, Name, Part, Place, Read, Step, Write};
+use interlock_kernel::{Address, Kind, Name, Object, Part, Place, Read, Step, Write};
 use serde_json::{Value, json};
-use std::time::Duration;
 
-/// How soon a look is taken again at something that the API does not tell of, such as a lock.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// How soon a step is tried again that waits for a cache to come up to the truth.
-const CACHE_LAG: Duration = Duration::from_secs(5);
-/// How soon it is told again how far the data has come.
-const TELL_AGAIN: Duration = Duration::from_secs(1);
-
-pub(super) fn act(scene: &Scene<'_>, decision: Decision) -> Step<Locks> {
+/// The decision as one step.
+pub(super) fn act(syncer: &Syncer, scene: &Scene, decision: Decision) -> Step<Locks> {
     match decision {
-        Decision::Nothing(why) => nothing(scene, why),
-        Decision::Withdraw => {
-            let change = json!({ANNOTATION_RUNNING: ""});
-            note(scene, &change, "it leaves this cluster: nothing may start any more")
+        Decision::Rest(because) => Step::Rest { because },
+        Decision::Wait { because, at_most } => Step::Wait { because, at_most },
+        decision => {
+            let step = Actor { syncer, scene }.act(decision);
+            step.unwrap_or_else(|| Step::rest("what it is about is not in the cache"))
         }
-        Decision::StopOne => stop_one(scene),
-        Decision::LookWhetherStill => look_whether_still(scene),
-        Decision::Close(epoch) => close(scene, epoch),
-        Decision::CreateClosed(epoch) => create(scene, epoch, true),
-        Decision::CreateHere(epoch) => create(scene, epoch, false),
-        Decision::NoteEpoch(epoch) => {
-            let change = json!({ANNOTATION_EPOCH: epoch.to_string()});
-            note(scene, &change, "another epoch arrives")
+    }
+}
+
+/// Turns decisions into steps. None: the object that a decision is about was not seen, which no
+/// decision of ours leads to.
+struct Actor<'a> {
+    syncer: &'a Syncer,
+    scene: &'a Scene,
+}
+
+impl Actor<'_> {
+    fn act(&self, decision: Decision) -> Option<Step<Locks>> {
+        let Actor { syncer, scene } = self;
+        match decision {
+            Decision::Rest(_) | Decision::Wait { .. } => None,
+            Decision::Look(look) => self.look(look),
+            Decision::Withdraw => {
+                let because = "it leaves this cluster: nothing may start any more";
+                self.note(&json!({ANNOTATION_RUNNING: ""}), because)
+            }
+            Decision::Stop => {
+                let (kind, object) = scene.to_stop.as_ref()?;
+                let write = Write::delete(Place::CLUSTER, kind, object);
+                Some(Step::write(write, format!("{kind} leaves this cluster")))
+            }
+            Decision::Close(epoch) => self.close(epoch),
+            Decision::CreateHere { epoch, is_closed } => self.create_here(epoch, is_closed),
+            Decision::NoteEpoch(epoch) => {
+                self.note(&json!({ANNOTATION_EPOCH: epoch.to_string()}), "another epoch arrives")
+            }
+            Decision::Permit(epoch) => self.permit(epoch),
+            Decision::PutFinalizer => {
+                let namespace = scene.hub_namespace.as_ref()?;
+                let change = put_finalizer(namespace, &syncer.finalizer);
+                let because = "it goes down to this cluster, and must not vanish first";
+                Some(at_hub(&NAMESPACE, namespace, change, because))
+            }
+            Decision::TakeFinalizerOffObject => {
+                let (kind, object) = scene.finalized.as_ref()?;
+                Some(self.finalizer_off(kind, object))
+            }
+            Decision::TakeFinalizerOff => {
+                Some(self.finalizer_off(&NAMESPACE, scene.hub_namespace.as_ref()?))
+            }
+            Decision::SayPodMoves => scene.pod.as_ref().map(objects::act::say_it_moves),
+            Decision::Arrive { place, deed } => {
+                let grant = scene.grant.as_ref()?;
+                let policy = (&grant.spec.volumes, syncer.finalizer.as_str());
+                claim::act::arrive(scene.claims.get(place)?, deed, &scene.at, policy)
+            }
+            Decision::Leave { place, deed } => self.leave(place, deed),
+            Decision::BringSecret { secret, chore } => {
+                let mirror = scene.secrets.get(&secret)?;
+                Some(objects::act::act(syncer, &scene.name, mirror, chore))
+            }
+            Decision::Mirror { place, chore } => {
+                let mirror = scene.objects.get(place)?;
+                Some(objects::act::act(syncer, &scene.name, mirror, chore))
+            }
+            Decision::CleanUp { part, deed, because } => {
+                let about = (scene.grant.as_ref()?.uid(), scene.at.epoch);
+                let write = leftover::act::write(deed, scene.parts.get(part)?, about);
+                Some(Step::write(write, because))
+            }
+            Decision::DeleteNamespace => {
+                let here = scene.here.as_ref()?;
+                let write = Write::delete(Place::CLUSTER, &NAMESPACE, here);
+                Some(Step::write(write, format!("no volume of {} is left here", scene.name)))
+            }
+            Decision::Say { findings, because } => Some(self.report()?.say(&findings, because)),
+            Decision::Acknowledge(handed) => Some(self.report()?.acknowledge(&handed)),
+            Decision::AcknowledgeDeletion => Some(self.report()?.acknowledge_deletion()),
+            Decision::SettleCopy(state) => Some(self.report()?.settle_copy(state)),
+            Decision::ForgetCopy => Some(self.report()?.forget_copy()),
+            Decision::TellFilled { claims, is_starting } => {
+                Some(self.report()?.filled(&claims, is_starting))
+            }
+            Decision::TellProgress(news) => Some(self.report()?.progress(&news)),
         }
-        Decision::Permit(epoch) => permit(scene, epoch),
-        Decision::AskLastImage(place) => images::ask(scene, place),
-        Decision::HoldLastImage(place) => images::hold(scene, place),
-        Decision::KeepInPlace(place) => keep(scene, place),
-        Decision::Acknowledge => {
-            let because = scene.grant.as_ref().and_then(|grant| grant.status.because);
-            report::acknowledge(scene, because == Some(RevokedBecause::Deletion))
+    }
+
+    fn report(&self) -> Option<Report<'_>> {
+        let grant = self.scene.grant.as_ref()?;
+        Some(Report { syncer: self.syncer, scene: self.scene, grant, at: &self.scene.at })
+    }
+
+    /// One write to the notes, over the version that was seen.
+    fn note(&self, annotations: &Value, because: &str) -> Option<Step<Locks>> {
+        let here = self.scene.here.as_ref()?;
+        let change = json!({"metadata": {"annotations": annotations}});
+        let write = Write::patch(Place::CLUSTER, &NAMESPACE, here, (Part::Main, change));
+        Some(Step::write(write, because))
+    }
+
+    fn create_here(&self, epoch: Epoch, is_closed: bool) -> Option<Step<Locks>> {
+        let grant = self.scene.grant.as_ref()?;
+        let mut annotations = json!({
+            ANNOTATION_GRANT: grant.uid(),
+            ANNOTATION_EPOCH: epoch.to_string(),
+            ANNOTATION_RUNNING: "",
+        });
+        if is_closed {
+            annotations[ANNOTATION_RELEASED] = json!(epoch.to_string());
         }
-        Decision::SettleCopy(state) => report::settle_copy(scene, state),
-        Decision::TakeFinalizerOff => finalizer_off(scene),
-        Decision::PutFinalizer => finalizer_on(scene),
-        Decision::MarkSuperseded => leftover::mark(scene),
-        Decision::DeleteLeftover => leftover::delete_one(scene),
-        Decision::ForgetCopy => leftover::forget(scene),
-        Decision::CreateClaim(place) => create_claim(scene, place),
-        Decision::ReportFilled => report::filled(scene),
-        Decision::LookWhetherGranted => look_whether_granted(scene),
-        Decision::ApplyOne => match &scene.survey().chore {
-            Some(chore) => objects::act(scene, chore),
-            None => Step::rest("every object is as the hub says"),
-        },
+        let write = Write::Create {
+            address: notes_address(&self.scene.name),
+            object: json!({"metadata": {
+                "annotations": annotations, "labels": {LABEL_GRANT: self.scene.name},
+            }}),
+        };
+        let because = match is_closed {
+            true => "it never arrived here, and the note that it cannot needs a place",
+            false => "it is granted to this cluster",
+        };
+        Some(Step::write(write, because))
     }
-}
 
-/// One write to the notes, over the version that was seen.
-fn note(scene: &Scene<'_>, annotations: &Value, because: &str) -> Step<Locks> {
-    let Some(here) = &scene.here else { return Step::rest("there is no namespace here") };
-    let change = json!({"metadata": {"annotations": annotations}});
-    let write = Write::patch(Place::CLUSTER, &NAMESPACE, here, (Part::Main, change));
-    Step::write(write, because)
-}
-
-fn create(scene: &Scene<'_>, epoch: Epoch, is_closed: bool) -> Step<Locks> {
-    let Some(grant) = &scene.grant else { return Step::rest("the grant is not in the cache") };
-    let mut annotations = json!({
-        ANNOTATION_GRANT: uid(&grant.object),
-        ANNOTATION_EPOCH: epoch.to_string(),
-        ANNOTATION_RUNNING: "",
-    });
-    if is_closed {
-        annotations[ANNOTATION_RELEASED] = json!(epoch.to_string());
+    fn close(&self, epoch: Epoch) -> Option<Step<Locks>> {
+        let change = json!({ANNOTATION_RELEASED: epoch.to_string()});
+        let step = self.note(&change, "nothing runs, nothing is attached, no lock is held")?;
+        let cluster = &self.syncer.cluster;
+        let said =
+            format!("everything of epoch {epoch} has stopped on {cluster}; it is handed over next");
+        Some(step.telling(self.report()?.event("Stopped", said)))
     }
-    let write = Write::Create {
-        address: Address::new(Place::CLUSTER, &NAMESPACE, Name::cluster_wide(scene.name)),
-        object: json!({"metadata": {
-            "annotations": annotations, "labels": {LABEL_GRANT: scene.name},
-        }}),
-    };
-    let because = match is_closed {
-        true => "it never arrived here, and the note that it cannot needs a place",
-        false => "it is granted to this cluster",
-    };
-    Step::write(write, because)
-}
 
-/// First the object is looked at, then the notes: if those are still the ones that have to be left,
-/// what was there before is not of a later epoch. A cache does not say so: whoever missed a move away
-/// and back would stop what runs rightly.
-fn stop_one(scene: &Scene<'_>) -> Step<Locks> {
-    let Some((kind, object)) = scene.running().find(|(_, object)| !is_going(object)) else {
-        return Step::rest("everything was told to stop");
-    };
-    let (notes, _) = scene.truth_addresses();
-    let address = Address::new(Place::CLUSTER, &kind, Name::of(&object));
-    let Some(there) = scene.looks.objects.get(&address) else {
-        let reads = vec![Read::Object(address), Read::Object(notes)];
-        let because = "it is stopped only if it is of the epoch that leaves".to_owned();
-        return Step::Look { reads, because };
-    };
-    let is_same = there.as_ref().is_some_and(|there| uid(there) == uid(&object));
-    if !is_same || scene.are_notes_current() != Some(true) {
-        let because = "the cluster shows something else than the cache".to_owned();
-        return Step::Wait { because, at_most: CACHE_LAG };
+    fn permit(&self, epoch: Epoch) -> Option<Step<Locks>> {
+        let permit = Permit { epoch, boot_id: self.syncer.boot_id.clone() }.to_string();
+        let change = json!({ANNOTATION_RUNNING: permit, ANNOTATION_RAN: epoch.to_string()});
+        let because = "the hub says that it is granted here, and not taken by force";
+        let step = self.note(&change, because)?;
+        let said = format!("epoch {epoch} may run on {}", self.syncer.cluster);
+        Some(step.telling(self.report()?.event("Started", said)))
     }
-    let write = Write::delete(Place::CLUSTER, &kind, &object);
-    Step::write(write, format!("{kind} leaves this cluster"))
-}
 
-/// In this order: what the API shows first, the locks last. Whoever takes a lock after that looks
-/// at the permit, which is withdrawn.
-fn look_whether_still(scene: &Scene<'_>) -> Step<Locks> {
-    let Some(question) = scene.locks_question() else {
-        return Step::rest("there is no namespace here");
-    };
-    let kinds = scene.syncer.kinds.running();
-    let mut reads: Vec<Read<Locks>> = kinds
-        .into_iter()
-        .rev()
-        .map(|kind| Read::List {
-            place: Place::CLUSTER,
-            kind,
-            namespace: Some(scene.name.to_owned()),
-        })
-        .collect();
-    if scene.syncer.sees_attachments {
-        reads.push(Read::List { place: Place::CLUSTER, kind: VOLUME_ATTACHMENT, namespace: None });
+    fn finalizer_off(&self, kind: &Kind, object: &Object) -> Step<Locks> {
+        let change = take_finalizer_off(object, &self.syncer.finalizer);
+        at_hub(kind, object, change, "it is closed here, and not this cluster's any more")
     }
-    reads.push(Read::Ask(question));
-    Step::Look { reads, because: "it is closed only when nothing can write any more".to_owned() }
-}
 
-fn close(scene: &Scene<'_>, epoch: Epoch) -> Step<Locks> {
-    let released = match scene.notes {
-        Here::Noted(notes) => notes.released.max(epoch),
-        Here::Missing | Here::Foreign => return Step::rest("there is no namespace here"),
-    };
-    let change = json!({ANNOTATION_RELEASED: released.to_string()});
-    let step = note(scene, &change, "nothing runs, nothing is attached, no lock is held");
-    let cluster = &scene.syncer.cluster;
-    let said =
-        format!("everything of epoch {epoch} has stopped on {cluster}; it is handed over next");
-    report::telling(step, report::event(scene, "Stopped", said))
-}
-
-fn look_whether_granted(scene: &Scene<'_>) -> Step<Locks> {
-    let (notes, grant) = scene.truth_addresses();
-    let forces = Read::List { place: Place::HUB, kind: FORCE_RELEASE, namespace: None };
-    Step::Look {
-        reads: vec![Read::Object(notes), Read::Object(grant), forces],
-        because: "only the hub itself can say whether it may run".to_owned(),
-    }
-}
-
-fn permit(scene: &Scene<'_>, epoch: Epoch) -> Step<Locks> {
-    let permit = Permit { epoch, boot_id: scene.syncer.boot_id.clone() }.to_string();
-    let change = json!({ANNOTATION_RUNNING: permit, ANNOTATION_RAN: epoch.to_string()});
-    let step = note(scene, &change, "the hub says that it is granted here, and not taken by force");
-    let said = format!("epoch {epoch} may run on {}", scene.syncer.cluster);
-    report::telling(step, report::event(scene, "Started", said))
-}
-
-fn finalizer_on(scene: &Scene<'_>) -> Step<Locks> {
-    let Some(namespace) = &scene.hub_namespace else {
-        return Step::rest("the namespace is not in the cache");
-    };
-    if is_going(namespace) {
-        return Step::rest("the namespace is being deleted; it will be revoked");
-    }
-    let change = put_finalizer(namespace, &scene.syncer.finalizer);
-    let write = Write::patch(Place::HUB, &NAMESPACE, namespace, (Part::Main, change));
-    Step::write(write, "it goes down to this cluster, and must not vanish first")
-}
-
-/// First off the objects, then off the namespace.
-fn finalizer_off(scene: &Scene<'_>) -> Step<Locks> {
-    let because = "it is closed here, and not this cluster's any more";
-    let finalizer = &scene.syncer.finalizer;
-    if let Some((kind, object)) = scene.finalized_object() {
-        let change = take_finalizer_off(&object, finalizer);
-        return Step::write(
-            Write::patch(Place::HUB, &kind, &object, (Part::Main, change)),
-            because,
+    fn leave(&self, place: usize, deed: claim::leave::Deed) -> Option<Step<Locks>> {
+        let Scene { at, grant, .. } = self.scene;
+        let claim = self.scene.claims.get(place)?;
+        let step = claim::act::leave(claim, deed, at, grant.as_ref()?.uid())?;
+        if deed != claim::leave::Deed::Hold {
+            return Some(step);
+        }
+        let said = format!(
+            "the last image of claim {} at epoch {} is made on {}",
+            claim.listed.name, at.epoch, at.cluster
         );
+        Some(step.telling(self.report()?.event("FinalSyncDone", said)))
     }
-    match scene.hub_namespace.as_ref().filter(|namespace| has_finalizer(namespace, finalizer)) {
-        Some(namespace) => {
-            let change = take_finalizer_off(namespace, finalizer);
-            let write = Write::patch(Place::HUB, &NAMESPACE, namespace, (Part::Main, change));
-            Step::write(write, because)
+
+    fn look(&self, look: Look) -> Option<Step<Locks>> {
+        let scene = self.scene;
+        let notes = || Read::Object(notes_address(&scene.name));
+        let (reads, because) = match look {
+            Look::ToStop => {
+                let (kind, object) = scene.to_stop.as_ref()?;
+                let address = Address::new(Place::CLUSTER, kind, Name::of(object));
+                let reads = vec![Read::Object(address), notes()];
+                (reads, "it is stopped only if it is of the epoch that leaves")
+            }
+            Look::WhetherStill => {
+                (self.reads_of_stillness()?, "it is closed only when nothing can write any more")
+            }
+            Look::WhetherGranted => {
+                let grant = Read::Object(grant_address(&scene.name));
+                let forces = Read::List { place: Place::HUB, kind: FORCE_RELEASE, namespace: None };
+                (vec![notes(), grant, forces], "only the hub itself can say whether it may run")
+            }
+            Look::GoneClaims(places) => {
+                let claims = places.iter().filter_map(|place| scene.claims.get(*place));
+                let reads = claims.map(|claim| {
+                    let name = Name::within(&scene.at.namespace, &claim.listed.name);
+                    Read::Object(Address::new(Place::HUB, &CLAIM, name))
+                });
+                (reads.collect(), "a claim is left out only when it is seen to be gone")
+            }
+            Look::WhetherItRan => (
+                vec![notes()],
+                "only what never ran has written nothing, and a cache may be behind",
+            ),
+            Look::WhetherGone => {
+                (vec![notes()], "a copy is forgotten only when it is seen to be gone")
+            }
+            Look::LastImage(place) => {
+                let source = scene.claims.get(place)?.source.as_ref()?;
+                let because = "its source made an image that the cache does not show";
+                (vec![self.image_of(source)?], because)
+            }
+            Look::ArrivedImage(place) => {
+                let destination = scene.claims.get(place)?.destination.as_ref()?;
+                let because = "an image was brought that the cache does not show";
+                (vec![self.image_of(destination)?], because)
+            }
+        };
+        Some(Step::Look { reads, because: because.to_owned() })
+    }
+
+    /// In this order: what the API shows first, the locks last. Whoever takes a lock after that looks
+    /// at the permit, which is withdrawn.
+    fn reads_of_stillness(&self) -> Option<Vec<Read<Locks>>> {
+        let Actor { syncer, scene } = self;
+        let list = |kind, namespace| Read::List { place: Place::CLUSTER, kind, namespace };
+        let kinds = syncer.kinds.running().into_iter().rev();
+        let mut reads: Vec<Read<Locks>> =
+            kinds.map(|kind| list(kind, Some(scene.name.clone()))).collect();
+        if syncer.sees_attachments {
+            reads.push(list(VOLUME_ATTACHMENT, None));
         }
-        None => Step::rest("no finalizer of ours is on it"),
+        reads.push(Read::Ask(locks_question(&scene.name, scene.here.as_ref()?)));
+        Some(reads)
+    }
+
+    /// The image that a source or destination names.
+    fn image_of(&self, mover: &Object) -> Option<Read<Locks>> {
+        let image = Name::within(&self.scene.name, copying::told(mover, "image")?);
+        Some(Read::Object(Address::new(Place::CLUSTER, &SNAPSHOT, image)))
     }
 }
 
-fn create_claim(scene: &Scene<'_>, place: usize) -> Step<Locks> {
-    let (Some(claim), Some(grant)) = (scene.claims.get(place), &scene.grant) else {
-        return Step::rest("the claim is not in the cache");
-    };
-    let at = scene.at();
-    if let Some(origin) = claim.origin() {
-        return filling::fill(scene, claim, origin);
-    }
-    if let Some(here) = claim.volume_here(at) {
-        let change = take_over(here, at.epoch);
-        let write = Write::patch(Place::CLUSTER, &CLAIM, here, (Part::Main, change));
-        return Step::write(
-            write,
-            format!("epoch {} takes the {}", at.epoch, report::describe(here)),
-        );
-    }
-    let Some(at_hub) = &claim.at_hub else {
-        return Step::rest("the claim at the hub is not in the cache");
-    };
-    if !has_finalizer(at_hub, &scene.syncer.finalizer) {
-        let change = put_finalizer(at_hub, &scene.syncer.finalizer);
-        let write = Write::patch(Place::HUB, &CLAIM, at_hub, (Part::Main, change));
-        return Step::write(
-            write,
-            "its volume goes down to this cluster, and it must not vanish first",
-        );
-    }
-    let name = Name::within(scene.name, name(at_hub));
-    let write = Write::Create {
-        address: Address::new(Place::CLUSTER, &CLAIM, name),
-        object: new_claim(at_hub, &grant.spec.volumes, at),
-    };
-    Step::write(write, "the claim was never used: a new volume will do")
-}
-
-fn keep(scene: &Scene<'_>, place: usize) -> Step<Locks> {
-    let at = scene.at();
-    let Some(claim) = scene.claims.get(place) else {
-        return Step::rest("the claim is not in the cache");
-    };
-    match claim.volume_here(at) {
-        Some(here) => {
-            let change = keep_in_place(here, at.epoch);
-            let write = Write::patch(Place::CLUSTER, &CLAIM, here, (Part::Main, change));
-            Step::write(
-                write,
-                format!("the {} stays, and is taken again here", report::describe(here)),
-            )
-        }
-        None => {
-            let message = format!("the volume of claim {} is not here", claim.listed.name);
-            let found = Finding::fails(DATA_SYNCED, "VolumeMissing", message.clone());
-            let said = report::say(scene, &[found], "it cannot be handed over");
-            said.unwrap_or_else(|| Step::rest(message))
-        }
-    }
-}
-
-fn nothing(scene: &Scene<'_>, why: Why) -> Step<Locks> {
-    let cluster = &scene.syncer.cluster;
-    let wait = |because: &str, at_most| Step::Wait { because: because.to_owned(), at_most };
-    match why {
-        Why::NotInTheCache => Step::rest("the grant is not in the cache, which proves nothing"),
-        Why::NameTaken => {
-            let message = format!("a namespace {} of somebody else is on {cluster}", scene.name);
-            let found = Finding::fails(FILLED, "NameTaken", message.clone());
-            report::saying(scene, found, Step::rest(message))
-        }
-        Why::OldNews => wait("the cache shows a time before what is noted here", CACHE_LAG),
-        Why::NotOurs => Step::rest("it is not this cluster's, and nothing of it is here"),
-        Why::Stopping => {
-            let there = scene.running().map(|(kind, object)| format!("{kind} {}", name(&object)));
-            let shown = report::listed(&there.collect::<Vec<_>>());
-            let found = Finding::fails(STOPPED, "Stopping", format!("told to stop: {shown}"));
-            report::saying(
-                scene,
-                found,
-                wait("something was told to stop and has not yet", LOOK_AGAIN),
-            )
-        }
-        Why::MayStillWrite => {
-            let shown = report::listed(&scene.stirring().unwrap_or_default());
-            let message = format!("may still write on {cluster}: {shown}");
-            let found = Finding::fails(STOPPED, "MayStillWrite", message.clone());
-            report::saying(scene, found, wait(&message, LOOK_AGAIN))
-        }
-        Why::Copying => images::wait_for(scene),
-        Why::Filling => tell_filling(scene),
-        Why::CacheBehind => wait("the hub says something else than the cache", CACHE_LAG),
-        Why::Forced => {
-            let message = format!("somebody asked to take epoch {} by force", scene.at().epoch);
-            let found = Finding::fails(RUNNING, "ForceRelease", message.clone());
-            report::saying(scene, found, Step::rest(message))
-        }
-        Why::Cleaning => Step::rest("what is left here is going"),
-        Why::Keeping => wait("what is left here is kept for now", scene.until_settled()),
-        Why::Running => running(scene),
-    }
-}
-
-/// Data is on its way: how far it has come is told now and then, and what is in its way at once.
-fn tell_filling(scene: &Scene<'_>) -> Step<Locks> {
-    // Whoever mends the Secret of a repository at the hub mends it here.
-    let secrets = scene.claims.iter().filter_map(|claim| claim.origin()?.secret());
-    for secret in secrets {
-        if let Ok(Some(step)) = repository::bring_secret(scene, secret) {
-            return step;
-        }
-    }
-    let filling = |claim: &&ClaimSeen| claim.volume(scene.at()) == Ok(Volume::Filling);
-    let mut filling = scene.claims.iter().filter(filling);
-    if let Some(step) = filling.find_map(|claim| filling::bring_again(scene, claim)) {
-        return step;
-    }
-    let found = report::filling(scene);
-    let because = found.message.clone();
-    let waits = Step::Wait { because, at_most: TELL_AGAIN };
-    let progress = report::progress(scene).unwrap_or(waits);
-    report::saying(scene, found, progress)
-}
-
-/// Everything is as it should be; what is true here goes up.
-fn running(scene: &Scene<'_>) -> Step<Locks> {
-    if let Some(step) = report::say(scene, &report::running(scene), "it runs here") {
-        return step;
-    }
-    if let Some(write) = objects::status::next(scene) {
-        return Step::write(write, "its status here has changed");
-    }
-    match leftover::outlived(scene) {
-        Some(step) => step,
-        None => Step::rest("it runs here as the hub says"),
-    }
+fn at_hub(kind: &Kind, object: &Object, change: Value, because: &str) -> Step<Locks> {
+    Step::write(Write::patch(Place::HUB, kind, object, (Part::Main, change)), because)
 }

@@ -6,10 +6,10 @@
 //! syncer meet only in these objects.
 
 use super::Locks;
-use super::claims::Obstacle;
-use super::decide::Epoch;
+use super::claim::facts::Obstacle;
 use super::objects::compare::digest;
-use interlock_api::names::ANNOTATION_SYNC;
+use super::tenancy::Epoch;
+use interlock_api::names::{ANNOTATION_SYNC, PROVIDER_RESTIC};
 use interlock_kernel::{Kind, Object, Part, Place, Step, Write};
 use kube_core::DynamicObject;
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ pub(super) fn destination_name(claim: &str, epoch: Epoch) -> String {
 }
 
 /// The name of a claim, or as much of it as fits into other names.
-pub(super) fn short(claim: &str) -> String {
+fn short(claim: &str) -> String {
     if claim.len() <= NAME_CHARACTERS {
         return claim.to_owned();
     }
@@ -68,6 +68,26 @@ fn again(tag: &str) -> String {
 /// The trigger of an arrival.
 pub(super) fn arrival_tag(epoch: Epoch) -> String {
     format!("epoch-{epoch}")
+}
+
+/// The name of what removes from a repository what earlier moves of a claim left there.
+pub(super) fn tidy_name(claim: &str) -> String {
+    format!("tidy-{}", short(claim))
+}
+
+/// The trigger that asks to remove what epochs before this one left in the repository.
+pub(super) fn tidy_tag(epoch: Epoch) -> String {
+    format!("tidy-{epoch}")
+}
+
+/// Whether a source or destination works on a repository.
+pub(super) fn is_through_repository(object: &DynamicObject) -> bool {
+    object.data["spec"]["external"]["provider"] == PROVIDER_RESTIC
+}
+
+/// The Secret that opens the repository of a source or destination.
+pub(super) fn secret_of(object: &DynamicObject) -> Option<&str> {
+    object.data["spec"]["external"]["parameters"]["repository"].as_str()
 }
 
 /// Whether a trigger asks for the arrival at an epoch, the first time or again.

@@ -1,416 +1,400 @@
-//! What the syncer of one cluster does next about one grant. First matching rule wins.
+//! What the syncer of one cluster does next about one grant: at most one write.
 //!
-//! The rules are the table "syncer" of the design, and each is one write. What they promise is in
-//! `spec`; that they keep it, whatever crashes or lags, is checked in `model`.
+//! The rules of [`tenancy`] come first: whether the namespace may be here, and how far it has come.
+//! What they leave open (which write gives a claim its volume, which object comes down next, which
+//! part of a copy goes) is decided in `claim`, `objects` and `leftover`.
 
-use interlock_api::placement::{CopyState, Phase};
+use super::claim::facts::Progress;
+use super::claim::leave::HandedOver;
+use super::claim::{arrive, leave};
+use super::facts::{Facts, Runs};
+use super::leftover::decide as leftover;
+use super::objects::decide::{self as objects, Chore};
+use super::tenancy::{self, Decision as Rule, Epoch, Why};
+use interlock_api::placement::CopyState;
+use interlock_api::placement::condition::{FILLED, RUNNING, STOPPED};
+use interlock_kernel::conditions::{self, Finding};
+use serde::Serialize;
+use std::time::Duration;
 
-/// How often a namespace was granted.
-pub type Epoch = i64;
-
-/// All that one decision rests on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Facts {
-    /// The grant as the cache shows it; None: it is not in the cache, which proves nothing.
-    pub grant: Option<Grant>,
-    /// What this cluster noted of it.
-    pub here: Here,
-    /// Whether our finalizer is on the namespace at the hub.
-    pub has_finalizer: bool,
-    /// What runs here, as the cache shows it.
-    pub workload: Workload,
-    /// The claims that the grant lists, in its order.
-    pub claims: Vec<Claim>,
-    /// Whether each volume that is left behind is marked so.
-    pub is_marked_superseded: bool,
-    /// What is left here of a copy that nobody needs.
-    pub leftover: Leftover,
-    /// Whether some object is missing or different here.
-    pub has_objects_to_apply: bool,
-    /// What a fresh look at this cluster showed: whether anything could still write.
-    pub stillness: Option<Stillness>,
-    /// What a fresh look at the hub showed: whether we may run.
-    pub truth: Option<Truth>,
-}
-
-/// A grant, seen from one cluster.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Grant {
-    /// What is true of the owner.
-    pub phase: Phase,
-    /// Whose it is, or was last.
-    pub owner: Party,
-    /// Since which grant.
-    pub epoch: Epoch,
-    /// Who is to have it.
-    pub target: Party,
-    /// Whether it is revoked because the namespace goes.
-    pub is_deletion: bool,
-    /// Whether the hub knows that all claims are filled here.
-    pub is_filled: bool,
-    /// What the hub says of the data here.
-    pub copy: Option<CopyState>,
-    /// Whether the next owner ran long enough for the data here to go.
-    pub is_settled: bool,
-}
-
-/// Somebody, seen from one cluster.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Party {
-    /// Nobody.
-    Nobody,
-    /// This cluster.
-    Me,
-    /// Another cluster.
-    Other,
-}
-
-/// What the namespace on this cluster says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Here {
-    /// There is none.
-    Missing,
-    /// There is one of that name that belongs to somebody else.
-    Foreign,
-    /// It is ours.
-    Noted(Notes),
-}
-
-/// The annotations of our namespace on this cluster.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Notes {
-    /// The last epoch that arrived.
-    pub epoch: Epoch,
-    /// The highest epoch that was closed: it can never run here again.
-    pub released: Epoch,
-    /// What may run.
-    pub running: Running,
-    /// The last epoch that ever was permitted here.
-    pub ran: Epoch,
-}
-
-/// What may run on a cluster.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-pub enum Running {
-    /// Nothing.
-    Nothing,
-    /// This epoch.
-    Permitted(Epoch),
-    /// A permit from before the machine was started: it permits nothing, and is withdrawn.
-    Lapsed(Epoch),
-}
-
-/// What runs here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Workload {
-    /// Nothing that the cache knows of.
-    None,
-    /// Something that was not told to stop.
-    Some,
-    /// All that is here was told to stop, and has not stopped yet.
-    Stopping,
-}
-
-/// One claim of the namespace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Claim {
-    /// Its volume for this epoch.
-    pub volume: Volume,
-    /// Whether the hub knows that it is filled. Only then may anything have written to it.
-    pub is_filled: bool,
-    /// Its last image of this epoch.
-    pub last: LastImage,
-}
-
-/// The volume of a claim on this cluster.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Volume {
-    /// Not there.
-    Missing,
-    /// It is there; data is on its way.
-    Filling,
-    /// All of its data is there, and equals the pin.
-    Filled,
-}
-
-/// The last image of a claim, taken after the epoch was closed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LastImage {
-    /// Nobody asked for it.
-    None,
-    /// It is being made.
-    Asked,
-    /// It is made, and might be deleted still.
-    Made,
-    /// It is made and held, or the volume stays in place.
-    Held,
-}
-
-/// What is left of a copy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Leftover {
-    /// Nothing.
-    None,
-    /// Volumes, or the namespace.
-    Some,
-    /// It was told to go.
-    Going,
-}
-
-/// What a fresh look at this cluster showed, made after the permit was seen withdrawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stillness {
-    /// No pod, no attachment, every volume's lock is free.
-    Still,
-    /// Something may still write.
-    Astir,
-}
-
-/// What a fresh look at the hub showed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Truth {
-    /// The epoch that is granted to this cluster, and filled.
-    pub granted: Option<Epoch>,
-    /// Whether somebody asked to take that epoch by force.
-    pub is_forced: bool,
-}
+/// How soon a look is taken again at something that the API does not tell of, such as a lock.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// How soon a step is tried again that waits for a cache to come up to the truth.
+const CACHE_LAG: Duration = Duration::from_secs(5);
+/// How often something is looked at again that time alone may change.
+const ONCE_A_WHILE: Duration = Duration::from_secs(600);
 
 /// The one next thing to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum Decision {
-    /// Nothing, and why.
-    Nothing(Why),
+    /// Nothing until something changes, and why.
+    Rest(String),
+    /// Nothing until something changes or this time has passed, and why.
+    Wait {
+        /// Why.
+        because: String,
+        /// How long at most.
+        at_most: Duration,
+    },
+    /// Say something about the grant.
+    Say {
+        /// What, none of which it says already.
+        findings: Vec<Finding>,
+        /// What for.
+        because: &'static str,
+    },
+    /// See something for certain.
+    Look(Look),
     /// Take the permit back.
     Withdraw,
-    /// Tell one thing that runs to stop.
-    StopOne,
-    /// See for certain whether anything could still write.
-    LookWhetherStill,
+    /// Tell the first thing that runs to stop.
+    Stop,
     /// Note, for ever, that this epoch cannot run here any more.
     Close(Epoch),
-    /// The same, where there is no namespace to note it on yet: make one.
-    CreateClosed(Epoch),
-    /// Ask for the last image of a claim, by its place in the list.
-    AskLastImage(usize),
-    /// Keep the volume of a claim in place as its last image.
-    KeepInPlace(usize),
-    /// Hold the last image of a claim.
-    HoldLastImage(usize),
-    /// Tell the hub: stopped, and here are all images.
-    Acknowledge,
-    /// Tell the hub what became of the data here, after we were declared gone.
-    SettleCopy(CopyState),
-    /// Take our finalizer off the namespace at the hub.
-    TakeFinalizerOff,
-    /// Mark a volume that is left behind.
-    MarkSuperseded,
-    /// Delete a part of a copy that nobody needs.
-    DeleteLeftover,
-    /// Tell the hub that there is no copy here any more.
-    ForgetCopy,
-    /// Put our finalizer on the namespace at the hub.
-    PutFinalizer,
-    /// Make the namespace on this cluster.
-    CreateHere(Epoch),
+    /// Make the namespace here.
+    CreateHere {
+        /// The epoch that arrives.
+        epoch: Epoch,
+        /// Whether that cannot run here any more.
+        is_closed: bool,
+    },
     /// Note that an epoch arrives.
     NoteEpoch(Epoch),
-    /// Make the volume of a claim and begin to fill it.
-    CreateClaim(usize),
-    /// Tell the hub that all claims are filled.
-    ReportFilled,
-    /// Ask the hub itself whether we may run.
-    LookWhetherGranted,
     /// Let this epoch run.
     Permit(Epoch),
-    /// Bring one object to what the hub says.
-    ApplyOne,
+    /// Put our finalizer on the namespace at the hub.
+    PutFinalizer,
+    /// Take our finalizer off an object in the namespace at the hub.
+    TakeFinalizerOffObject,
+    /// Take our finalizer off the namespace at the hub.
+    TakeFinalizerOff,
+    /// Tell people that a pod of a namespace that leaves does not run any more.
+    SayPodMoves,
+    /// Tell the hub: stopped, and here is what the next owner of each claim starts from.
+    Acknowledge(Vec<Handed>),
+    /// Tell the hub: stopped; the namespace goes with its data.
+    AcknowledgeDeletion,
+    /// Tell the hub what became of the data here, after we were declared gone.
+    SettleCopy(CopyState),
+    /// Tell the hub that there is no copy here any more.
+    ForgetCopy,
+    /// Tell the hub that all claims are filled.
+    TellFilled {
+        /// The claims that are, by place.
+        claims: Vec<usize>,
+        /// Whether it starts after that.
+        is_starting: bool,
+    },
+    /// Tell the hub how far the data of claims, by place, has come.
+    TellProgress(Vec<(usize, Progress)>),
+    /// Give a claim its volume.
+    Arrive {
+        /// The claim, by place.
+        place: usize,
+        /// One write.
+        deed: arrive::Deed,
+    },
+    /// Have the data of a claim leave.
+    Leave {
+        /// The claim, by place.
+        place: usize,
+        /// One write.
+        deed: leave::Deed,
+    },
+    /// Do something about the Secret of a repository.
+    BringSecret {
+        /// Its name.
+        secret: String,
+        /// One write.
+        chore: Chore,
+    },
+    /// Do something about an object of the namespace.
+    Mirror {
+        /// The object, by place.
+        place: usize,
+        /// One write, or a look.
+        chore: Chore,
+    },
+    /// Do something to a part of what is left here.
+    CleanUp {
+        /// The part, by place.
+        part: usize,
+        /// One write.
+        deed: leftover::Deed,
+        /// What for.
+        because: &'static str,
+    },
+    /// Delete the namespace here, which is empty.
+    DeleteNamespace,
 }
 
-/// Why there is nothing to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Why {
-    /// The grant is not in the cache.
-    NotInTheCache,
-    /// A namespace of that name belongs to somebody else.
-    NameTaken,
-    /// The cache shows a time before what this cluster knows.
-    OldNews,
-    /// It is not ours, and nothing of it is here.
-    NotOurs,
-    /// Something was told to stop and has not.
-    Stopping,
-    /// Something may still write.
-    MayStillWrite,
-    /// The last images are being made.
-    Copying,
-    /// Claims are being filled.
-    Filling,
-    /// The hub says something else than the cache.
-    CacheBehind,
-    /// The owner was asked to give it up by force.
-    Forced,
-    /// What is left is going.
-    Cleaning,
-    /// A copy is kept until its successor has proved itself, or a person says so.
-    Keeping,
-    /// Everything is as it should be.
-    Running,
+/// What is seen for certain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub enum Look {
+    /// The first thing that runs, and then our notes: if those are still the ones that have to be
+    /// left, what was there before is not of a later epoch. A cache does not say so: whoever missed a
+    /// move away and back would stop what runs rightly.
+    ToStop,
+    /// Whether anything could still write.
+    WhetherStill,
+    /// Whether we may run.
+    WhetherGranted,
+    /// Whether these claims, by place, are gone at the hub, that were filled and seem gone: two caches
+    /// that lag would otherwise lose their data.
+    GoneClaims(Vec<usize>),
+    /// Whether it ever ran here. That it did not is believed of the server only: a cache may be from
+    /// before the namespace came, and what was written in it would pass for what somebody else has.
+    WhetherItRan,
+    /// Whether the namespace is gone here.
+    WhetherGone,
+    /// The image that the source of a claim, by place, says it made.
+    LastImage(usize),
+    /// The image that the destination of a claim, by place, says it brought.
+    ArrivedImage(usize),
+}
+
+/// What the next owner of a claim starts from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Handed {
+    /// The claim, by place.
+    pub place: usize,
+    /// What it is.
+    pub from: HandedOver,
+    /// Whether the image that it came with is kept in mind.
+    pub remembers: bool,
+}
+
+impl Decision {
+    /// Nothing until something changes.
+    pub fn rest(because: impl Into<String>) -> Decision {
+        Decision::Rest(because.into())
+    }
+
+    /// Nothing until something changes or this time has passed.
+    pub fn wait(because: impl Into<String>, at_most: Duration) -> Decision {
+        Decision::Wait { because: because.into(), at_most }
+    }
 }
 
 /// The one next thing to do.
 pub fn decide(facts: &Facts) -> Decision {
-    let Some(grant) = facts.grant else { return Decision::Nothing(Why::NotInTheCache) };
-    let notes = match facts.here {
-        Here::Foreign => return Decision::Nothing(Why::NameTaken),
-        Here::Missing => None,
-        Here::Noted(notes) => Some(notes),
-    };
-    if notes.is_some_and(|notes| grant.epoch < notes.epoch.max(notes.released)) {
-        return Decision::Nothing(Why::OldNews);
-    }
-    if let Some(epoch) = leaving(&grant, notes) {
-        return leave(facts, notes, epoch);
-    }
-    if grant.owner == Party::Me && grant.phase == Phase::Revoking {
-        return hand_over(facts);
-    }
-    if grant.owner == Party::Me && grant.phase == Phase::Granted {
-        return arrive(facts, &grant, notes);
-    }
-    clean_up(facts, &grant, notes)
-}
-
-/// The epoch that may still run here and must not, if there is one.
-///
-/// It is not enough to look at revocations: an owner that was declared gone, and hears of it late,
-/// finds its epoch fenced, granted to another, or granted to itself anew.
-fn leaving(grant: &Grant, notes: Option<Notes>) -> Option<Epoch> {
-    let is_mine = grant.owner == Party::Me;
-    let released = notes.map_or(0, |notes| notes.released);
-    if is_mine && grant.phase == Phase::Revoking {
-        return (released < grant.epoch).then_some(grant.epoch);
-    }
-    let notes = notes?;
-    let is_current = is_mine && grant.phase == Phase::Granted && grant.epoch == notes.epoch;
-    (!is_current && notes.released < notes.epoch).then_some(notes.epoch)
-}
-
-/// Stop, see that it stopped, close: in this order, and each seen before the next.
-fn leave(facts: &Facts, notes: Option<Notes>, epoch: Epoch) -> Decision {
-    let Some(notes) = notes else { return Decision::CreateClosed(epoch) };
-    if notes.running != Running::Nothing {
-        return Decision::Withdraw;
-    }
-    match facts.workload {
-        Workload::Some => return Decision::StopOne,
-        Workload::Stopping => return Decision::Nothing(Why::Stopping),
-        Workload::None => {}
-    }
-    // The permit was gone when the look began, so whoever took a lock after the look cannot start.
-    match facts.stillness {
-        None => Decision::LookWhetherStill,
-        Some(Stillness::Astir) => Decision::Nothing(Why::MayStillWrite),
-        Some(Stillness::Still) => Decision::Close(epoch),
-    }
-}
-
-/// Closed: every claim needs its last image, then the hub is told, in one write.
-fn hand_over(facts: &Facts) -> Decision {
-    let Some(grant) = facts.grant else { return Decision::Nothing(Why::NotInTheCache) };
-    if grant.is_deletion {
-        return Decision::Acknowledge;
-    }
-    // Nothing wrote to a claim that never filled: the image that it came with is still right.
-    let written = || facts.claims.iter().enumerate().filter(|(_, claim)| claim.is_filled);
-    for (place, claim) in written() {
-        match claim.last {
-            LastImage::Held => {}
-            LastImage::Made => return Decision::HoldLastImage(place),
-            // The wish came back: the data stays where it is, and a copy under way is not awaited.
-            LastImage::None | LastImage::Asked if grant.target == Party::Me => {
-                return Decision::KeepInPlace(place);
+    // The rules know only of the claims that anybody needs.
+    let needed: Vec<usize> = facts.needed().map(|(place, _)| place).collect();
+    match tenancy::decide(&facts.outline()) {
+        Rule::Nothing(why) => nothing(facts, why),
+        Rule::Withdraw => Decision::Withdraw,
+        Rule::StopOne => stop(facts),
+        Rule::LookWhetherStill => Decision::Look(Look::WhetherStill),
+        Rule::Close(epoch) => Decision::Close(epoch),
+        Rule::CreateClosed(epoch) => Decision::CreateHere { epoch, is_closed: true },
+        Rule::CreateHere(epoch) => Decision::CreateHere { epoch, is_closed: false },
+        Rule::NoteEpoch(epoch) => Decision::NoteEpoch(epoch),
+        Rule::LookWhetherGranted => Decision::Look(Look::WhetherGranted),
+        Rule::Permit(epoch) => Decision::Permit(epoch),
+        Rule::AskLastImage(claim) => leave::ask(facts, needed[claim]),
+        Rule::KeepInPlace(claim) => leave::keep(facts, needed[claim]),
+        Rule::HoldLastImage(claim) => {
+            Decision::Leave { place: needed[claim], deed: leave::Deed::Hold }
+        }
+        Rule::CreateClaim(claim) => arrive::make(facts, needed[claim]),
+        Rule::Acknowledge => acknowledge(facts),
+        Rule::SettleCopy(state) => settle(facts, state),
+        Rule::TakeFinalizerOff if facts.has_finalized_object => Decision::TakeFinalizerOffObject,
+        Rule::TakeFinalizerOff => Decision::TakeFinalizerOff,
+        Rule::PutFinalizer => match facts.namespace {
+            None => Decision::rest("the namespace is not in the cache"),
+            Some(namespace) if namespace.is_going => {
+                Decision::rest("the namespace is being deleted; it will be revoked")
             }
-            LastImage::None => return Decision::AskLastImage(place),
-            LastImage::Asked => {}
+            Some(_) => Decision::PutFinalizer,
+        },
+        Rule::MarkSuperseded => match facts.to_mark() {
+            Some(part) => Decision::CleanUp {
+                part,
+                deed: leftover::Deed::Mark,
+                because: "another cluster has all of its data since",
+            },
+            None => Decision::rest("every volume is marked"),
+        },
+        Rule::DeleteLeftover => match leftover::next(&facts.parts) {
+            Some((part, deed)) => {
+                Decision::CleanUp { part, deed, because: "nobody needs this copy any more" }
+            }
+            None => Decision::DeleteNamespace,
+        },
+        Rule::ForgetCopy => match facts.is_still_here {
+            None => Decision::Look(Look::WhetherGone),
+            Some(true) => Decision::rest("a namespace is still here; the cache will show it"),
+            Some(false) => Decision::ForgetCopy,
+        },
+        Rule::ReportFilled => {
+            let is_filled = |place: &usize| {
+                facts.claims[*place].volume(&facts.at) == Ok(tenancy::Volume::Filled)
+            };
+            let claims = needed.into_iter().filter(is_filled).collect();
+            Decision::TellFilled { claims, is_starting: !facts.is_permitted() }
+        }
+        Rule::ApplyOne => match objects::survey(&facts.objects).chore {
+            Some((place, chore)) => Decision::Mirror { place, chore },
+            None => Decision::rest("every object is as the hub says"),
+        },
+    }
+}
+
+fn stop(facts: &Facts) -> Decision {
+    match (facts.stop_look, facts.are_notes_current) {
+        (None, _) => Decision::Look(Look::ToStop),
+        (Some(true), Some(true)) => Decision::Stop,
+        _ => Decision::wait("the cluster shows something else than the cache", CACHE_LAG),
+    }
+}
+
+/// The write that lets another cluster begin. A claim that was filled and seems gone is left out only
+/// if the hub itself says that it is gone.
+fn acknowledge(facts: &Facts) -> Decision {
+    if facts.grant.as_ref().is_some_and(|grant| grant.is_deletion) {
+        return Decision::AcknowledgeDeletion;
+    }
+    let is_left_out = |place: &usize| {
+        let claim = &facts.claims[*place];
+        claim.is_filled() && claim.is_gone(&facts.at)
+    };
+    let (gone, handed): (Vec<usize>, Vec<usize>) = (0..facts.claims.len()).partition(is_left_out);
+    if gone.iter().any(|place| facts.claims[*place].hub_look.is_none()) {
+        return Decision::Look(Look::GoneClaims(gone));
+    }
+    if gone.iter().any(|place| facts.claims[*place].hub_look == Some(true)) {
+        return Decision::rest("a claim is still at the hub; the cache will show it");
+    }
+    if facts.has_pod_said_to_run {
+        return Decision::SayPodMoves;
+    }
+    let handed = handed.into_iter().map(|place| {
+        let claim = &facts.claims[place];
+        let from = leave::hand_over(facts, claim)?;
+        Some(Handed { place, from, remembers: leave::remembers(claim, from) })
+    });
+    match handed.collect::<Option<Vec<Handed>>>() {
+        Some(handed) => Decision::Acknowledge(handed),
+        None => Decision::rest("the last image of a claim cannot be read; the cache will show it"),
+    }
+}
+
+fn settle(facts: &Facts, state: CopyState) -> Decision {
+    match facts.are_notes_current {
+        _ if state == CopyState::Diverged => Decision::SettleCopy(state),
+        None => Decision::Look(Look::WhetherItRan),
+        Some(false) => Decision::rest("the cache will show what is here"),
+        Some(true) => Decision::SettleCopy(state),
+    }
+}
+
+/// The rules have nothing to do: people are told why, where that is not plain.
+fn nothing(facts: &Facts, why: Why) -> Decision {
+    let (cluster, epoch) = (&facts.at.cluster, facts.at.epoch);
+    match why {
+        Why::NotInTheCache => Decision::rest("the grant is not in the cache, which proves nothing"),
+        Why::NameTaken => {
+            let name = &facts.at.grant;
+            let message = format!("a namespace {name} of somebody else is on {cluster}");
+            let found = Finding::fails(FILLED, "NameTaken", message.clone());
+            facts.saying(found, Decision::rest(message))
+        }
+        Why::OldNews => {
+            Decision::wait("the cache shows a time before what is noted here", CACHE_LAG)
+        }
+        Why::NotOurs => Decision::rest("it is not this cluster's, and nothing of it is here"),
+        Why::Stopping => {
+            let there: Vec<String> =
+                facts.running.iter().map(|Runs { what, .. }| what.clone()).collect();
+            let message = format!("told to stop: {}", listed(&there));
+            let found = Finding::fails(STOPPED, "Stopping", message);
+            let waits = "something was told to stop and has not yet";
+            facts.saying(found, Decision::wait(waits, LOOK_AGAIN))
+        }
+        Why::MayStillWrite => {
+            let stirring = facts.stirring.as_deref().unwrap_or_default();
+            let message = format!("may still write on {cluster}: {}", listed(stirring));
+            let found = Finding::fails(STOPPED, "MayStillWrite", message.clone());
+            facts.saying(found, Decision::wait(message, LOOK_AGAIN))
+        }
+        Why::Copying => leave::wait_for(facts),
+        Why::Filling => arrive::tell(facts),
+        Why::CacheBehind => Decision::wait("the hub says something else than the cache", CACHE_LAG),
+        Why::Forced => {
+            let message = format!("somebody asked to take epoch {epoch} by force");
+            let found = Finding::fails(RUNNING, "ForceRelease", message.clone());
+            facts.saying(found, Decision::rest(message))
+        }
+        Why::Cleaning => Decision::rest("what is left here is going"),
+        Why::Keeping => Decision::wait("what is left here is kept for now", until_settled(facts)),
+        Why::Running => running(facts),
+    }
+}
+
+/// Everything is as it should be; what is true here goes up, and what earlier epochs left here goes.
+fn running(facts: &Facts) -> Decision {
+    let (cluster, epoch) = (&facts.at.cluster, facts.at.epoch);
+    let runs = format!("epoch {epoch} runs on {cluster}");
+    let held_back = objects::survey(&facts.objects).held_back;
+    let mut findings = vec![match held_back.is_empty() {
+        true => Finding::holds(RUNNING, "Running", runs),
+        false => {
+            let shown = listed(&held_back);
+            Finding::holds(RUNNING, "HeldBack", format!("{runs}; not brought down: {shown}"))
+        }
+    }];
+    if conditions::is_true(&facts.conditions, STOPPED) {
+        findings.push(Finding::fails(STOPPED, "Running", format!("it runs on {cluster}")));
+    }
+    let otherwise = match objects::news(&facts.objects) {
+        Some((place, chore)) => Decision::Mirror { place, chore },
+        None => outlived(facts),
+    };
+    facts.saying_because(findings, "it runs here", otherwise)
+}
+
+/// What earlier epochs left on the cluster that has the namespace now, and that nobody needs: a
+/// destination when its claim has its volume; images and volumes when what runs now has run for as
+/// long as old copies are kept. Volumes that may have what no image has are left to a person.
+fn outlived(facts: &Facts) -> Decision {
+    let (at, parts) = (&facts.at, &facts.parts);
+    let done = facts.needed().filter(|(_, claim)| claim.has_its_data());
+    let done: Vec<&str> = done.map(|(_, claim)| claim.uid.as_str()).collect();
+    if let Some(part) = leftover::done_destination(parts, &done) {
+        let because = "its claim has its volume";
+        return Decision::CleanUp { part, deed: leftover::Deed::Delete, because };
+    }
+    let clean_up = |part, deed| {
+        let because = "an earlier epoch left it, and a later one has run for long enough";
+        Decision::CleanUp { part, deed, because }
+    };
+    let image = facts.unpinned_image().filter(|_| at.written_until == 0);
+    let image = image.map(|part| clean_up(part, leftover::Deed::LetGo));
+    let volume = leftover::outlived_volume(parts, (at.written_until, at.epoch));
+    let volume = volume.map(|part| clean_up(part, leftover::Deed::GiveBack));
+    match image.or(volume).or_else(|| leave::tidy(facts)) {
+        None => Decision::rest("it runs here as the hub says"),
+        Some(next) if facts.has_settled() => next,
+        Some(_) => {
+            let because = "it runs here as the hub says; what earlier epochs left is kept for now";
+            Decision::wait(because, until_settled(facts))
         }
     }
-    if written().any(|(_, claim)| claim.last == LastImage::Asked) {
-        return Decision::Nothing(Why::Copying);
-    }
-    Decision::Acknowledge
 }
 
-/// Granted to us: make room, fill, ask once more, run.
-fn arrive(facts: &Facts, grant: &Grant, notes: Option<Notes>) -> Decision {
-    if !facts.has_finalizer {
-        return Decision::PutFinalizer;
-    }
-    let Some(notes) = notes else { return Decision::CreateHere(grant.epoch) };
-    if notes.released >= grant.epoch {
-        return Decision::Nothing(Why::OldNews);
-    }
-    if notes.epoch < grant.epoch {
-        return Decision::NoteEpoch(grant.epoch);
-    }
-    if let Some(place) = facts.claims.iter().position(|claim| claim.volume == Volume::Missing) {
-        return Decision::CreateClaim(place);
-    }
-    if facts.claims.iter().any(|claim| claim.volume == Volume::Filling) {
-        return Decision::Nothing(Why::Filling);
-    }
-    if !grant.is_filled {
-        return Decision::ReportFilled;
-    }
-    if notes.running != Running::Permitted(grant.epoch) {
-        return permit(facts, grant);
-    }
-    if facts.has_objects_to_apply {
-        return Decision::ApplyOne;
-    }
-    Decision::Nothing(Why::Running)
+/// How soon it is looked at again whether old copies may go.
+fn until_settled(facts: &Facts) -> Duration {
+    let left = facts.grant.as_ref().and_then(|grant| grant.settles_in);
+    left.filter(|left| !left.is_zero()).unwrap_or(ONCE_A_WHILE).min(ONCE_A_WHILE)
 }
 
-/// A cache may show a grant that was taken back, so the hub itself is asked, after the version of
-/// our notes that the permit will be written over was seen.
-fn permit(facts: &Facts, grant: &Grant) -> Decision {
-    let Some(truth) = facts.truth else { return Decision::LookWhetherGranted };
-    if truth.granted != Some(grant.epoch) {
-        return Decision::Nothing(Why::CacheBehind);
-    }
-    if truth.is_forced {
-        return Decision::Nothing(Why::Forced);
-    }
-    Decision::Permit(grant.epoch)
-}
-
-/// Not ours any more, and closed: say so, and in time tidy up.
-fn clean_up(facts: &Facts, grant: &Grant, notes: Option<Notes>) -> Decision {
-    if grant.copy == Some(CopyState::Unclosed) {
-        // What ran here after we were given up may have written what no image has.
-        let has_run = notes.is_some_and(|notes| notes.ran > 0);
-        let state = if has_run { CopyState::Diverged } else { CopyState::Superseded };
-        return Decision::SettleCopy(state);
-    }
-    if facts.has_finalizer {
-        return Decision::TakeFinalizerOff;
-    }
-    if notes.is_none() && grant.copy.is_none() {
-        return Decision::Nothing(Why::NotOurs);
-    }
-    if !facts.is_marked_superseded {
-        return Decision::MarkSuperseded;
-    }
-    let may_go = match grant.copy {
-        Some(CopyState::Superseded) => grant.is_settled || grant.phase == Phase::Deleting,
-        Some(CopyState::Live) => grant.phase == Phase::Deleting,
-        // Only a person gives up data that nobody else has.
-        Some(CopyState::Diverged | CopyState::Unclosed) | None => false,
-    };
-    match facts.leftover {
-        _ if !may_go => Decision::Nothing(Why::Keeping),
-        Leftover::Some => Decision::DeleteLeftover,
-        Leftover::Going => Decision::Nothing(Why::Cleaning),
-        Leftover::None if grant.copy.is_some() => Decision::ForgetCopy,
-        Leftover::None => Decision::Nothing(Why::NotOurs),
+/// The first few of many, so that a message stays readable.
+fn listed(all: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let shown = all.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    match all.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
     }
 }

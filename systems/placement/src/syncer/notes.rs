@@ -1,8 +1,8 @@
 //! What a cluster notes on its namespace: it survives every restart, and no cache of the hub can
 //! contradict it.
 
-use super::decide::{Epoch, Here, Notes, Running};
 use super::marks::annotation;
+use super::tenancy::{Epoch, Here, Notes, Running};
 use interlock_api::names::{
     ANNOTATION_EPOCH, ANNOTATION_GRANT, ANNOTATION_RAN, ANNOTATION_RELEASED, ANNOTATION_RUNNING,
     Permit,

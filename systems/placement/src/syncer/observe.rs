@@ -1,103 +1,172 @@
 //! What one decision of the syncer rests on, out of what the caches and fresh looks show.
 
-use super::claims::{At, ClaimSeen};
-use super::copying::{destination_name, source_name};
-use super::decide::{Facts, Grant, Here, Notes, Party, Running, Stillness, Truth, Workload};
-use super::filling::binding;
-use super::images::image_of;
+use super::claim::facts::At;
+use super::claim::observe::{self as claims, ClaimSeen};
+use super::facts::{Facts, Fresh, FreshGrant, Grant, Namespace, Runs};
 use super::marks::{annotation, has_finalizer, is_going, name, uid};
-use super::notes;
-use super::objects::next::{Survey, survey};
-use super::{Holding, Locks, LocksOf, Syncer, leftover};
-use crate::kinds::{
-    CLAIM, DESTINATION, FORCE_RELEASE, GRANT, NAMESPACE, SOURCE, VOLUME_ATTACHMENT,
-};
+use super::objects::observe::Mirror;
+use super::tenancy::{Epoch, Here, Party};
+use super::{Holding, Locks, LocksOf, Syncer, leftover, notes, objects};
+use crate::kinds::{CLAIM, FORCE_RELEASE, GRANT, NAMESPACE, SECRET, VOLUME_ATTACHMENT};
 use crate::record::GrantRecord;
 use interlock_api::names::ANNOTATION_GRANT;
 use interlock_api::placement::condition::RUNNING;
 use interlock_api::placement::{
-    CopyState, Fill, ForceOutcome, ForceReleaseSpec, ForceReleaseStatus, GrantStatus, Phase, Ref,
-    RevokedBecause,
+    CopyState, Fill, ForceOutcome, ForceReleaseSpec, ForceReleaseStatus, Phase, Ref,
+    RevokedBecause, Transport,
 };
-use interlock_kernel::{Address, Kind, Looks, Name, Object, Place, View, conditions, read_part};
-use std::cell::OnceCell;
+use interlock_kernel::{
+    Address, Kind, Looks, Name, Object, Observed, Place, View, conditions, read_part,
+};
+use jiff::Timestamp;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How often something is looked at again that time alone may change.
-const ONCE_A_WHILE: Duration = Duration::from_secs(600);
+/// The objects that a decision is about. Each is taken from the view once, so that what was decided
+/// on and what is written over are the same version.
+#[derive(Debug)]
+pub struct Scene {
+    /// The name of the grant, and of the namespace on the cluster.
+    pub(super) name: String,
+    pub(super) now: Timestamp,
+    pub(super) at: At,
+    pub(super) grant: Option<GrantRecord>,
+    pub(super) hub_namespace: Option<Object>,
+    pub(super) here: Option<Object>,
+    pub(super) notes: Here,
+    /// The first thing here that runs and was not told to stop.
+    pub(super) to_stop: Option<(Kind, Object)>,
+    /// An object at the hub, other than the namespace, that has our finalizer.
+    pub(super) finalized: Option<(Kind, Object)>,
+    /// A pod at the hub that is said to run.
+    pub(super) pod: Option<Object>,
+    pub(super) claims: Vec<ClaimSeen>,
+    pub(super) secrets: BTreeMap<String, Mirror>,
+    pub(super) objects: Vec<Mirror>,
+    pub(super) parts: Vec<(Kind, Object)>,
+}
 
-/// Everything that a step about one grant sees. Each object is taken from the view once, so that
-/// what was decided on and what is written over are the same version.
-pub(super) struct Scene<'a> {
+/// What a step about one grant looks at.
+pub(super) struct Sight<'a> {
     pub(super) syncer: &'a Syncer,
     pub(super) view: &'a dyn View,
     pub(super) looks: &'a Looks<Locks>,
     /// The name of the grant, and of the namespace on the cluster.
     pub(super) name: &'a str,
     pub(super) grant: Option<GrantRecord>,
-    pub(super) hub_namespace: Option<Object>,
-    pub(super) here: Option<Object>,
-    pub(super) notes: Here,
-    /// The claims that the grant lists and that anybody needs.
-    pub(super) claims: Vec<ClaimSeen>,
-    /// Those that nobody needs any more.
-    pub(super) gone_claims: Vec<ClaimSeen>,
-    survey: OnceCell<Survey>,
+    hub_namespace: Option<Object>,
+    here: Option<Object>,
+    notes: Here,
 }
 
-impl<'a> Scene<'a> {
-    /// What is seen; or, in words, what cannot be read.
-    pub(super) fn of(
+/// What is seen of a grant; or, in words, what cannot be read.
+pub(super) fn observe(
+    syncer: &Syncer,
+    subject: &str,
+    view: &dyn View,
+    looks: &Looks<Locks>,
+) -> Observed<Facts, Scene> {
+    match Sight::of(syncer, subject, (view, looks)) {
+        Ok(sight) => sight.observe(),
+        Err(broken) => Observed::Nothing(broken),
+    }
+}
+
+impl<'a> Sight<'a> {
+    fn of(
         syncer: &'a Syncer,
         name: &'a str,
         (view, looks): (&'a dyn View, &'a Looks<Locks>),
-    ) -> Result<Scene<'a>, String> {
+    ) -> Result<Sight<'a>, String> {
         let by_name = Name::cluster_wide(name);
         let here = view.get(Place::CLUSTER, &NAMESPACE, &by_name);
         let grant = view.get(Place::HUB, &GRANT, &by_name);
         let grant = grant.as_ref().map(GrantRecord::read).transpose();
         let grant = grant.map_err(|flaw| format!("the grant cannot be read: {flaw}"))?;
-        let mut scene = Scene {
-            syncer,
-            view,
-            looks,
-            name,
-            grant: None,
-            hub_namespace: None,
-            here,
-            notes: Here::Missing,
-            claims: Vec::new(),
-            gone_claims: Vec::new(),
-            survey: OnceCell::new(),
-        };
-        let Some(grant) = grant else { return Ok(scene) };
-        let namespace = &grant.spec.namespace;
-        let hub = view.get(Place::HUB, &NAMESPACE, &Name::cluster_wide(&namespace.name));
-        scene.hub_namespace = hub.filter(|hub| uid(hub) == namespace.uid);
-        scene.notes = notes::read(scene.here.as_deref(), uid(&grant.object), &syncer.boot_id);
-        let at = place(syncer, name, Some(&grant));
-        let claims = grant.status.claims.iter().map(|listed| {
-            let at_hub = view.get(Place::HUB, &CLAIM, &Name::within(&namespace.name, &listed.name));
-            let here = view.get(Place::CLUSTER, &CLAIM, &Name::within(name, &listed.name));
-            let copying = at.is_copying.then_some(view);
-            let by_name = |kind: &Kind, other: &str| {
-                copying?.get(Place::CLUSTER, kind, &Name::within(name, other))
-            };
-            let source = by_name(&SOURCE, &source_name(&listed.name));
-            ClaimSeen {
-                listed: listed.clone(),
-                pin: grant.status.pins.iter().find(|pin| pin.claim_uid == listed.uid).cloned(),
-                at_hub: at_hub.filter(|claim| uid(claim) == listed.uid),
-                binding: binding(here.as_deref(), copying),
-                here,
-                image: source.as_ref().and_then(|source| image_of(source, name, view)),
-                source,
-                destination: by_name(&DESTINATION, &destination_name(&listed.name, at.epoch)),
+        let (hub_namespace, notes) = match &grant {
+            None => (None, Here::Missing),
+            Some(grant) => {
+                let namespace = &grant.spec.namespace;
+                let hub = view.get(Place::HUB, &NAMESPACE, &Name::cluster_wide(&namespace.name));
+                let notes = notes::read(here.as_deref(), grant.uid(), &syncer.boot_id);
+                (hub.filter(|hub| uid(hub) == namespace.uid), notes)
             }
-        });
-        (scene.gone_claims, scene.claims) = claims.partition(|claim| claim.is_gone(at));
-        scene.grant = Some(grant);
-        Ok(scene)
+        };
+        Ok(Sight { syncer, view, looks, name, grant, hub_namespace, here, notes })
+    }
+
+    fn observe(self) -> Observed<Facts, Scene> {
+        let at = self.at();
+        let is_mine = |phases: &[Phase]| {
+            let grant = self.grant.as_ref().filter(|grant| phases.contains(&grant.status.phase));
+            grant.is_some_and(|grant| self.party(grant.status.owner.as_ref()) == Party::Me)
+        };
+        let running = self.running();
+        let to_stop = running.iter().find(|(_, object)| !is_going(object)).cloned();
+        let (claims, claims_seen) = claims::observe(&self, &at);
+        let (secrets, secrets_seen) = self.secrets(&at, &claims);
+        // Objects come down only to where the namespace may run.
+        let is_running = matches!(self.notes, Here::Noted(notes)
+            if notes.running == super::tenancy::Running::Permitted(at.epoch));
+        let (objects, mirrors) = match is_mine(&[Phase::Granted]) && is_running {
+            true => objects::observe::observe(&self),
+            false => Default::default(),
+        };
+        let (parts, parts_seen) = leftover::observe::observe(&self);
+        // While it is ours, our finalizer is on most objects, and rightly so.
+        let is_over = !is_mine(&[Phase::Granted, Phase::Revoking]);
+        let finalized = if is_over { self.finalized_object() } else { None };
+        let is_leaving = is_mine(&[Phase::Revoking]);
+        let pod = if is_leaving { objects::status::said_to_run(&self) } else { None };
+        let facts = Facts {
+            grant: self.grant.as_ref().map(|grant| self.grant_facts(grant)),
+            conditions: match &self.grant {
+                Some(grant) => grant.status.conditions.clone(),
+                None => Vec::new(),
+            },
+            notes: self.notes,
+            is_here_going: self.here.as_deref().is_some_and(is_going),
+            namespace: self.hub_namespace.as_ref().map(|namespace| Namespace {
+                is_going: is_going(namespace),
+                has_finalizer: has_finalizer(namespace, &self.syncer.finalizer),
+            }),
+            has_finalized_object: finalized.is_some(),
+            running: running
+                .iter()
+                .map(|(kind, object)| Runs {
+                    what: format!("{kind} {}", name(object)),
+                    is_going: is_going(object),
+                })
+                .collect(),
+            stop_look: to_stop.as_ref().and_then(|found| self.stop_look(found)),
+            claims,
+            secrets,
+            objects,
+            parts,
+            has_pod_said_to_run: pod.is_some(),
+            stirring: self.stirring(),
+            are_notes_current: self.are_notes_current(),
+            is_still_here: self.looks.objects.get(&notes_address(self.name)).map(Option::is_some),
+            fresh: self.fresh(),
+            at: at.clone(),
+        };
+        let scene = Scene {
+            name: self.name.to_owned(),
+            now: self.view.now(),
+            at,
+            grant: self.grant,
+            hub_namespace: self.hub_namespace,
+            here: self.here,
+            notes: self.notes,
+            to_stop,
+            finalized,
+            pod,
+            claims: claims_seen,
+            secrets: secrets_seen,
+            objects: mirrors,
+            parts: parts_seen,
+        };
+        Observed::Seen { facts, scene }
     }
 
     /// The objects of a kind in the namespace at the hub.
@@ -108,22 +177,31 @@ impl<'a> Scene<'a> {
         }
     }
 
+    pub(super) fn grant_uid(&self) -> &str {
+        self.grant.as_ref().map_or("", GrantRecord::uid)
+    }
+
     /// Where claims are looked at.
-    pub(super) fn at(&self) -> At<'_> {
-        place(self.syncer, self.name, self.grant.as_ref())
-    }
-
-    /// What there is to do about the objects of the namespace.
-    pub(super) fn survey(&self) -> &Survey {
-        self.survey.get_or_init(|| survey(self))
-    }
-
-    /// Whether this cluster has the grant now.
-    pub(super) fn is_mine(&self, phases: &[Phase]) -> bool {
-        self.grant.as_ref().is_some_and(|grant| {
-            self.party(grant.status.owner.as_ref()) == Party::Me
-                && phases.contains(&grant.status.phase)
-        })
+    fn at(&self) -> At {
+        let grant = self.grant.as_ref();
+        let copies = grant.into_iter().flat_map(|grant| &grant.status.copies);
+        let mine = copies.filter(|copy| copy.cluster.is_same(&self.syncer.cluster));
+        let alone =
+            mine.filter(|copy| matches!(copy.state, CopyState::Diverged | CopyState::Unclosed));
+        let written_until = alone.map(|copy| copy.epoch).max().unwrap_or(0);
+        let target = grant.and_then(|grant| grant.spec.target.as_ref());
+        let policy = grant.map(|grant| &grant.spec.volumes);
+        let policy = policy.filter(|policy| policy.transport == Transport::Restic);
+        At {
+            cluster: self.syncer.cluster.to_string(),
+            namespace: grant.map(|grant| grant.spec.namespace.name.clone()).unwrap_or_default(),
+            grant: self.name.to_owned(),
+            epoch: grant.map_or(0, |grant| grant.status.epoch),
+            written_until,
+            is_copying: self.syncer.is_copying,
+            stays: self.party(target) == Party::Me,
+            repository: policy.and_then(|policy| policy.repository.clone()),
+        }
     }
 
     fn party(&self, who: Option<&Ref>) -> Party {
@@ -134,71 +212,18 @@ impl<'a> Scene<'a> {
         }
     }
 
-    pub(super) fn facts(&self) -> Facts {
-        let noted = match self.notes {
-            Here::Noted(notes) => Some(notes),
-            Here::Missing | Here::Foreign => None,
-        };
-        let at = self.at();
-        Facts {
-            grant: self.grant.as_ref().map(|grant| self.grant_facts(grant)),
-            here: self.notes,
-            has_finalizer: self.has_finalizer(),
-            workload: self.workload(noted),
-            claims: self.claims.iter().map(|claim| claim.facts(at)).collect(),
-            is_marked_superseded: leftover::to_mark(self).is_none(),
-            leftover: leftover::leftover(self),
-            has_objects_to_apply: self.has_objects_to_apply(noted),
-            stillness: self.stillness(),
-            truth: self.truth(),
-        }
-    }
-
     fn grant_facts(&self, grant: &GrantRecord) -> Grant {
         let status = &grant.status;
+        let copies = status.copies.iter();
+        let mine = copies.filter(|copy| copy.cluster.is_same(&self.syncer.cluster));
         Grant {
             phase: status.phase,
             owner: self.party(status.owner.as_ref()),
-            epoch: status.epoch,
             target: self.party(grant.spec.target.as_ref()),
             is_deletion: status.because == Some(RevokedBecause::Deletion),
-            is_filled: self.is_filled(status),
-            copy: self.copy(status),
-            is_settled: self.is_settled(grant),
+            copies: mine.map(|copy| copy.state).collect(),
+            settles_in: self.settles_in(grant),
         }
-    }
-
-    /// What the hub says of the data here. Of several copies, the one that wants most care speaks.
-    fn copy(&self, status: &GrantStatus) -> Option<CopyState> {
-        let copies = status.copies.iter();
-        let mine = copies.filter(|copy| copy.cluster.is_same(&self.syncer.cluster));
-        mine.map(|copy| copy.state).max_by_key(|state| match state {
-            CopyState::Unclosed => 3,
-            CopyState::Diverged => 2,
-            CopyState::Live => 1,
-            CopyState::Superseded => 0,
-        })
-    }
-
-    /// Whether the hub knows that every claim that anybody needs is filled.
-    fn is_filled(&self, status: &GrantStatus) -> bool {
-        let is_gone = |uid: &str| self.gone_claims.iter().any(|gone| gone.listed.uid == uid);
-        status.claims.iter().all(|claim| claim.fill == Fill::Filled || is_gone(&claim.uid))
-    }
-
-    /// Whether another owner has all data and has run for as long as old copies are kept.
-    fn is_settled(&self, grant: &GrantRecord) -> bool {
-        self.party(grant.status.owner.as_ref()) == Party::Other && self.has_settled(grant)
-    }
-
-    /// Whether we have all data and have run for as long as old copies are kept.
-    pub(super) fn is_settled_here(&self) -> bool {
-        let mine = self.grant.as_ref().filter(|_| self.is_mine(&[Phase::Granted]));
-        mine.is_some_and(|grant| self.has_settled(grant))
-    }
-
-    fn has_settled(&self, grant: &GrantRecord) -> bool {
-        self.settles_in(grant) == Some(Duration::ZERO)
     }
 
     /// How long what runs has to run on until old copies may go; None: it does not run yet.
@@ -206,30 +231,13 @@ impl<'a> Scene<'a> {
         let running = conditions::find(&grant.status.conditions, RUNNING);
         let is_granted = grant.status.phase == Phase::Granted;
         let running = running.filter(|running| is_granted && running.status == "True");
-        let is_filled = grant.status.claims.iter().all(|claim| claim.fill == Fill::Filled);
-        let running = running.filter(|_| is_filled)?;
+        let running = running.filter(|_| grant.is_filled())?;
         let ran = self.view.now().duration_since(running.last_transition_time.0);
         let keep = Duration::from(grant.spec.volumes.keep_superseded);
         Some(keep.saturating_sub(Duration::try_from(ran).unwrap_or_default()))
     }
 
-    /// How soon it is looked at again whether old copies may go.
-    pub(super) fn until_settled(&self) -> Duration {
-        let left = self.grant.as_ref().and_then(|grant| self.settles_in(grant));
-        left.filter(|left| !left.is_zero()).unwrap_or(ONCE_A_WHILE).min(ONCE_A_WHILE)
-    }
-
-    /// While we own it: our finalizer on the namespace. After that: on anything in it too.
-    fn has_finalizer(&self) -> bool {
-        let Some(namespace) = &self.hub_namespace else { return false };
-        if has_finalizer(namespace, &self.syncer.finalizer) {
-            return true;
-        }
-        !self.is_mine(&[Phase::Granted, Phase::Revoking]) && self.finalized_object().is_some()
-    }
-
-    /// An object at the hub, other than the namespace, that has our finalizer.
-    pub(super) fn finalized_object(&self) -> Option<(Kind, Object)> {
+    fn finalized_object(&self) -> Option<(Kind, Object)> {
         self.syncer.kinds.carried().find_map(|kind| {
             let mut objects = self.at_hub(kind).into_iter();
             let found = objects.find(|object| has_finalizer(object, &self.syncer.finalizer));
@@ -237,49 +245,51 @@ impl<'a> Scene<'a> {
         })
     }
 
-    fn has_objects_to_apply(&self, noted: Option<Notes>) -> bool {
-        let epoch = self.at().epoch;
-        let is_permitted = noted.is_some_and(|n| n.running == Running::Permitted(epoch));
-        let is_staying = self.here.as_deref().is_some_and(|here| !is_going(here));
-        self.is_mine(&[Phase::Granted])
-            && is_permitted
-            && is_staying
-            && self.survey().chore.is_some()
-    }
-
     /// Everything here that runs or makes something run, in the order in which it is stopped.
-    pub(super) fn running(&self) -> impl Iterator<Item = (Kind, Object)> {
-        self.syncer.kinds.running().into_iter().flat_map(|kind| {
-            let objects = self.view.list(Place::CLUSTER, &kind, Some(self.name));
-            objects.into_iter().map(move |object| (kind.clone(), object))
-        })
+    fn running(&self) -> Vec<(Kind, Object)> {
+        if !matches!(self.notes, Here::Noted(_)) {
+            return Vec::new();
+        }
+        let kinds = self.syncer.kinds.running().into_iter();
+        kinds
+            .flat_map(|kind| {
+                let objects = self.view.list(Place::CLUSTER, &kind, Some(self.name));
+                objects.into_iter().map(move |object| (kind.clone(), object))
+            })
+            .collect()
     }
 
-    fn workload(&self, noted: Option<Notes>) -> Workload {
-        if noted.is_none() {
-            return Workload::None;
-        }
-        let mut workload = Workload::None;
-        for (_, object) in self.running() {
-            if !is_going(&object) {
-                return Workload::Some;
-            }
-            workload = Workload::Stopping;
-        }
-        workload
+    fn stop_look(&self, (kind, object): &(Kind, Object)) -> Option<bool> {
+        let address = Address::new(Place::CLUSTER, kind, Name::of(object));
+        let there = self.looks.objects.get(&address)?;
+        Some(there.as_ref().is_some_and(|there| uid(there) == uid(object)))
     }
 
-    /// The question about the locks, tied to the version of our notes that it is asked for: an
-    /// answer that was asked for before the permit was withdrawn is no answer.
-    pub(super) fn locks_question(&self) -> Option<LocksOf> {
-        let here = self.here.as_deref()?;
-        let seen = here.metadata.resource_version.clone().unwrap_or_default();
-        Some(LocksOf { namespace: self.name.to_owned(), seen })
+    /// The Secrets of repositories that data may come from or leave through.
+    fn secrets(
+        &self,
+        at: &At,
+        claims: &[super::claim::facts::Facts],
+    ) -> (BTreeMap<String, Option<objects::decide::Facts>>, BTreeMap<String, Mirror>) {
+        let sources = claims.iter().filter_map(|claim| claim.source.as_ref()?.secret.as_deref());
+        let origins = claims.iter().filter_map(|claim| claim.secret());
+        let names = at.repository.as_deref().into_iter().chain(origins).chain(sources);
+        let mut secrets = BTreeMap::new();
+        let mut seen = BTreeMap::new();
+        for secret in names {
+            let mut at_hub = self.at_hub(&SECRET).into_iter();
+            let found = at_hub.find(|found| name(found) == secret && !is_going(found));
+            let found = found.map(|hub| objects::observe::observe_one(self, (0, &SECRET), hub));
+            let (facts, mirror) = found.unzip();
+            secrets.insert(secret.to_owned(), facts);
+            seen.extend(mirror.map(|mirror| (secret.to_owned(), mirror)));
+        }
+        (secrets, seen)
     }
 
     /// What keeps this cluster from being still, as a fresh look showed; None: nobody looked.
-    pub(super) fn stirring(&self) -> Option<Vec<String>> {
-        let holding = self.looks.answers.get(&self.locks_question()?)?;
+    fn stirring(&self) -> Option<Vec<String>> {
+        let holding = self.looks.answers.get(&locks_question(self.name, self.here.as_ref()?))?;
         let mut found = Vec::new();
         for kind in self.syncer.kinds.running() {
             let within = Some(self.name.to_owned());
@@ -314,86 +324,70 @@ impl<'a> Scene<'a> {
         volumes.map(str::to_owned).collect()
     }
 
-    fn stillness(&self) -> Option<Stillness> {
-        match self.stirring()?.is_empty() {
-            true => Some(Stillness::Still),
-            false => Some(Stillness::Astir),
-        }
-    }
-
-    /// The addresses of a fresh look at whether we may run: our notes, then the grant.
-    pub(super) fn truth_addresses(&self) -> (Address, Address) {
-        let name = Name::cluster_wide(self.name);
-        let notes = Address::new(Place::CLUSTER, &NAMESPACE, name.clone());
-        (notes, Address::new(Place::HUB, &GRANT, name))
-    }
-
-    /// Whether our notes are, as a fresh look showed them, what the cache shows; None: nobody looked.
-    pub(super) fn are_notes_current(&self) -> Option<bool> {
-        let fresh = self.looks.objects.get(&self.truth_addresses().0)?;
+    fn are_notes_current(&self) -> Option<bool> {
+        let fresh = self.looks.objects.get(&notes_address(self.name))?;
         let version = |object: &Object| object.metadata.resource_version.clone();
         Some(fresh.as_ref().map(version) == self.here.as_ref().map(version))
     }
 
-    fn truth(&self) -> Option<Truth> {
-        let (_, grant) = self.truth_addresses();
+    fn fresh(&self) -> Option<Fresh> {
         let are_notes_current = self.are_notes_current()?;
-        let fresh = self.looks.objects.get(&grant)?;
+        let grant = self.looks.objects.get(&grant_address(self.name))?;
         let forces = self.looks.lists.get(&(Place::HUB, FORCE_RELEASE, None))?;
-        // The permit is written over the notes that the cache shows; if those are not the ones that
-        // were there before the hub was asked, the answer is about something else.
-        if !are_notes_current {
-            return Some(Truth { granted: None, is_forced: false });
-        }
-        let known = self.grant.as_ref().map(|grant| uid(&grant.object).to_owned());
-        let fresh = fresh.clone().and_then(|object| GrantRecord::read(&object).ok());
-        let fresh = fresh.filter(|fresh| Some(uid(&fresh.object)) == known.as_deref());
-        let granted = fresh.filter(|fresh| {
-            fresh.status.phase == Phase::Granted
-                && self.party(fresh.status.owner.as_ref()) == Party::Me
-                && self.is_filled(&fresh.status)
+        let known = self.grant.as_ref().map(GrantRecord::uid);
+        let grant = grant.as_ref().and_then(|object| GrantRecord::read(object).ok());
+        let grant = grant.filter(|grant| Some(grant.uid()) == known);
+        let grant = grant.map(|GrantRecord { status, .. }| FreshGrant {
+            phase: status.phase,
+            owner: self.party(status.owner.as_ref()),
+            epoch: status.epoch,
+            unfilled: status
+                .claims
+                .into_iter()
+                .filter(|claim| claim.fill != Fill::Filled)
+                .map(|claim| claim.uid)
+                .collect(),
         });
-        let granted = granted.map(|fresh| fresh.status.epoch);
-        let is_forced = forces.iter().any(|force| self.is_force(force, granted));
-        Some(Truth { granted, is_forced })
+        let forces = forces.iter().filter_map(|force| self.force(force)).collect();
+        Some(Fresh { are_notes_current, grant, forces })
     }
 
-    /// Whether a ForceRelease names this cluster and this epoch, and was not refused. One that
-    /// cannot be read counts: it may name us.
-    fn is_force(&self, force: &Object, epoch: Option<i64>) -> bool {
-        let grant = self.grant.as_ref().map(|grant| uid(&grant.object).to_owned());
-        if force.data["spec"]["grant"]["uid"].as_str() != grant.as_deref() {
-            return false;
+    /// The epoch that a ForceRelease takes from us, unless it was refused. One that cannot be read
+    /// counts: it may name us.
+    fn force(&self, force: &Object) -> Option<Option<Epoch>> {
+        let grant = self.grant.as_ref().map(GrantRecord::uid);
+        if force.data["spec"]["grant"]["uid"].as_str() != grant {
+            return None;
         }
         let spec = read_part::<ForceReleaseSpec>(force, "spec");
         let status = read_part::<ForceReleaseStatus>(force, "status");
-        let (Ok(Some(spec)), Ok(status)) = (spec, status) else { return true };
+        let (Ok(Some(spec)), Ok(status)) = (spec, status) else { return Some(None) };
         let outcome = status.map(|status| status.outcome).unwrap_or_default();
-        spec.owner.is_same(&self.syncer.cluster)
-            && Some(spec.epoch) == epoch
-            && outcome != ForceOutcome::Refused
+        let is_ours = spec.owner.is_same(&self.syncer.cluster);
+        (is_ours && outcome != ForceOutcome::Refused).then_some(Some(spec.epoch))
     }
 
     /// Whether the namespace here is for this very grant, however its notes read.
     pub(super) fn is_noted_for_us(&self) -> bool {
-        let grant = self.grant.as_ref().map(|grant| uid(&grant.object));
+        let grant = self.grant.as_ref().map(GrantRecord::uid);
         let noted = self.here.as_deref().and_then(|here| annotation(here, ANNOTATION_GRANT));
         noted.is_some() && noted == grant
     }
 }
 
-/// Where claims of a grant are looked at.
-fn place<'a>(syncer: &'a Syncer, name: &'a str, grant: Option<&'a GrantRecord>) -> At<'a> {
-    let copies = grant.into_iter().flat_map(|grant| &grant.status.copies);
-    let mine = copies.filter(|copy| copy.cluster.is_same(&syncer.cluster));
-    let alone = mine.filter(|copy| matches!(copy.state, CopyState::Diverged | CopyState::Unclosed));
-    let written_until = alone.map(|copy| copy.epoch).max().unwrap_or(0);
-    At {
-        cluster: &syncer.cluster,
-        grant: name,
-        grant_uid: grant.map_or("", |grant| uid(&grant.object)),
-        epoch: grant.map_or(0, |grant| grant.status.epoch),
-        written_until,
-        is_copying: syncer.is_copying,
-    }
+/// Our notes: the namespace on the cluster.
+pub(super) fn notes_address(name: &str) -> Address {
+    Address::new(Place::CLUSTER, &NAMESPACE, Name::cluster_wide(name))
+}
+
+/// The grant at the hub.
+pub(super) fn grant_address(name: &str) -> Address {
+    Address::new(Place::HUB, &GRANT, Name::cluster_wide(name))
+}
+
+/// The question about the locks, tied to the version of our notes that it is asked for: an answer
+/// that was asked for before the permit was withdrawn is no answer.
+pub(super) fn locks_question(name: &str, here: &Object) -> LocksOf {
+    let seen = here.metadata.resource_version.clone().unwrap_or_default();
+    LocksOf { namespace: name.to_owned(), seen }
 }

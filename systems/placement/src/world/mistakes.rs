@@ -10,7 +10,7 @@ use crate::kinds::{FORCE_RELEASE, GRANT, NAMESPACE, POD};
 use crate::runtime::decide::{Decision, Facts, Lock, Permit, Process};
 use crate::runtime::{Runtime, outside};
 use crate::scheduler::Scheduler;
-use crate::syncer::decide::Epoch;
+use crate::syncer::tenancy::Epoch;
 use crate::syncer::{Holding, Locks, Syncer, notes};
 use interlock_api::names::{
     ANNOTATION_EPOCH, ANNOTATION_RELEASED, ANNOTATION_RUNNING, Permit as Written,

@@ -4,7 +4,7 @@ use super::World;
 use super::actions::Deed;
 use super::flaws::Flaw;
 use super::state::{Copies, Here, Life, Seen, State, View, bit};
-use crate::syncer::decide as sync;
+use crate::syncer::tenancy as sync;
 use interlock_api::placement::{CopyState, Phase};
 
 impl World {

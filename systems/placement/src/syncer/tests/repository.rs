@@ -4,9 +4,10 @@ use super::volumes::{
     GRANT_NAME, REPOSITORY, condition, content, grant, here, leave_until_asked, pass, wish,
     world as copying_world, written,
 };
-use super::world::World;
+use super::world::{BOOT, World};
 use crate::kinds::{CLAIM, DESTINATION, PLACEMENT, SECRET, SNAPSHOT, SOURCE};
-use interlock_kernel::{Name, Place};
+use crate::syncer::Syncer;
+use interlock_kernel::{Name, Place, Step};
 use serde_json::json;
 
 /// A placed namespace with a claim and a pod that writes to it, and a Placement that has its data go
@@ -169,4 +170,17 @@ fn what_earlier_moves_saved_goes_when_a_later_epoch_has_run_for_long_enough() {
     let tidy = world.get("a", &SOURCE, &here("tidy-data")).expect("it is asked for");
     assert_eq!(tidy["spec"]["trigger"]["manual"], "tidy-5");
     assert_eq!(tidy["metadata"]["labels"]["interlock.dev/grant"], GRANT_NAME);
+}
+
+#[test]
+fn a_cluster_on_which_nothing_moves_data_asks_for_nothing() {
+    let mut world = with_secret();
+    world.settle();
+    wish(&mut world, "b");
+    world.settle();
+    pass(&mut world, 3601);
+    // The one that runs there now watches no sources, and may not write any.
+    let syncer = Syncer::new(world.cluster("b"), BOOT);
+    let step = world.step(&syncer, "b", GRANT_NAME);
+    assert!(matches!(step, Step::Rest { .. } | Step::Wait { .. }), "{step:?}");
 }

@@ -1,0 +1,186 @@
+//! The next step that gives a claim its volume, with all of its data, on the cluster that it arrives
+//! at.
+
+use super::facts::{Bound, Destination, Facts as Claim, Obstacle, Own, Pin, Progress};
+use crate::syncer::decide::{Decision, Look};
+use crate::syncer::facts::Facts;
+use crate::syncer::tenancy::Volume;
+use interlock_api::placement::condition::FILLED;
+use interlock_kernel::conditions::Finding;
+use serde::Serialize;
+use std::time::Duration;
+
+/// How soon a step is tried again that waits for something to go.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// How soon it is told again how far the data has come.
+const TELL_AGAIN: Duration = Duration::from_secs(1);
+
+/// One write by which a claim gets its volume.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Deed {
+    /// This epoch takes the volume that is here, which is kept from now on, or was before.
+    TakeOver {
+        /// Whether it has to be kept by the same write.
+        keep: bool,
+    },
+    /// The claim at the hub must not vanish first.
+    PutFinalizer,
+    /// A claim that was never used gets a new volume.
+    Create,
+    /// The image is asked for.
+    CreateDestination,
+    /// The claim is made, to be filled from the image.
+    CreateFilled,
+    /// The volume of an earlier epoch stays when its claim goes.
+    KeepVolume,
+    /// The claim of an earlier epoch may go.
+    Unkeep,
+    /// It goes.
+    Delete,
+    /// The image is asked for once more.
+    BringAgain,
+}
+
+/// The next write that gives the claim at this place its volume.
+pub fn make(facts: &Facts, place: usize) -> Decision {
+    let claim = &facts.claims[place];
+    let deed = |deed| Decision::Arrive { place, deed };
+    if claim.is_copied() {
+        return fill(facts, place);
+    }
+    if let Some(own) = claim.own() {
+        return deed(Deed::TakeOver { keep: !own.is_kept && !own.is_going });
+    }
+    match claim.at_hub {
+        None => Decision::rest("the claim at the hub is not in the cache"),
+        Some(at_hub) if !at_hub.has_finalizer => deed(Deed::PutFinalizer),
+        Some(_) => deed(Deed::Create),
+    }
+}
+
+/// The next write that fills a claim from its image.
+fn fill(facts: &Facts, place: usize) -> Decision {
+    let claim = &facts.claims[place];
+    let deed = |deed| Decision::Arrive { place, deed };
+    if let Some(own) = claim.own().filter(|own| own.epoch < facts.at.epoch) {
+        return make_room(place, own);
+    }
+    match claim.at_hub {
+        None => return Decision::rest("the claim at the hub is not in the cache"),
+        Some(at_hub) if !at_hub.has_finalizer => return deed(Deed::PutFinalizer),
+        Some(_) => {}
+    }
+    match claim.secret().map(|secret| facts.bring(secret)) {
+        None | Some(Ok(None)) => {}
+        Some(Ok(Some(brings))) => return brings,
+        Some(Err(Obstacle { reason, message })) => {
+            let message = format!("claim {} is not filled: {message}", claim.name);
+            let found = Finding::fails(FILLED, reason, message.clone());
+            return facts.saying(found, Decision::wait(message, LOOK_AGAIN));
+        }
+    }
+    match claim.own_destination() {
+        None => deed(Deed::CreateDestination),
+        Some(_) => deed(Deed::CreateFilled),
+    }
+}
+
+/// The claim of an earlier epoch goes, so that its name is free; its volume stays. In this order: the
+/// volume is kept whatever happens to its claim, the claim may go, it goes.
+fn make_room(place: usize, own: &Own) -> Decision {
+    let deed = |deed| Decision::Arrive { place, deed };
+    let wait = |because: &str| Decision::wait(because, LOOK_AGAIN);
+    let go = || deed(if own.is_kept { Deed::Unkeep } else { Deed::Delete });
+    if own.is_going && !own.is_kept {
+        return wait("the claim of an earlier epoch is going; its volume stays");
+    }
+    if !own.is_bound && !own.is_going {
+        // Nothing was ever written to it: whoever fills it undoes what was begun.
+        return go();
+    }
+    if own.is_being_filled {
+        return wait("whoever filled the claim of an earlier epoch has a hand on its volume");
+    }
+    match own.volume {
+        Bound::Unseen => wait("the volume of an earlier epoch is not in the cache"),
+        Bound::Going => deed(Deed::KeepVolume),
+        Bound::Nothing | Bound::Staying => go(),
+    }
+}
+
+/// Data is on its way: how far it has come is told now and then, and what is in its way at once.
+pub fn tell(facts: &Facts) -> Decision {
+    // Whoever mends the Secret of a repository at the hub mends it here.
+    let secrets = facts.needed().filter_map(|(_, claim)| claim.secret());
+    for secret in secrets {
+        if let Ok(Some(brings)) = facts.bring(secret) {
+            return brings;
+        }
+    }
+    let is_filling = |claim: &Claim| claim.volume(&facts.at) == Ok(Volume::Filling);
+    let mut filling = facts.needed().filter(|(_, claim)| is_filling(claim));
+    if let Some(step) = filling.find_map(|(place, claim)| bring_again(place, claim)) {
+        return step;
+    }
+    let found = in_the_way(facts);
+    let news: Vec<(usize, Progress)> = facts
+        .needed()
+        .filter(|(_, claim)| is_filling(claim))
+        .filter_map(|(place, claim)| Some((place, news(claim)?)))
+        .collect();
+    let otherwise = match news.is_empty() || !facts.is_ours_to_say() {
+        true => Decision::wait(found.message.clone(), TELL_AGAIN),
+        false => Decision::TellProgress(news),
+    };
+    facts.saying(found, otherwise)
+}
+
+/// Asks once more for an image that was brought here and then deleted, before the claim had its data:
+/// where it came from, it is held until then. None: it is on its way, or here.
+fn bring_again(place: usize, claim: &Claim) -> Option<Decision> {
+    let destination = claim.own_destination()?;
+    let again = Decision::Arrive { place, deed: Deed::BringAgain };
+    match destination {
+        Destination { has_arrived: false, has_lost_image, .. } => has_lost_image.then_some(again),
+        Destination { names_image: false, .. } | Destination { is_image_here: true, .. } => None,
+        Destination { image_look: None, .. } => Some(Decision::Look(Look::ArrivedImage(place))),
+        // One that is deleted and held is still what the claim is filled from.
+        Destination { image_look: Some(true), .. } => None,
+        Destination { image_look: Some(false), .. } => Some(again),
+    }
+}
+
+/// Why claims are not filled.
+fn in_the_way(facts: &Facts) -> Finding {
+    let obstacle = facts.needed().find_map(|(_, claim)| match claim.volume(&facts.at) {
+        Ok(Volume::Filling) => delay(claim),
+        Ok(Volume::Filled | Volume::Missing) => None,
+        Err(obstacle) => Some(obstacle),
+    });
+    match obstacle {
+        Some(Obstacle { reason, message }) => Finding::fails(FILLED, reason, message),
+        None => Finding::fails(FILLED, "Filling", "data is on its way"),
+    }
+}
+
+/// What keeps the data from arriving; None: it is on its way.
+fn delay(claim: &Claim) -> Option<Obstacle> {
+    let Pin::Image { place, epoch, .. } = &claim.pin else { return None };
+    let Obstacle { reason, message } = claim.own_destination()?.trouble.as_ref()?;
+    let message = format!(
+        "claim {} is not filled: {message}. Nothing is lost: its image of epoch {epoch} is {place}, \
+         and the volume that it was taken of is where it was",
+        claim.name
+    );
+    Some(Obstacle { reason, message })
+}
+
+/// How far its data has come, if that is news.
+fn news(claim: &Claim) -> Option<Progress> {
+    let Pin::Image { bytes: all, .. } = claim.pin else { return None };
+    let destination = claim.own_destination()?;
+    let bytes = if destination.has_arrived { all } else { destination.bytes? };
+    let of_bytes = destination.of_bytes.or(Some(all).filter(|all| *all > 0));
+    let progress = Progress { bytes, of_bytes };
+    (claim.told != Some(progress) && !claim.is_told_lately).then_some(progress)
+}

@@ -1,0 +1,473 @@
+//! What is known of one claim, and what follows from it.
+
+use crate::syncer::tenancy::{self, Epoch, LastImage, Volume};
+use interlock_api::placement::Fill;
+use serde::Serialize;
+
+/// One claim that the grant lists.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Facts {
+    /// Its name.
+    pub name: String,
+    /// Which it is.
+    pub uid: String,
+    /// The claim at the hub, of this very uid.
+    pub at_hub: Option<AtHub>,
+    /// What a fresh look at the hub showed: whether it is there; None: nobody looked.
+    pub hub_look: Option<bool>,
+    /// What the hub knows of its data here.
+    pub fill: Fill,
+    /// How far the hub was told that its data has come.
+    pub told: Option<Progress>,
+    /// Whether that was just now.
+    pub is_told_lately: bool,
+    /// What it starts from.
+    pub pin: Pin,
+    /// Whatever has its name here.
+    pub here: Here,
+    /// Whether that has its volume.
+    pub binding: Binding,
+    /// Whatever takes images of it here.
+    pub source: Option<Source>,
+    /// Whatever brings the image of this epoch here.
+    pub destination: Option<Destination>,
+    /// What removes from a repository what earlier moves of it left there.
+    pub tidying: Tidying,
+}
+
+/// Where a claim is looked at.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct At {
+    /// The cluster, for people.
+    pub cluster: String,
+    /// The namespace at the hub.
+    pub namespace: String,
+    /// The grant, and the namespace here.
+    pub grant: String,
+    /// The epoch of the grant.
+    pub epoch: Epoch,
+    /// Volumes here up to this epoch may have what no image has; 0: there are none.
+    pub written_until: Epoch,
+    /// Whether somebody here takes images of claims and fills claims from them.
+    pub is_copying: bool,
+    /// Whether the namespace is to stay on this cluster.
+    pub stays: bool,
+    /// The Secret of the repository that data leaves through, if it leaves through one.
+    pub repository: Option<String>,
+}
+
+/// A claim at the hub.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct AtHub {
+    /// Whether it is being deleted.
+    pub is_going: bool,
+    /// Whether our finalizer is on it.
+    pub has_finalizer: bool,
+}
+
+/// How far data has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Progress {
+    /// So much of it is here.
+    pub bytes: i64,
+    /// So much there is, if anybody knows.
+    pub of_bytes: Option<i64>,
+}
+
+/// What a claim starts from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub enum Pin {
+    /// Nothing: it was never used.
+    Fresh,
+    /// A volume that an earlier epoch left in place.
+    InPlace {
+        /// Whether that is on this cluster.
+        is_here: bool,
+        /// The cluster, for people.
+        cluster: String,
+        /// The volume.
+        volume: String,
+    },
+    /// An image that has to be brought here.
+    Image {
+        /// Where it is, for people.
+        place: String,
+        /// The Secret of the repository that it is in, if it is in one.
+        secret: Option<String>,
+        /// The epoch that it is of.
+        epoch: Epoch,
+        /// How much data it has.
+        bytes: i64,
+    },
+}
+
+/// What has the name of a claim here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub enum Here {
+    /// Nothing.
+    Missing,
+    /// A claim of somebody else.
+    Foreign,
+    /// The volume of an earlier claim of that name.
+    Earlier,
+    /// The volume of this very claim.
+    Own(Own),
+}
+
+/// The volume of a claim here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Own {
+    /// The epoch that it was last taken for.
+    pub epoch: Epoch,
+    /// Whether the claim is being deleted.
+    pub is_going: bool,
+    /// Whether it is kept.
+    pub is_kept: bool,
+    /// Whether the claim has its volume.
+    pub is_bound: bool,
+    /// Whether whoever fills it has a hand on it.
+    pub is_being_filled: bool,
+    /// Whether it is the volume that the pin names.
+    pub is_pinned: bool,
+    /// Whether it was noted as what this epoch leaves.
+    pub is_last: bool,
+    /// The volume that the claim is bound to.
+    pub volume: Bound,
+}
+
+/// The volume that a claim is bound to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Bound {
+    /// None.
+    Nothing,
+    /// One that the cache does not show.
+    Unseen,
+    /// One that goes with its claim.
+    Going,
+    /// One that stays when its claim goes, and is known to be of this grant.
+    Staying,
+}
+
+/// Whether a claim on this cluster has its volume.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Binding {
+    /// It has.
+    Bound,
+    /// It had, and the volume is gone.
+    Lost,
+    /// Not yet.
+    Unbound,
+    /// It gets one when the first pod that uses it has found its place, and not before.
+    AwaitsConsumer,
+    /// Whoever makes its volumes is not waited for: nothing has to arrive.
+    NotAsked,
+}
+
+/// What takes images of a claim here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Source {
+    /// Its name.
+    pub name: String,
+    /// Whether the syncer made it for this grant.
+    pub is_ours: bool,
+    /// Whether it is for this very claim.
+    pub is_for_claim: bool,
+    /// Whether it is being deleted.
+    pub is_going: bool,
+    /// Whether it was asked for the last image of this epoch.
+    pub is_asked: bool,
+    /// Whether it has done what it was asked for.
+    pub is_confirmed: bool,
+    /// Whether it is at work.
+    pub is_syncing: bool,
+    /// Whether it gave up because its image was deleted.
+    pub has_lost_image: bool,
+    /// What is in its way.
+    pub trouble: Option<Obstacle>,
+    /// Whether it saves into a repository.
+    pub is_saving: bool,
+    /// The Secret of that repository.
+    pub secret: Option<String>,
+    /// Whether it names a snapshot in that repository.
+    pub has_saved: bool,
+    /// Whether it names an image.
+    pub names_image: bool,
+    /// That image, as the cache shows it.
+    pub image: Option<ImageHere>,
+    /// What a fresh look showed: whether that image is there to stay; None: nobody looked.
+    pub image_look: Option<bool>,
+}
+
+/// An image on this cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ImageHere {
+    /// Which it is.
+    pub uid: String,
+    /// Whether it is complete.
+    pub is_ready: bool,
+    /// Whether we hold it.
+    pub is_held: bool,
+    /// Whether it is being deleted.
+    pub is_going: bool,
+}
+
+/// What brings an image here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Destination {
+    /// Whether the syncer made it, for this very claim.
+    pub is_own: bool,
+    /// Whether the image has been brought.
+    pub has_arrived: bool,
+    /// Whether it gave up because the image was deleted.
+    pub has_lost_image: bool,
+    /// What is in its way.
+    pub trouble: Option<Obstacle>,
+    /// Whether it names the image that it brought.
+    pub names_image: bool,
+    /// Whether the cache shows that image.
+    pub is_image_here: bool,
+    /// What a fresh look showed: whether that image is there; None: nobody looked.
+    pub image_look: Option<bool>,
+    /// How many bytes have arrived.
+    pub bytes: Option<i64>,
+    /// Of how many.
+    pub of_bytes: Option<i64>,
+}
+
+/// What removes from a repository what earlier moves left there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Tidying {
+    /// Nothing has to: the data did not come through a repository.
+    NotNeeded,
+    /// Nothing is there for it.
+    Missing,
+    /// It was asked for an earlier epoch.
+    Earlier,
+    /// It was asked, or cannot be.
+    Asked,
+}
+
+/// Why a claim cannot be filled or handed over, for people.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Obstacle {
+    /// One word.
+    pub reason: &'static str,
+    /// The sentence.
+    pub message: String,
+}
+
+impl Facts {
+    /// What the rules of tenancy know of it.
+    pub fn outline(&self, at: &At) -> tenancy::Claim {
+        tenancy::Claim {
+            volume: self.volume(at).unwrap_or(Volume::Filling),
+            is_filled: self.is_filled() || self.is_left_in_place(at),
+            last: self.last_image(),
+        }
+    }
+
+    /// Whether the hub knows that it is filled: something may have written to it since.
+    pub fn is_filled(&self) -> bool {
+        self.fill == Fill::Filled
+    }
+
+    /// Whether the hub knows that it is filled, and it has its volume.
+    pub fn has_its_data(&self) -> bool {
+        self.is_filled() && self.binding == Binding::Bound
+    }
+
+    /// The volume of this very claim here.
+    pub fn own(&self) -> Option<&Own> {
+        match &self.here {
+            Here::Own(own) => Some(own),
+            Here::Missing | Here::Foreign | Here::Earlier => None,
+        }
+    }
+
+    /// Whether nobody needs it: it is not alive at the hub, and this epoch has no volume for it
+    /// here. Nothing is made for it, and nothing is lost by that.
+    pub fn is_gone(&self, at: &At) -> bool {
+        let is_alive = self.at_hub.is_some_and(|claim| !claim.is_going);
+        let has_volume = self.own().is_some_and(|own| own.epoch >= at.epoch);
+        !is_alive && !has_volume
+    }
+
+    /// Whether what it is to be filled from is the very volume that an earlier epoch left here, with
+    /// all that was written to it. An image can be taken of it before this epoch has used it: handed
+    /// over as it came, it could only ever come back here.
+    pub fn is_left_in_place(&self, at: &At) -> bool {
+        let is_here = matches!(self.pin, Pin::InPlace { is_here: true, .. });
+        at.is_copying && is_here && self.own().is_some_and(|own| own.is_pinned)
+    }
+
+    /// Whether its data has to be brought here.
+    pub fn is_copied(&self) -> bool {
+        matches!(self.pin, Pin::Image { .. })
+    }
+
+    /// The Secret of the repository that its data comes from.
+    pub fn secret(&self) -> Option<&str> {
+        match &self.pin {
+            Pin::Image { secret, .. } => secret.as_deref(),
+            Pin::Fresh | Pin::InPlace { .. } => None,
+        }
+    }
+
+    /// The destination of this very claim at this epoch.
+    pub fn own_destination(&self) -> Option<&Destination> {
+        self.destination.as_ref().filter(|destination| destination.is_own)
+    }
+
+    /// The source of this very claim.
+    pub fn own_source(&self) -> Option<&Source> {
+        self.source.as_ref().filter(|source| source.is_ours && source.is_for_claim)
+    }
+
+    /// The source, if it has confirmed the last image of this epoch.
+    pub fn confirmed_source(&self) -> Option<&Source> {
+        self.own_source().filter(|source| source.is_asked && source.is_confirmed)
+    }
+
+    /// The last image of this epoch, once its source has confirmed it.
+    pub fn made_image(&self) -> Option<&ImageHere> {
+        self.confirmed_source()?.image.as_ref().filter(|image| image.is_ready)
+    }
+
+    /// Whether the last image of this epoch is in a repository.
+    pub fn is_saved(&self) -> bool {
+        let source = self.confirmed_source().filter(|source| source.is_saving);
+        source.is_some_and(|source| source.secret.is_some() && source.has_saved)
+    }
+
+    /// The image that was made for the end of this epoch.
+    pub fn last_image_uid(&self) -> Option<&str> {
+        Some(&self.confirmed_source()?.image.as_ref()?.uid)
+    }
+
+    /// How far the last image of this epoch is.
+    pub fn last_image(&self) -> LastImage {
+        if self.own().is_some_and(|own| own.is_last) {
+            return LastImage::Held;
+        }
+        let Some(source) = self.own_source() else { return LastImage::None };
+        if source.is_going || !source.is_asked {
+            return LastImage::None;
+        }
+        if source.is_saving {
+            // In a repository nobody forgets it while this epoch is not over.
+            return if self.is_saved() { LastImage::Held } else { LastImage::Asked };
+        }
+        match self.made_image() {
+            Some(image) if image.is_held => LastImage::Held,
+            Some(image) if !image.is_going => LastImage::Made,
+            // It is being made, or gone again: only a fresh look can tell.
+            Some(_) | None => LastImage::Asked,
+        }
+    }
+
+    /// How far its volume for this epoch is, or what is in the way.
+    pub fn volume(&self, at: &At) -> Result<Volume, Obstacle> {
+        let name = &self.name;
+        let obstacle = |reason, message| Err(Obstacle { reason, message });
+        let own = match &self.here {
+            Here::Missing => return self.missing_volume(at),
+            Here::Foreign => {
+                let message = format!("a claim {name} of somebody else is in its place");
+                return obstacle("NameTaken", message);
+            }
+            Here::Earlier => {
+                let message = format!(
+                    "the volume of an earlier claim {name} is in its place; it goes with the copy \
+                     that it belongs to"
+                );
+                return obstacle("NameTaken", message);
+            }
+            Here::Own(own) => own,
+        };
+        if own.epoch == at.epoch {
+            return self.volume_of_this_epoch(at);
+        }
+        if own.epoch > at.epoch {
+            let message = format!("the volume of claim {name} is of a later epoch, {}", own.epoch);
+            return obstacle("OldNews", message);
+        }
+        match &self.pin {
+            Pin::Fresh if own.epoch <= at.written_until => {
+                let message = format!(
+                    "the volume of claim {name} here has what was written after its owner was \
+                     declared gone; it is not used as an empty one"
+                );
+                obstacle("Diverged", message)
+            }
+            // It was never used: whatever epoch made it, it is empty.
+            Pin::Fresh => Ok(Volume::Missing),
+            Pin::InPlace { is_here: true, .. } if own.is_pinned => Ok(Volume::Missing),
+            Pin::InPlace { is_here: true, volume, .. } => {
+                let message = format!("claim {name} is on another volume than {volume}");
+                obstacle("VolumeMissing", message)
+            }
+            Pin::InPlace { cluster, .. } => {
+                let message = format!("the data of claim {name} is on cluster {cluster}");
+                obstacle("DataElsewhere", message)
+            }
+            // What is here is of an earlier epoch, and makes room for a new volume.
+            Pin::Image { .. } => self.can_be_copied(at),
+        }
+    }
+
+    /// A volume that was made or taken for this epoch is filled once the claim has it: whoever fills
+    /// a claim hands the volume over when all of the data is in it.
+    fn volume_of_this_epoch(&self, at: &At) -> Result<Volume, Obstacle> {
+        let has_arrived = self.own_destination().is_some_and(|found| found.has_arrived);
+        match self.binding {
+            Binding::Bound | Binding::NotAsked => Ok(Volume::Filled),
+            Binding::Lost => Err(Obstacle {
+                reason: "VolumeMissing",
+                message: format!("claim {} has lost its volume", self.name),
+            }),
+            // Once the hub was told, something may have written to it.
+            Binding::AwaitsConsumer | Binding::Unbound if self.is_filled() => Ok(Volume::Filled),
+            Binding::AwaitsConsumer if !self.is_copied() || has_arrived => Ok(Volume::Filled),
+            Binding::AwaitsConsumer | Binding::Unbound => match self.own_destination() {
+                // Somebody deleted it on the way: it is made anew.
+                None if self.is_copied() => self.can_be_copied(at),
+                Some(_) | None => Ok(Volume::Filling),
+            },
+        }
+    }
+
+    fn missing_volume(&self, at: &At) -> Result<Volume, Obstacle> {
+        let lost = || Obstacle {
+            reason: "VolumeMissing",
+            message: format!(
+                "the volume of claim {} is not on this cluster any more; no empty one is made in \
+                 its place",
+                self.name
+            ),
+        };
+        // Once it was filled, it may have been written: an empty one would hide the loss.
+        match &self.pin {
+            _ if self.is_filled() => Err(lost()),
+            Pin::Fresh => Ok(Volume::Missing),
+            Pin::InPlace { .. } => Err(lost()),
+            Pin::Image { .. } => self.can_be_copied(at),
+        }
+    }
+
+    /// Whether a volume can be filled from an image of another cluster: then it is missing so far.
+    fn can_be_copied(&self, at: &At) -> Result<Volume, Obstacle> {
+        let name = &self.name;
+        let obstacle = |reason, message| Err(Obstacle { reason, message });
+        if !at.is_copying {
+            let message = format!(
+                "the data of claim {name} would have to be copied, which nothing here does"
+            );
+            return obstacle("CopyNotSupported", message);
+        }
+        if self.destination.is_some() && self.own_destination().is_none() {
+            let message = format!("a ReplicationDestination for claim {name} is somebody else's");
+            return obstacle("NameTaken", message);
+        }
+        Ok(Volume::Missing)
+    }
+}

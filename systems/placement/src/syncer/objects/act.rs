@@ -1,0 +1,86 @@
+//! One thing done about one object.
+
+use super::decide::Chore;
+use super::desired::desired;
+use super::observe::Mirror;
+use super::status;
+use crate::kinds::{CLAIM, POD};
+use crate::syncer::marks::{name, put_finalizer, take_finalizer_off, uid};
+use crate::syncer::{Locks, Syncer};
+use interlock_api::names::FINALIZER_KEEP;
+use interlock_kernel::{Address, Name, Object, Part, Place, Read, Step, Write};
+use serde_json::json;
+
+/// Does one thing about an object of the namespace that has this name on the cluster.
+pub(in crate::syncer) fn act(
+    syncer: &Syncer,
+    namespace: &str,
+    mirror: &Mirror,
+    chore: Chore,
+) -> Step<Locks> {
+    let Mirror { kind, hub, here } = mirror;
+    let address = Address::new(Place::CLUSTER, kind, Name::within(namespace, name(hub)));
+    let at_hub = |change| Write::patch(Place::HUB, kind, hub, (Part::Main, change));
+    match (chore, here) {
+        (Chore::PutFinalizer, _) => Step::write(
+            at_hub(put_finalizer(hub, &syncer.finalizer)),
+            format!("{kind} goes down to the cluster, and must not vanish first"),
+        ),
+        (Chore::TakeFinalizerOff, _) => Step::write(
+            at_hub(take_finalizer_off(hub, &syncer.finalizer)),
+            format!("{kind} is gone from the cluster"),
+        ),
+        (Chore::LookWhetherGone, _) => Step::Look {
+            reads: vec![Read::Object(address)],
+            because: format!("{kind} must be gone here before it goes at the hub"),
+        },
+        (Chore::Apply, here) => {
+            let uid = here.as_ref().map(|here| uid(here).to_owned());
+            let object = desired(kind, hub, namespace);
+            let write = Write::Apply { address, part: Part::Main, uid, object };
+            let is = if here.is_some() { "different from" } else { "missing, unlike at" };
+            Step::write(write, format!("{kind} is {is} the hub"))
+        }
+        (Chore::Unkeep, Some(here)) => {
+            let change = take_finalizer_off(here, FINALIZER_KEEP);
+            let write = Write::patch(Place::CLUSTER, &CLAIM, here, (Part::Main, change));
+            Step::write(write, "its claim is deleted at the hub, and no pod here uses it")
+        }
+        (Chore::Delete | Chore::Replace, Some(here)) => {
+            let mut write = Write::delete(Place::CLUSTER, kind, here);
+            if let Write::Delete { grace_seconds, .. } = &mut write {
+                *grace_seconds = grace(chore, mirror);
+            }
+            Step::write(write, format!("{kind} is deleted or replaced at the hub"))
+        }
+        (Chore::TellStatus, Some(here)) => match status::news(hub, here) {
+            Some(change) => {
+                let change = json!({ "status": change });
+                let write = Write::patch(Place::HUB, kind, hub, (Part::Status, change));
+                Step::write(write, "its status here has changed")
+            }
+            None => Step::rest("the hub has its status"),
+        },
+        (Chore::Unkeep | Chore::Delete | Chore::Replace | Chore::TellStatus, None) => {
+            Step::rest(format!("{kind} {} is not here", name(hub)))
+        }
+    }
+}
+
+/// How long a pod that people delete may take to stop, if they said so.
+fn grace(chore: Chore, Mirror { kind, hub, .. }: &Mirror) -> Option<u32> {
+    let said = hub.metadata.deletion_grace_period_seconds.filter(|_| *kind == POD);
+    said.filter(|_| chore == Chore::Delete).and_then(|seconds| u32::try_from(seconds).ok())
+}
+
+/// Tells people, before the namespace is let go, that a pod of it does not run any more.
+pub(in crate::syncer) fn say_it_moves(pod: &Object) -> Step<Locks> {
+    match status::moving(pod) {
+        Some(change) => {
+            let change = json!({ "status": change });
+            let write = Write::patch(Place::HUB, &POD, pod, (Part::Status, change));
+            Step::write(write, "its pod has stopped, and must not be said to run")
+        }
+        None => Step::rest("its pod is not said to run"),
+    }
+}

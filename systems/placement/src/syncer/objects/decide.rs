@@ -1,0 +1,225 @@
+//! What happens next to the objects of a namespace: brought down, taken away, their status told.
+//!
+//! Nothing is deleted because it is not at the hub. An object is deleted on the cluster when the
+//! very object at the hub that it was made from says that it is going, or when another one has
+//! taken its name there; our finalizer keeps it at the hub until a fresh look shows it gone here.
+
+use serde::Serialize;
+use std::cmp::Reverse;
+
+/// An object at the hub, and what is here of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Facts {
+    /// Its kind, for people.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// The place of its kind in the order in which kinds are applied.
+    pub rank: usize,
+    /// Whether it is being deleted at the hub.
+    pub is_going: bool,
+    /// Whether our finalizer is on it at the hub.
+    pub has_finalizer: bool,
+    /// Whether it comes down to the cluster.
+    pub way: Way,
+    /// What it has to wait for before it may come down.
+    pub awaits: Option<Awaits>,
+    /// Whether a deleted object of this kind is made anew instead of changed, because it runs.
+    pub is_workload: bool,
+    /// Whatever has its name here.
+    pub here: Option<Here>,
+    /// What a fresh look showed: whether what was made from it is here; None: nobody looked.
+    pub look: Option<bool>,
+}
+
+/// Whether an object at the hub comes down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Way {
+    /// It does.
+    Down,
+    /// A controller makes it on the cluster, from an object that comes down itself.
+    MadeThere,
+    /// It ran, and a pod runs once: on another cluster it would run again.
+    Finished,
+    /// Each cluster has its own, or it has another way down, as claims have.
+    Other,
+}
+
+/// What an object waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub enum Awaits {
+    /// For ever: its claims would not be at the hub.
+    ClaimTemplates,
+    /// This claim, which the hub does not know to be filled: what is written to it could be left
+    /// behind by a move.
+    Claim(String),
+}
+
+/// What has the name of an object here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Here {
+    /// Whether the syncer made it for this grant.
+    pub is_ours: bool,
+    /// Whether every namespace has it from the start.
+    pub is_given: bool,
+    /// Which object at the hub it was made from.
+    pub made_from: MadeFrom,
+    /// Whether it is being deleted.
+    pub is_going: bool,
+    /// Whether it is a volume that is kept.
+    pub is_kept: bool,
+    /// Whether a pod here uses it.
+    pub is_in_use: bool,
+    /// Whether it says what the hub says.
+    pub is_up_to_date: bool,
+    /// Whether its status is not the one at the hub.
+    pub has_news: bool,
+}
+
+/// Which object at the hub something was made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum MadeFrom {
+    /// The one that is there now.
+    This,
+    /// One that had its name before.
+    Another,
+    /// It does not say.
+    Unknown,
+}
+
+/// One thing to do about one object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Chore {
+    /// Put our finalizer on the object at the hub.
+    PutFinalizer,
+    /// Bring it to what the hub says.
+    Apply,
+    /// Let a volume go whose claim goes at the hub.
+    Unkeep,
+    /// Delete the one here: it goes at the hub, in the time that people gave it.
+    Delete,
+    /// Delete the one here: another one has its name at the hub.
+    Replace,
+    /// See for certain whether it is gone here.
+    LookWhetherGone,
+    /// Take our finalizer off the object at the hub.
+    TakeFinalizerOff,
+    /// Tell the hub its status.
+    TellStatus,
+}
+
+/// What there is to do about the objects of a namespace.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Survey {
+    /// The next thing, and the place of its object.
+    pub chore: Option<(usize, Chore)>,
+    /// What cannot be brought down, and why; whole only if there is nothing to do.
+    pub held_back: Vec<String>,
+}
+
+/// Whether one object is as it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is.
+    Fine,
+    /// This has to be done.
+    Do(Chore),
+    /// It cannot be brought down, and why.
+    HoldBack(String),
+}
+
+/// Looks at all objects of the namespace: first at those that go, what runs before what it needs;
+/// then at those that come, in the other order.
+pub fn survey(objects: &[Facts]) -> Survey {
+    let mut going: Vec<usize> = (0..objects.len()).collect();
+    going.sort_by_key(|place| Reverse(objects[*place].rank));
+    let removal = going.into_iter().find_map(|place| Some((place, removal(&objects[place])?)));
+    let mut survey = Survey { chore: removal, held_back: Vec::new() };
+    if survey.chore.is_some() {
+        return survey;
+    }
+    for (place, object) in objects.iter().enumerate() {
+        match application(object) {
+            Verdict::Fine => {}
+            Verdict::HoldBack(why) => {
+                survey.held_back.push(format!("{} {}: {why}", object.kind, object.name));
+            }
+            Verdict::Do(chore) => {
+                survey.chore = Some((place, chore));
+                return survey;
+            }
+        }
+    }
+    survey
+}
+
+/// The next object whose status the hub does not have.
+pub fn news(objects: &[Facts]) -> Option<(usize, Chore)> {
+    let has_news =
+        |object: &Facts| object.has_finalizer && object.its().is_some_and(|here| here.has_news);
+    objects.iter().position(has_news).map(|place| (place, Chore::TellStatus))
+}
+
+impl Facts {
+    /// What was made from this very object.
+    fn its(&self) -> Option<&Here> {
+        let here = self.here.as_ref();
+        here.filter(|here| here.is_ours && here.made_from == MadeFrom::This)
+    }
+}
+
+fn removal(object: &Facts) -> Option<Chore> {
+    if !object.is_going || !object.has_finalizer {
+        return None;
+    }
+    let Some(here) = object.its() else {
+        return match object.look {
+            None => Some(Chore::LookWhetherGone),
+            // The cache will show it soon.
+            Some(true) => None,
+            Some(false) => Some(Chore::TakeFinalizerOff),
+        };
+    };
+    match here {
+        Here { is_in_use: true, .. } => None,
+        Here { is_kept: true, .. } => Some(Chore::Unkeep),
+        Here { is_going: true, .. } => None,
+        _ => Some(Chore::Delete),
+    }
+}
+
+/// What there is to do to have one object of the hub here.
+pub fn application(object: &Facts) -> Verdict {
+    if object.is_going || object.way != Way::Down {
+        return Verdict::Fine;
+    }
+    match &object.awaits {
+        None => {}
+        Some(Awaits::ClaimTemplates) => {
+            let why =
+                "volumeClaimTemplates are not supported: their claims would not be at the hub";
+            return Verdict::HoldBack(why.to_owned());
+        }
+        Some(Awaits::Claim(claim)) => {
+            return Verdict::HoldBack(format!("it waits for claim {claim}"));
+        }
+    }
+    if let Some(here) = &object.here {
+        if !here.is_ours && !here.is_given {
+            return Verdict::HoldBack("the name is taken on the cluster".to_owned());
+        }
+        if here.is_going {
+            return Verdict::Fine;
+        }
+        if here.made_from == MadeFrom::Another && object.is_workload {
+            return Verdict::Do(Chore::Replace);
+        }
+    }
+    if !object.has_finalizer {
+        return Verdict::Do(Chore::PutFinalizer);
+    }
+    match object.here.as_ref().is_some_and(|here| here.is_up_to_date) {
+        true => Verdict::Fine,
+        false => Verdict::Do(Chore::Apply),
+    }
+}

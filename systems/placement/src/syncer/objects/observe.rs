@@ -1,0 +1,140 @@
+//! The objects of a namespace at the hub, each with what is here of it.
+
+use super::compare::contains;
+use super::decide::{Awaits, Facts, Here, MadeFrom, Way};
+use super::desired::{desired, is_carried};
+use super::status;
+use crate::kinds::{CLAIM, POD, SERVICE_ACCOUNT, STATEFUL_SET};
+use crate::syncer::marks::{from_uid, has_finalizer, is_going, is_ours, name, uid};
+use crate::syncer::observe::Sight;
+use interlock_api::names::FINALIZER_KEEP;
+use interlock_api::placement::Fill;
+use interlock_kernel::{Address, Kind, Name, Object, Place};
+use serde_json::Value;
+
+/// An object at the hub, and whatever has its name here.
+#[derive(Debug)]
+pub(crate) struct Mirror {
+    pub(in crate::syncer) kind: Kind,
+    pub(in crate::syncer) hub: Object,
+    pub(in crate::syncer) here: Option<Object>,
+}
+
+/// All objects of the namespace, in the order in which they are applied.
+pub(in crate::syncer) fn observe(sight: &Sight<'_>) -> (Vec<Facts>, Vec<Mirror>) {
+    let kinds = sight.syncer.kinds.carried().enumerate();
+    kinds
+        .flat_map(|(rank, kind)| {
+            let hub = sight.at_hub(kind).into_iter();
+            hub.map(move |hub| observe_one(sight, (rank, kind), hub))
+        })
+        .unzip()
+}
+
+/// One object.
+pub(in crate::syncer) fn observe_one(
+    sight: &Sight<'_>,
+    (rank, kind): (usize, &Kind),
+    hub: Object,
+) -> (Facts, Mirror) {
+    let address = Address::new(Place::CLUSTER, kind, Name::within(sight.name, name(&hub)));
+    let is_its = |here: &Object| is_ours(here, sight.name) && from_uid(here) == Some(uid(&hub));
+    let here = sight.view.get(Place::CLUSTER, kind, &address.name);
+    let way = way(sight, kind, &hub);
+    let facts = Facts {
+        kind: kind.to_string(),
+        name: name(&hub).to_owned(),
+        rank,
+        is_going: is_going(&hub),
+        has_finalizer: has_finalizer(&hub, &sight.syncer.finalizer),
+        way,
+        awaits: awaits(sight, kind, &hub),
+        is_workload: sight.syncer.kinds.is_workload(kind),
+        here: here.as_ref().map(|here| Here {
+            is_ours: is_ours(here, sight.name),
+            // Each namespace has a default service account from the start.
+            is_given: *kind == SERVICE_ACCOUNT && name(&hub) == "default",
+            made_from: match from_uid(here) {
+                None => MadeFrom::Unknown,
+                Some(from) if from == uid(&hub) => MadeFrom::This,
+                Some(_) => MadeFrom::Another,
+            },
+            is_going: is_going(here),
+            is_kept: has_finalizer(here, FINALIZER_KEEP),
+            is_in_use: *kind == CLAIM && is_going(&hub) && is_in_use(sight, name(&hub)),
+            is_up_to_date: way == Way::Down && is_up_to_date(kind, (&hub, here), sight.name),
+            has_news: is_its(here) && status::news(&hub, here).is_some(),
+        }),
+        look: sight.looks.objects.get(&address).map(|found| found.as_ref().is_some_and(is_its)),
+    };
+    (facts, Mirror { kind: kind.clone(), hub, here })
+}
+
+fn way(sight: &Sight<'_>, kind: &Kind, hub: &Object) -> Way {
+    if *kind == CLAIM || !is_carried(kind, hub) {
+        Way::Other
+    } else if is_made_by_another(sight, hub) {
+        Way::MadeThere
+    } else if *kind == POD && is_finished(hub) {
+        Way::Finished
+    } else {
+        Way::Down
+    }
+}
+
+/// Whether a pod on the cluster has the claim.
+fn is_in_use(sight: &Sight<'_>, claim: &str) -> bool {
+    let pods = sight.view.list(Place::CLUSTER, &POD, Some(sight.name));
+    pods.iter().any(|pod| claims_of(&pod.data["spec"]).any(|used| used == claim))
+}
+
+fn is_up_to_date(kind: &Kind, (hub, here): (&Object, &Object), grant: &str) -> bool {
+    let wanted = desired(kind, hub, grant);
+    let metadata = serde_json::to_value(&here.metadata).unwrap_or_default();
+    let (Some(fields), true) = (wanted.as_object(), contains(&metadata, &wanted["metadata"]))
+    else {
+        return false;
+    };
+    let mut fields = fields.iter().filter(|(field, _)| *field != "metadata");
+    fields.all(|(field, value)| contains(&here.data[field.as_str()], value))
+}
+
+/// Whether a controller makes it from an object that goes down itself.
+fn is_made_by_another(sight: &Sight<'_>, hub: &Object) -> bool {
+    let owners = hub.metadata.owner_references.iter().flatten();
+    owners.filter(|owner| owner.controller == Some(true)).any(|owner| {
+        let group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
+        sight.syncer.kinds.carries(group, &owner.kind)
+    })
+}
+
+/// Whether a pod ran to its end.
+pub(super) fn is_finished(pod: &Object) -> bool {
+    matches!(pod.data["status"]["phase"].as_str(), Some("Succeeded" | "Failed"))
+}
+
+/// What a workload has to wait for.
+fn awaits(sight: &Sight<'_>, kind: &Kind, hub: &Object) -> Option<Awaits> {
+    if !sight.syncer.kinds.is_workload(kind) {
+        return None;
+    }
+    let spec = &hub.data["spec"];
+    let templates = spec["volumeClaimTemplates"].as_array();
+    if *kind == STATEFUL_SET && templates.is_some_and(|templates| !templates.is_empty()) {
+        return Some(Awaits::ClaimTemplates);
+    }
+    let in_pods = claims_of(spec).chain(claims_of(&spec["template"]["spec"]));
+    let mut used = in_pods.chain(claims_of(&spec["jobTemplate"]["spec"]["template"]["spec"]));
+    let listed = sight.grant.as_ref().map(|grant| grant.status.claims.as_slice());
+    let is_filled = |claim: &str| {
+        let listed = listed.unwrap_or_default().iter().find(|listed| listed.name == claim);
+        listed.is_some_and(|listed| listed.fill == Fill::Filled)
+    };
+    used.find(|claim| !is_filled(claim)).map(|claim| Awaits::Claim(claim.to_owned()))
+}
+
+/// The claims that a pod uses.
+fn claims_of(pod_spec: &Value) -> impl Iterator<Item = &str> {
+    let volumes = pod_spec["volumes"].as_array().into_iter().flatten();
+    volumes.filter_map(|volume| volume["persistentVolumeClaim"]["claimName"].as_str())
+}
