@@ -43,14 +43,19 @@ const RELIST: SizeKey =
 const FORCE: SizeKey = SizeKey::new("force", "1: power loss and ForceRelease happen", 0, 0, 1);
 const CLAIMS: SizeKey = SizeKey::new("claims", "claims, whose data goes along", 0, 0, 1);
 const LATER: SizeKey = SizeKey::new("later", "1: so long passes that old copies may go", 0, 0, 1);
+const SILENT: SizeKey =
+    SizeKey::new("silent", "1: the hub may hear no more of cluster a, which runs on", 0, 0, 1);
+const UNFIT: SizeKey = SizeKey::new("unfit", "1: cluster b takes nothing new", 0, 0, 1);
 const SYNCERS: SizeKey = SizeKey::new("syncers", "syncers of cluster a at once", 1, 1, 2);
 const ALL: SizeKey =
     SizeKey::new("all", "1: with the controllers that only mirror what others decide", 0, 0, 1);
 const WAKES: SizeKey = SizeKey::new("wakes", "1: whoever gains work must be woken", 0, 0, 1);
 const LIVE: SizeKey = SizeKey::new("live", "1: what must happen in the end is checked", 0, 0, 1);
 
-const KEYS: [SizeKey; 12] =
-    [MOVES, FLIGHTS, STALE, CRASH, RELIST, FORCE, CLAIMS, LATER, SYNCERS, ALL, WAKES, LIVE];
+const KEYS: [SizeKey; 14] = [
+    MOVES, FLIGHTS, STALE, CRASH, RELIST, FORCE, CLAIMS, LATER, SILENT, UNFIT, SYNCERS, ALL, WAKES,
+    LIVE,
+];
 
 /// For the catalog.
 pub const ENTRY: Entry = Entry {
@@ -63,7 +68,7 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// A namespace, its people and its clusters, in some size.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Namespaces {
     moves: u32,
     hostility: Hostility,
@@ -73,19 +78,37 @@ pub struct Namespaces {
     claim: bool,
     /// So long passes that old copies may go.
     later: bool,
+    /// The hub may hear no more of cluster a, which runs on.
+    silent: bool,
+    /// Cluster b takes nothing new.
+    unfit: bool,
     /// Two syncers of cluster a run at once.
     twin: bool,
     /// With the controllers that only mirror what others decide.
     all: bool,
     live: bool,
-    /// What the controllers do wrong on purpose.
-    flaws: &'static [mistakes::Flaw],
+    /// What is done otherwise, on purpose.
+    bends: &'static [mistakes::Bend],
 }
 
 impl Namespaces {
     fn from_size(size: &Size) -> Result<Self, SizeError> {
-        let [moves, flights, stale, crash, relist, force, claims, later, syncers, all, wakes, live] =
-            size.numbers(NAME, &KEYS)?;
+        let [
+            moves,
+            flights,
+            stale,
+            crash,
+            relist,
+            force,
+            claims,
+            later,
+            silent,
+            unfit,
+            syncers,
+            all,
+            wakes,
+            live,
+        ] = size.numbers(NAME, &KEYS)?;
         let crashes = match (crash, live) {
             (0, _) => Crashes::None,
             (_, 0) => Crashes::Any,
@@ -105,16 +128,18 @@ impl Namespaces {
             force: force == 1,
             claim: claims == 1,
             later: later == 1,
+            silent: silent == 1,
+            unfit: unfit == 1,
             twin: syncers == 2,
             all: all == 1,
             live: live == 1,
-            flaws: &[],
+            bends: &[],
         })
     }
 
     /// Whether a cluster takes nothing.
-    fn is_unfit(&self, _cluster: usize) -> bool {
-        false
+    fn is_unfit(&self, cluster: usize) -> bool {
+        self.unfit && cluster == 1
     }
 }
 
@@ -139,9 +164,11 @@ fn moves_left(chance: Chance) -> u32 {
 const FORCED: Chance = 1 << 4;
 /// Power was lost.
 const LOST_POWER: Chance = 1 << 5;
+/// The hub hears no more of cluster a.
+const FELL_SILENT: Chance = 1 << 6;
 
 /// What people and machines do, who does it, and whether it must happen in the end.
-const ACTIONS: [(&str, &str, bool); 9] = [
+const ACTIONS: [(&str, &str, bool); 10] = [
     ("Move", "people", false),
     ("ProcessEnds", "machine", true),
     ("PowerOff", "machine", false),
@@ -151,6 +178,7 @@ const ACTIONS: [(&str, &str, bool); 9] = [
     ("DeleteVolume", "storage", true),
     ("TakeSnapshot", "storage", true),
     ("BringSnapshot", "storage", true),
+    ("FallSilent", "network", false),
 ];
 const MOVE: usize = 0;
 const PROCESS_ENDS: usize = 1;
@@ -161,6 +189,7 @@ const BIND_CLAIM: usize = 5;
 const DELETE_VOLUME: usize = 6;
 const TAKE_SNAPSHOT: usize = 7;
 const BRING_SNAPSHOT: usize = 8;
+const FALL_SILENT: usize = 9;
 
 impl System for Namespaces {
     type Machine = Machine;
@@ -174,12 +203,14 @@ impl System for Namespaces {
             Crashes::Any => 1,
             Crashes::AtMost(most) => most,
         };
-        let flags = [relists, self.force, self.claim, self.later, self.all, wakes, self.live];
-        let [relist, force, claims, later, all, wakes, live] = flags.map(u8::from);
+        let flags = [relists, self.force, self.claim, self.later, self.silent, self.unfit];
+        let [relist, force, claims, later, silent, unfit] = flags.map(u8::from);
+        let [all, wakes, live] = [self.all, wakes, self.live].map(u8::from);
         let syncers = 1 + u8::from(self.twin);
         format!(
             "moves={},flights={flights},stale={stale},crash={crash},relist={relist},force={force},\
-             claims={claims},later={later},syncers={syncers},all={all},wakes={wakes},live={live}",
+             claims={claims},later={later},silent={silent},unfit={unfit},syncers={syncers},all={all},\
+             wakes={wakes},live={live}",
             self.moves
         )
     }
@@ -194,6 +225,7 @@ impl System for Namespaces {
             "PowerOff" | "PowerOn" | "DeclareGone" => {
                 Some("in this size there is no power loss and no ForceRelease")
             }
+            "FallSilent" => Some("in this size every cluster is heard of"),
             "DeleteVolume" => Some("in this size no volume outlives its claim"),
             "BindClaim" | "TakeSnapshot" | "BringSnapshot" => {
                 Some("in this size there is no claim")
@@ -218,14 +250,14 @@ impl System for Namespaces {
         let syncer = |c: usize| {
             let cluster = Ref::new(CLUSTER_NAMES[c], format!("uid-{}", CLUSTER_NAMES[c]));
             let is_copying = self.claim;
-            mistakes::syncer(self.flaws, move |boot| {
+            mistakes::syncer(self.bends, move |boot| {
                 let syncer = Syncer::new(cluster.clone(), boot_id(c, boot));
                 if is_copying { syncer.copying() } else { syncer }
             })
         };
-        let mut hub = Program::new("hub", None).with(mistakes::scheduler(self.flaws), &[&grant]);
+        let mut hub = Program::new("hub", None).with(mistakes::scheduler(self.bends), &[&grant]);
         if self.force || self.all {
-            hub = hub.with(mistakes::fencing(self.flaws), &["force"]);
+            hub = hub.with(mistakes::fencing(self.bends), &["force"]);
         }
         if self.all || self.claim {
             hub = hub.with(shipped(|_| Claims), &[&grant]);
@@ -239,7 +271,7 @@ impl System for Namespaces {
         for (c, name) in CLUSTER_NAMES.iter().enumerate() {
             programs
                 .push(Program::new(format!("syncer-{name}"), Some(c)).with(syncer(c), &[&grant]));
-            let runtime = mistakes::runtime(self.flaws, c, self.claim);
+            let runtime = mistakes::runtime(self.bends, c, self.claim);
             programs.push(Program::new(format!("runtime-{name}"), Some(c)).with(runtime, &[&pod]));
         }
         if self.twin {
@@ -260,7 +292,8 @@ impl System for Namespaces {
             let heard = "its syncer gives signs of life";
             let cluster = json!({
                 "metadata": {"uid": format!("uid-{name}"), "finalizers": ["interlock.dev/live-grants"]},
-                "spec": {"connection": {"logicalCluster": name}},
+                "spec": {"connection": {"logicalCluster": name},
+                    "unschedulable": self.unfit && name == "b"},
                 "status": {"conditions": [condition("Ready", heard), condition("Reachable", heard)],
                     "heartbeat": {"sequence": 1}},
             });
@@ -325,6 +358,19 @@ impl System for Namespaces {
                 }
             }
         }
+        if self.silent && scene.chance & FELL_SILENT == 0 {
+            let mut found = unchanged(FALL_SILENT);
+            let fails = |kind: &str| {
+                json!({"type": kind, "status": "False", "reason": "Silent", "message": "not heard of",
+                    "lastTransitionTime": start().to_string()})
+            };
+            let silent = json!({"status": {"conditions": [fails("Ready"), fails("Reachable")]}});
+            let name = Name::cluster_wide("a");
+            found.servers[0] =
+                scene.servers.change(scene.contents[0], &WORKLOAD_CLUSTER, &name, &silent);
+            found.chance |= FELL_SILENT;
+            moves.push(found);
+        }
         if self.force {
             self.power(scene, &mut moves);
         }
@@ -371,7 +417,10 @@ impl System for Namespaces {
     }
 
     fn is_done(&self, truth: &Truth) -> bool {
-        truth.is_as_desired() || truth.clusters.iter().any(|cluster| cluster.is_off)
+        // Where no other cluster takes it, it stays, or waits for one.
+        let owner = truth.owner();
+        let stays = self.unfit && (owner.is_none() || truth.runs_on(owner));
+        truth.is_as_desired() || stays || truth.clusters.iter().any(|cluster| cluster.is_off)
     }
 
     fn show(&self, truth: &Truth) -> Vec<(&'static str, String)> {
@@ -415,13 +464,14 @@ impl Namespaces {
             found.restarts = Some(0);
             moves.push(found);
         }
-        if !machine.is_off {
+        if machine.is_off {
+            let mut found = unchanged(POWER_ON);
+            found.machines[0] = Some(machine.started_again());
+            found.restarts = Some(0);
+            moves.push(found);
+        } else if !mistakes::is_forced_while_running(self.bends) {
             return;
         }
-        let mut found = unchanged(POWER_ON);
-        found.machines[0] = Some(machine.started_again());
-        found.restarts = Some(0);
-        moves.push(found);
         let status = scene.hub().part(&GRANT, &Name::cluster_wide(&grant_name()), "status");
         let is_held = ["Granted", "Revoking"].iter().any(|phase| status["phase"] == *phase);
         if scene.chance & FORCED == 0 && is_held && status["owner"]["name"] == "a" {

@@ -108,6 +108,28 @@ pub(super) fn rules() -> Vec<Rule<Namespaces>> {
             },
         },
         Rule {
+            name: "InPlaceStays",
+            sentence: "what is left in place on a cluster is granted to no other",
+            allows: |_, from, to| {
+                let Some(grant) = &to.grant else { return true };
+                let is_granted = to.is_held() && from.epoch() != to.epoch();
+                !is_granted || grant.in_place.iter().all(|cluster| grant.owner == Some(*cluster))
+            },
+        },
+        Rule {
+            name: "RefusedRightly",
+            sentence: "a ForceRelease is refused only if it names something else than there is",
+            allows: |_, from, to| {
+                let is_right = |force: &super::truth::Force| {
+                    force.owner != from.owner() || force.epoch != from.epoch() || !from.is_held()
+                };
+                to.forces.iter().zip(&from.forces).all(|(to, from)| {
+                    let is_new = to.outcome != from.outcome;
+                    !is_new || to.outcome != ForceOutcome::Refused || is_right(to)
+                })
+            },
+        },
+        Rule {
             name: "DivergedIsMarked",
             sentence: "a copy on which something ran after it was given up is never superseded",
             allows: |_, from, to| {
@@ -128,7 +150,7 @@ pub(super) fn rules() -> Vec<Rule<Namespaces>> {
 
 pub(super) fn reachable(system: &Namespaces) -> Vec<Promise<Namespaces>> {
     let mut reachable = Vec::new();
-    if system.moves > 0 {
+    if system.moves > 0 && !system.unfit {
         reachable.push(promise(
             "MoveEnds",
             "a namespace comes to run on another cluster",

@@ -107,7 +107,12 @@ impl Storage<'_> {
             let of = source.data["spec"]["sourcePVC"].as_str().unwrap_or_default();
             let claim = objects.part(&CLAIM, &Name::within(&namespace, of), "spec");
             let volume = claim["volumeName"].as_str().unwrap_or_default();
-            let Some(content) = self.machine().disks.get(volume).cloned() else { continue };
+            let Some(mut content) = self.machine().disks.get(volume).cloned() else { continue };
+            // Whoever still runs may write once more: such a snapshot does not have all of it.
+            let running = self.machine().running();
+            let is_written_by =
+                |epoch: &i64| self.machine().mounted.get(epoch).is_some_and(|it| it == volume);
+            content.retain(|epoch| !(running.contains(epoch) && is_written_by(epoch)));
             let trigger = &source.data["spec"]["trigger"]["manual"];
             let tag = trigger.as_str().unwrap_or_default().to_lowercase();
             let name = Name::within(&namespace, &format!("image-{of}-{tag}"));

@@ -42,9 +42,21 @@ fn in_the_end_the_namespace_runs_where_people_want_it() {
 /// The others take longer, and are run in release: `interlock check placement --mutants`.
 #[test]
 fn mistakes_are_found() {
-    for name in
-        ["grant-without-release", "locks-ignored", "grant-wakes-nobody", "nothing-is-stopped"]
-    {
+    for name in [
+        "grant-without-release",
+        "silence-is-release",
+        "revoke-with-no-target",
+        "stillness-assumed",
+        "locks-ignored",
+        "delete-on-absence",
+        "force-while-running",
+        "refuses-from-cache",
+        "ran-ignored",
+        "grant-wakes-nobody",
+        "nothing-is-stopped",
+        "always-forced",
+        "wish-ignored",
+    ] {
         let options = Options { mutant: Some(name.to_owned()), ..Options::default() };
         let size = Size::parse("").expect("a size");
         let world = World::new(Namespaces::from_size(&size).expect("a size"));
@@ -52,6 +64,12 @@ fn mistakes_are_found() {
             interlock_checker::check_mutants(NAME, &world, &options).expect("it is checked");
         assert!(report.all_killed(), "{name} survives");
     }
+}
+
+#[test]
+fn an_owner_that_is_silent_keeps_the_namespace_and_a_cluster_that_takes_nothing_gets_nothing() {
+    holds("moves=1,flights=0,stale=1,crash=0,silent=1", 23_053);
+    holds("moves=1,flights=0,stale=1,crash=1,unfit=1", 724);
 }
 
 #[test]

@@ -62,6 +62,8 @@ pub(super) struct Grant {
     pub(super) target: Option<usize>,
     pub(super) epoch: i64,
     pub(super) copies: Vec<(usize, i64, CopyState)>,
+    /// The clusters that have volumes which were left in place.
+    pub(super) in_place: Vec<usize>,
 }
 
 /// What one cluster noted, and what runs there.
@@ -104,12 +106,17 @@ impl Truth {
         self.grant.as_ref().and_then(|grant| grant.owner)
     }
 
-    /// Whether it runs where people want it, and nowhere else.
+    /// Whether it runs where people want it.
     pub(super) fn is_as_desired(&self) -> bool {
+        self.runs_on(self.desired)
+    }
+
+    /// Whether it is granted to this cluster, runs there, and people are told so.
+    pub(super) fn runs_on(&self, cluster: Option<usize>) -> bool {
         let granted = self.grant.as_ref().filter(|grant| grant.phase == Phase::Granted);
-        let Some(grant) = granted.filter(|grant| grant.owner == self.desired) else { return false };
+        let Some(grant) = granted.filter(|grant| grant.owner == cluster) else { return false };
         let runs = |c: usize| self.clusters[c].running.iter().eq([&grant.epoch]);
-        self.desired.is_some_and(runs) && self.pod_phase == "Running"
+        cluster.is_some_and(runs) && self.pod_phase == "Running"
     }
 }
 
@@ -154,7 +161,12 @@ fn grant(object: &Object) -> Grant {
     let copy = |copy: &interlock_api::placement::DataCopy| {
         Some((cluster_named(&copy.cluster.name)?, copy.epoch, copy.state))
     };
+    let in_place = |pin: &Pin| match &pin.image {
+        Image::InPlace { cluster, .. } => cluster_named(&cluster.name),
+        Image::VolumeSnapshot { .. } | Image::Restic { .. } | Image::Fresh {} => None,
+    };
     Grant {
+        in_place: status.pins.iter().filter_map(in_place).collect(),
         phase: status.phase,
         owner: status.owner.and_then(|owner| cluster_named(&owner.name)),
         target: spec.target.and_then(|target| cluster_named(&target.name)),
