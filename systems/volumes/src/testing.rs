@@ -2,6 +2,7 @@
 
 use crate::kinds::{CLAIM, SNAPSHOT_KIND, VOLUME};
 use crate::outside::{Content, Disk, DiskDeed, DiskQuestion, Failure, Made, Progress, Reason};
+use crate::storage::{Claims, Images, Volumes};
 use interlock_kernel::testing::{Machine, World, patched};
 use interlock_kernel::{Controller, Kind, Name, Outside, Place};
 use serde_json::{Value, json};
@@ -143,6 +144,19 @@ where
         effects += run.writes.len() + run.deeds.len();
     }
     effects
+}
+
+/// A world with what the storage watches.
+pub(crate) fn world_of_storage() -> World {
+    let mut world = World::of(&Claims as &dyn Controller<Outside = Disk>);
+    world.show(&Images as &dyn Controller<Outside = Disk>);
+    world.show(&Volumes as &dyn Controller<Outside = Disk>);
+    world
+}
+
+/// Lets the storage take all the steps that it wants to take; how many effects there were.
+pub(crate) fn calm_storage(world: &mut World, disk: &mut TestDisk) -> usize {
+    calm(world, &Claims, disk) + calm(world, &Images, disk) + calm(world, &Volumes, disk)
 }
 
 /// A claim of 1 GiB in namespace `shop`, of local storage; its uid is `uid-<name>`.

@@ -18,7 +18,7 @@ use interlock_volumes::destination::{Destination, Here};
 use interlock_volumes::keeper::Keeper;
 use interlock_volumes::populator::Populator;
 use interlock_volumes::source::{Serves, Source};
-use interlock_volumes::storage::Storage;
+use interlock_volumes::storage;
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
@@ -218,7 +218,9 @@ impl Actor {
 
     /// What makes volumes, takes images of them, and fills claims from images.
     fn wire_volumes(&mut self, disk: &OnDisk, here: Here) {
-        self.wire(Storage, disk.clone());
+        self.wire(storage::Claims, disk.clone());
+        self.wire(storage::Volumes, disk.clone());
+        self.wire(storage::Images, disk.clone());
         self.wire(Populator, NoHands);
         self.wire(Source::new(Serves::Own), disk.clone());
         self.wire(Destination::new(Serves::Own, here), disk.clone());

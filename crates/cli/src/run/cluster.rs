@@ -15,7 +15,7 @@ use interlock_volumes::destination::{Destination, Here};
 use interlock_volumes::keeper::Keeper;
 use interlock_volumes::populator::Populator;
 use interlock_volumes::source::{Serves, Source};
-use interlock_volumes::storage::Storage;
+use interlock_volumes::storage;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -96,7 +96,9 @@ impl Agent {
         let Ref { name, uid, .. } = self.of.clone();
         let cluster = Here { name: name.into(), uid: uid.into() };
         Ok(vec![
-            shell.run(Storage, here(), disk.clone())?,
+            shell.run(storage::Claims, here(), disk.clone())?,
+            shell.run(storage::Volumes, here(), disk.clone())?,
+            shell.run(storage::Images, here(), disk.clone())?,
             shell.run(Populator, here(), NoHands)?,
             shell.run(Source::new(Serves::Own), here(), disk.clone())?,
             shell.run(Destination::new(Serves::Own, cluster), here(), disk.clone())?,

@@ -12,7 +12,7 @@ use interlock_volumes::destination::{Destination, Here};
 use interlock_volumes::keeper::Keeper;
 use interlock_volumes::populator::Populator;
 use interlock_volumes::source::{Serves, Source};
-use interlock_volumes::storage::Storage;
+use interlock_volumes::storage;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -82,7 +82,9 @@ impl Rules {
     /// What it takes to make volumes, take images of them, and fill claims.
     pub(crate) fn of_volumes() -> Rules {
         Rules::default()
-            .of(Place::CLUSTER, &Storage)
+            .of(Place::CLUSTER, &storage::Claims)
+            .of(Place::CLUSTER, &storage::Volumes)
+            .of(Place::CLUSTER, &storage::Images)
             .of(Place::CLUSTER, &Populator)
             .of(Place::CLUSTER, &Source::new(Serves::Own))
             .of(Place::CLUSTER, &Destination::new(Serves::Own, Here::default()))

@@ -179,7 +179,7 @@ impl World {
                 next.images[source].primes |= 1 << p;
                 OfClaim::HoldForPrime
             }
-            Decision::Make => {
+            Decision::MakeOfImage => {
                 let is_whole = matches!(state.images[source].stage, Stage::Ready | Stage::Dying);
                 let volume = next.volume_mut(id);
                 volume.folder = Folder::Making;
@@ -191,7 +191,7 @@ impl World {
                 next.volume_mut(id).record = true;
                 OfClaim::Record
             }
-            Decision::Bind => {
+            Decision::Bind { .. } => {
                 prime.named = true;
                 OfClaim::BindPrime
             }
@@ -234,7 +234,7 @@ impl World {
         let mut next = state.clone();
         let claim = &mut next.claims[p];
         let what = match decision {
-            Decision::Bind => {
+            Decision::Bind { .. } => {
                 claim.named = self.offered(state, p);
                 claim.protected = true;
                 OfClaim::Bind

@@ -295,6 +295,7 @@ impl World {
             source: take::Source::Volume,
             content: take::Content::There { is_ready: true, is_deleting: false },
             made: take::Made::Whole,
+            said: None,
         }
     }
 }
@@ -327,5 +328,6 @@ fn bound_facts(volume: bind::Volume, (was_bound, phase): (bool, Phase)) -> bind:
         has_hold: false,
         made: bind::Made::Missing,
         has_record: Some(false),
+        said: None,
     }
 }

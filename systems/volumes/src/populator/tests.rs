@@ -1,11 +1,9 @@
 //! Claims are filled from one image each, whatever dies, comes or goes meanwhile.
 
 use super::*;
-use crate::outside::Disk;
-use crate::storage::Storage;
 use crate::testing::{
-    TestDisk, calm, claim, claim_of, class, destination, from_destination, image, snapshot_of,
-    volume_of,
+    TestDisk, calm, calm_storage, claim, claim_of, class, destination, from_destination, image,
+    snapshot_of, volume_of, world_of_storage,
 };
 use interlock_kernel::testing::{NoMachine, Run, World, condition, patched, survives};
 use interlock_kernel::{Kind, Write};
@@ -22,7 +20,7 @@ struct Case {
 
 impl Case {
     fn of(objects: impl IntoIterator<Item = Value>) -> Case {
-        let mut world = World::of(&Storage as &dyn Controller<Outside = Disk>);
+        let mut world = world_of_storage();
         world.show(&Populator as &dyn Controller<Outside = Nothing>);
         Case { world: world.with([class()]).with(objects), disk: TestDisk::default() }
     }
@@ -48,7 +46,7 @@ impl Case {
     }
 
     fn store(&mut self) -> usize {
-        calm(&mut self.world, &Storage, &mut self.disk)
+        calm_storage(&mut self.world, &mut self.disk)
     }
 
     fn calm(&mut self) -> &mut Case {

@@ -12,17 +12,137 @@
 mod act;
 pub mod decide;
 mod observe;
-mod orphan;
+pub mod orphan;
+mod sentence;
 
+use super::{named, subject_of};
+use crate::filed::{CONTENTS_BY_SNAPSHOT, SNAPSHOTS_BY_SOURCE};
+use crate::kinds::{CLAIM, CONTENT, SNAPSHOT_CLASS, SNAPSHOT_KIND, VOLUME};
+use crate::objects::text;
 use crate::outside::Disk;
-use interlock_kernel::{Looks, Name, Step, View};
+use interlock_kernel::{
+    Looks, Name, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch, Watcher,
+};
+use serde::Serialize;
 
-pub(super) fn step(name: &Name, view: &dyn View, looks: &Looks<Disk>) -> Step<Disk> {
-    if let Some(step) = orphan::step(name, view, looks) {
-        return step;
+/// The controller of images on local storage. A step is about one VolumeSnapshot, or about a content
+/// that one of its name left behind: `<namespace>/<name>`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Images;
+
+/// All that one decision rests on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub enum Facts {
+    /// A VolumeSnapshot.
+    Image(decide::Facts),
+    /// A content whose VolumeSnapshot is not there.
+    Orphan(orphan::Facts),
+}
+
+/// The one next thing to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub enum Decision {
+    /// About a VolumeSnapshot.
+    Image(decide::Decision),
+    /// About a content whose VolumeSnapshot is not there.
+    Orphan(orphan::Decision),
+}
+
+/// The objects that a step is about.
+#[derive(Debug)]
+pub enum Scene {
+    /// A VolumeSnapshot, and what belongs to it.
+    Image(Box<observe::Scene>),
+    /// A content whose VolumeSnapshot is not there.
+    Orphan(orphan::Scene),
+}
+
+impl Watcher for Images {
+    fn name(&self) -> &'static str {
+        "volumes/storage-image"
     }
-    match observe::Scene::of(name, view, looks) {
-        Some(scene) => act::act(&scene, decide::decide(&scene.facts())),
-        None => Step::rest("the image is not in the cache, which proves nothing"),
+
+    fn watches(&self) -> Vec<Watch> {
+        let all = |kind| Watch::all(Place::CLUSTER, kind);
+        vec![
+            all(&SNAPSHOT_KIND).by(&SNAPSHOTS_BY_SOURCE),
+            all(&CONTENT).by(&CONTENTS_BY_SNAPSHOT),
+            all(&SNAPSHOT_CLASS),
+            all(&CLAIM),
+            all(&VOLUME),
+        ]
+    }
+
+    fn rights(&self) -> Vec<Right> {
+        Right::to_each(
+            Place::CLUSTER,
+            &[
+                (&SNAPSHOT_KIND, &[Verb::Patch, Verb::PatchStatus]),
+                (&CONTENT, &[Verb::Create, Verb::Patch, Verb::PatchStatus, Verb::Delete]),
+            ],
+        )
+    }
+
+    fn subjects(&self, watch: &Watch, object: &Object, view: &dyn View) -> Vec<Subject> {
+        if watch.kind == SNAPSHOT_KIND {
+            return vec![subject_of(object)];
+        }
+        if watch.kind == CONTENT {
+            let of = &object.data["spec"]["volumeSnapshotRef"];
+            let (namespace, name) = (text(of, &["namespace"]), text(of, &["name"]));
+            return vec![Subject::from(format!("{namespace}/{name}"))];
+        }
+        let images = if watch.kind == CLAIM {
+            view.find(Place::CLUSTER, &SNAPSHOTS_BY_SOURCE, &Name::of(object).to_string())
+        } else if watch.kind == SNAPSHOT_CLASS {
+            view.list(Place::CLUSTER, &SNAPSHOT_KIND, None)
+        } else {
+            // That a volume is there is news of the claim that names it.
+            Vec::new()
+        };
+        images.iter().map(subject_of).collect()
+    }
+}
+
+impl Room for Images {
+    type Outside = Disk;
+    type Facts = Facts;
+    type Decision = Decision;
+    type Scene = Scene;
+
+    /// What is left behind goes first: the next VolumeSnapshot of that name has nothing to do with it.
+    fn observe(
+        &self,
+        subject: &Subject,
+        view: &dyn View,
+        looks: &Looks<Disk>,
+    ) -> Observed<Facts, Scene> {
+        let name = named(subject);
+        if let Some((facts, scene)) = orphan::observe(&name, view, looks) {
+            return Observed::Seen { facts: Facts::Orphan(facts), scene: Scene::Orphan(scene) };
+        }
+        match observe::observe(&name, view, looks) {
+            Observed::Nothing(because) => Observed::Nothing(because),
+            Observed::Seen { facts, scene } => {
+                Observed::Seen { facts: Facts::Image(facts), scene: Scene::Image(Box::new(scene)) }
+            }
+        }
+    }
+
+    fn decide(facts: &Facts) -> Decision {
+        match facts {
+            Facts::Image(facts) => Decision::Image(decide::decide(facts)),
+            Facts::Orphan(facts) => Decision::Orphan(orphan::decide(facts)),
+        }
+    }
+
+    fn act(&self, scene: &Scene, decision: Decision) -> Step<Disk> {
+        match (scene, decision) {
+            (Scene::Image(scene), Decision::Image(decision)) => act::act(scene, decision),
+            (Scene::Orphan(scene), Decision::Orphan(decision)) => orphan::act(scene, decision),
+            (Scene::Image(_), Decision::Orphan(_)) | (Scene::Orphan(_), Decision::Image(_)) => {
+                Step::rest("it was decided about another object")
+            }
+        }
     }
 }

@@ -1,13 +1,14 @@
 //! Volumes are made, bound and deleted; images are taken, described and deleted.
 
 use super::*;
+use crate::kinds::{CLAIM, CONTENT, POD, SNAPSHOT_CLASS, SNAPSHOT_KIND, VOLUME};
 use crate::outside::DiskQuestion;
 use crate::testing::{
-    TestDisk, Thing, calm, claim, claim_of, class, content, from_destination, from_snapshot, full,
-    image, snapshot, snapshot_of, volume_of,
+    TestDisk, Thing, calm_storage, claim, claim_of, class, content, from_destination,
+    from_snapshot, full, image, snapshot, snapshot_of, volume_of, world_of_storage,
 };
-use interlock_kernel::testing::{Machine, World, condition, patched, survives};
-use interlock_kernel::{Kind, Write};
+use interlock_kernel::testing::{Machine, Run, World, condition, patched, survives};
+use interlock_kernel::{Controller, Kind, Place, View, Write};
 use serde_json::{Value, json};
 
 const PROTECTION: &str = "kubernetes.io/pvc-protection";
@@ -19,19 +20,23 @@ struct Case {
 
 impl Case {
     fn of(objects: impl IntoIterator<Item = Value>) -> Case {
-        let world = World::of(&Storage as &dyn Controller<Outside = Disk>);
+        let world = world_of_storage();
         Case { world: world.with([class()]).with(objects), disk: TestDisk::default() }
     }
 
     fn calm(&mut self) -> &mut Case {
         for _ in 0..20 {
-            let effects = calm(&mut self.world, &Storage, &mut self.disk);
+            let effects = calm_storage(&mut self.world, &mut self.disk);
             let is_news = self.disk.finish();
             if effects == 0 && !is_news {
                 return self;
             }
         }
         panic!("it does not come to rest")
+    }
+
+    fn settle(&mut self, of: &dyn Controller<Outside = Disk>, subject: &str) -> Run<Disk> {
+        self.world.settle(of, &mut self.disk, subject)
     }
 
     fn delete(&mut self, kind: &Kind, name: &str) {
@@ -74,7 +79,7 @@ fn a_claim_gets_an_empty_volume_and_each_names_the_other() {
     assert_eq!(claim["metadata"]["annotations"]["pv.kubernetes.io/bind-completed"], "yes");
     assert_eq!(claim["metadata"]["finalizers"], json!([PROTECTION]));
     assert_eq!(case.disk.things["pvc-uid-data"], Thing::Whole(content("")));
-    assert_eq!(calm(&mut case.world, &Storage, &mut case.disk), 0, "all is at rest");
+    assert_eq!(calm_storage(&mut case.world, &mut case.disk), 0, "all is at rest");
 }
 
 #[test]
@@ -98,8 +103,7 @@ fn a_claim_without_a_class_takes_the_default_and_one_of_another_is_left_alone() 
 
 #[test]
 fn a_claim_whose_class_is_missing_says_so_and_goes_on_when_it_comes() {
-    let world = World::of(&Storage as &dyn Controller<Outside = Disk>);
-    let world = world.with([claim("data", json!({}))]);
+    let world = world_of_storage().with([claim("data", json!({}))]);
     let mut case = Case { world, disk: TestDisk::default() };
     case.calm();
     let said = claim_of(&case.world, "data");
@@ -135,7 +139,7 @@ fn a_claim_of_an_image_has_what_is_in_it_and_lets_go_of_it_when_bound() {
     let [snapshot, record] = image("monday", "a b", json!({}));
     let mut case = Case::of([snapshot, record, claim("data", from_snapshot("monday"))]);
     case.disk = TestDisk::default().with("snapshot-uid-monday", "a b");
-    let run = case.world.settle(&Storage, &mut case.disk, "claim:shop/data");
+    let run = case.settle(&Claims, "shop/data");
     assert_eq!(run.rests, "its volume is being made");
     let held = json!([
         "snapshot.storage.kubernetes.io/volumesnapshot-bound-protection",
@@ -154,10 +158,10 @@ fn a_claim_of_an_image_has_what_is_in_it_and_lets_go_of_it_when_bound() {
 fn a_claim_waits_for_an_image_that_is_not_ready_and_refuses_one_that_dies() {
     let [snapshot, record] = image("monday", "a", json!({"status": {"readyToUse": false}}));
     let mut case = Case::of([snapshot, record, claim("data", from_snapshot("monday"))]);
-    let run = case.world.settle(&Storage, &mut case.disk, "claim:shop/data");
+    let run = case.settle(&Claims, "shop/data");
     assert_eq!(run.rests, "its image is not whole yet");
     case.delete(&SNAPSHOT_KIND, "monday");
-    case.world.settle(&Storage, &mut case.disk, "claim:shop/data");
+    case.settle(&Claims, "shop/data");
     let claim = claim_of(&case.world, "data");
     assert_eq!(condition(&claim, "interlock.dev/Healthy")["reason"], "ImageGone");
     assert!(case.disk.things.is_empty());
@@ -167,7 +171,7 @@ fn a_claim_waits_for_an_image_that_is_not_ready_and_refuses_one_that_dies() {
 fn what_was_begun_of_an_image_that_dies_ends_well_and_what_was_not_lets_go_of_it() {
     let begun = |case: &mut Case| {
         case.disk = TestDisk::default().with("snapshot-uid-monday", "a");
-        case.world.settle(&Storage, &mut case.disk, "claim:shop/data");
+        case.settle(&Claims, "shop/data");
         case.delete(&SNAPSHOT_KIND, "monday");
     };
     let objects = || {
@@ -216,7 +220,7 @@ fn a_claim_that_means_another_image_of_the_same_name_gets_neither() {
 fn a_failure_is_told_and_tried_again_after_longer_and_longer() {
     let mut case = Case::of([claim("data", json!({}))]);
     case.disk.fails = Some(full());
-    let run = case.world.settle(&Storage, &mut case.disk, "claim:shop/data");
+    let run = case.settle(&Claims, "shop/data");
     assert_eq!(run.waits_seconds, Some(5));
     assert_eq!(run.events[0].reason, "ProvisioningFailed");
     assert_eq!(run.deeds.len(), 2, "{:?}", run.deeds);
@@ -224,7 +228,7 @@ fn a_failure_is_told_and_tried_again_after_longer_and_longer() {
     assert_eq!(condition(&said, "interlock.dev/Healthy")["reason"], "TargetFull");
     for (passed, next) in [(5, 5), (5, 10), (10, 20), (20, 40)] {
         case.world.pass(passed);
-        let run = case.world.settle(&Storage, &mut case.disk, "claim:shop/data");
+        let run = case.settle(&Claims, "shop/data");
         assert_eq!(run.waits_seconds, Some(next));
     }
     case.disk.fails = None;
@@ -236,7 +240,7 @@ fn a_failure_is_told_and_tried_again_after_longer_and_longer() {
 #[test]
 fn a_volume_that_was_half_made_when_the_process_died_is_made_again() {
     let mut case = Case::of([claim("data", json!({}))]);
-    case.world.settle(&Storage, &mut case.disk, "claim:shop/data");
+    case.settle(&Claims, "shop/data");
     case.disk.die();
     case.calm();
     assert_eq!(claim_of(&case.world, "data")["status"]["phase"], "Bound");
@@ -245,7 +249,7 @@ fn a_volume_that_was_half_made_when_the_process_died_is_made_again() {
 #[test]
 fn a_claim_that_a_populator_fills_is_left_alone_until_a_volume_names_it() {
     let mut case = Case::of([claim("data", from_destination())]);
-    assert_eq!(calm(&mut case.world, &Storage, &mut case.disk), 0);
+    assert_eq!(calm_storage(&mut case.world, &mut case.disk), 0);
     let mut other = Case::of([claim("aux", json!({}))]);
     other.calm();
     let handed = json!({"spec": {"claimRef": {"name": "data", "uid": "uid-data"}}});
@@ -265,7 +269,7 @@ fn a_volume_that_names_a_claim_of_the_same_name_and_another_uid_is_not_bound_to_
         claim("data", from_destination()),
         patched(volume_of(&other.world, "pvc-uid-aux"), &handed),
     ]);
-    case.world.settle(&Storage, &mut case.disk, "claim:shop/data");
+    case.settle(&Claims, "shop/data");
     assert!(claim_of(&case.world, "data")["spec"]["volumeName"].is_null());
 }
 
@@ -304,8 +308,8 @@ fn a_volume_is_released_before_it_is_deleted_and_its_record_goes_last() {
     let mut case = Case::of([claim("data", json!({}))]);
     case.calm();
     case.delete(&CLAIM, "data");
-    case.world.settle(&Storage, &mut case.disk, "claim:shop/data");
-    let run = case.world.settle(&Storage, &mut case.disk, "volume:pvc-uid-data");
+    case.settle(&Claims, "shop/data");
+    let run = case.settle(&Volumes, "pvc-uid-data");
     assert!(matches!(&run.writes[0], Write::Patch { change, .. }
         if change["status"]["phase"] == "Released"));
     assert_eq!(run.deeds, [DiskDeed::DeleteVolume("pvc-uid-data".to_owned())]);
@@ -333,7 +337,7 @@ fn a_volume_whose_claim_was_made_again_under_its_name_goes_and_the_new_one_gets_
     let mut case = Case::of([claim("data", json!({}))]);
     case.calm();
     case.delete(&CLAIM, "data");
-    case.world.settle(&Storage, &mut case.disk, "claim:shop/data");
+    case.settle(&Claims, "shop/data");
     let again = json!({"metadata": {"uid": "uid-again"}});
     case.world.put(Place::CLUSTER, claim("data", again));
     case.calm();
@@ -360,7 +364,7 @@ fn a_claim_that_goes_before_it_is_bound_takes_what_was_made_for_it_along() {
     let [snapshot, record] = image("monday", "a", json!({}));
     let mut case = Case::of([snapshot, record, claim("data", from_snapshot("monday"))]);
     case.disk = TestDisk::default().with("snapshot-uid-monday", "a");
-    case.world.settle(&Storage, &mut case.disk, "claim:shop/data");
+    case.settle(&Claims, "shop/data");
     case.disk.finish();
     case.delete(&CLAIM, "data");
     case.calm();
@@ -402,10 +406,10 @@ fn image_class(name: &str, driver: &str) -> Value {
 fn an_image_says_what_is_in_it_before_it_is_ready() {
     let mut case = sourced("a b c");
     case.world.put(Place::CLUSTER, snapshot("monday", json!({})));
-    let run = case.world.settle(&Storage, &mut case.disk, "image:shop/monday");
+    let run = case.settle(&Images, "shop/monday");
     assert_eq!(run.rests, "its image is being taken");
     case.disk.finish();
-    let run = case.world.settle(&Storage, &mut case.disk, "image:shop/monday");
+    let run = case.settle(&Images, "shop/monday");
     let kinds: Vec<_> = run.writes.iter().map(|write| write.address().kind.kind.as_ref()).collect();
     assert_eq!(kinds, ["VolumeSnapshot", "VolumeSnapshotContent", "VolumeSnapshot"]);
     let made = snapshot_of(&case.world, "monday");
@@ -415,7 +419,7 @@ fn an_image_says_what_is_in_it_before_it_is_ready() {
     assert_eq!(made["status"]["restoreSize"], "5");
     assert_eq!(made["status"]["boundVolumeSnapshotContentName"], "snapcontent-uid-monday");
     assert_eq!(case.disk.words("snapshot-uid-monday"), Some("a b c"));
-    assert_eq!(calm(&mut case.world, &Storage, &mut case.disk), 0);
+    assert_eq!(calm_storage(&mut case.world, &mut case.disk), 0);
 }
 
 #[test]
@@ -423,7 +427,7 @@ fn an_image_that_cannot_be_taken_says_why_and_is_tried_again() {
     let mut case = sourced("a");
     case.disk.fails = Some(full());
     case.world.put(Place::CLUSTER, snapshot("monday", json!({})));
-    let run = case.world.settle(&Storage, &mut case.disk, "image:shop/monday");
+    let run = case.settle(&Images, "shop/monday");
     assert_eq!(run.waits_seconds, Some(5));
     let said = snapshot_of(&case.world, "monday");
     let error = said["status"]["error"]["message"].as_str().unwrap();
@@ -485,7 +489,7 @@ fn an_image_that_is_deleted_stays_while_it_is_held_and_then_goes_with_everything
     let mut case = Case::of([snapshot, record]);
     case.disk = TestDisk::default().with("snapshot-uid-monday", "a");
     case.delete(&SNAPSHOT_KIND, "monday");
-    let run = case.world.settle(&Storage, &mut case.disk, "image:shop/monday");
+    let run = case.settle(&Images, "shop/monday");
     assert_eq!(run.rests, "it goes when nobody holds it: grant");
     let free = json!({"metadata": {"finalizers": [
         "snapshot.storage.kubernetes.io/volumesnapshot-bound-protection"]}});
@@ -536,7 +540,7 @@ fn an_image_of_another_storage_is_left_alone() {
     let mut case = sourced("a");
     case.world.put(Place::CLUSTER, image_class("csi", "csi.example.com"));
     case.world.put(Place::CLUSTER, snapshot("monday", other));
-    assert_eq!(calm(&mut case.world, &Storage, &mut case.disk), 0);
+    assert_eq!(calm_storage(&mut case.world, &mut case.disk), 0);
 }
 
 #[test]
@@ -564,6 +568,8 @@ fn broken_objects_are_survived() {
             from: None,
         });
         disk.perform(&DiskDeed::Forget(DiskQuestion::Image("none".to_owned())));
-        survives(&Storage, &disk, &objects);
+        survives(&Claims, &disk, &objects);
+        survives(&Volumes, &disk, &objects);
+        survives(&Images, &disk, &objects);
     }
 }

@@ -9,12 +9,77 @@ mod act;
 pub mod decide;
 mod observe;
 
+use super::{named, subject_of};
+use crate::filed::{PODS_BY_CLAIM, VOLUMES_BY_CLAIM, VOLUMES_BY_CLAIM_NAME, mounted};
+use crate::kinds::{CLAIM, POD, VOLUME};
+use crate::objects::{text, uid_of};
 use crate::outside::Disk;
-use interlock_kernel::{Looks, Name, Step, View};
+use interlock_kernel::{
+    Index, Looks, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch, Watcher,
+};
 
-pub(super) fn step(name: &Name, view: &dyn View, looks: &Looks<Disk>) -> Step<Disk> {
-    match observe::Scene::of(name, view, looks) {
-        Some(scene) => act::act(&scene, decide::decide(&scene.facts())),
-        None => Step::rest("there is no such volume of local storage in the cache"),
+/// The controller of the volumes of local storage. A step is about one PersistentVolume.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Volumes;
+
+impl Watcher for Volumes {
+    fn name(&self) -> &'static str {
+        "volumes/storage-volume"
+    }
+
+    fn watches(&self) -> Vec<Watch> {
+        let all = |kind| Watch::all(Place::CLUSTER, kind);
+        vec![
+            all(&VOLUME).by(&VOLUMES_BY_CLAIM).by(&VOLUMES_BY_CLAIM_NAME),
+            all(&CLAIM),
+            all(&POD).by(&PODS_BY_CLAIM),
+        ]
+    }
+
+    fn rights(&self) -> Vec<Right> {
+        Right::to(Place::CLUSTER, &VOLUME, &[Verb::Patch, Verb::PatchStatus, Verb::Delete])
+    }
+
+    fn subjects(&self, watch: &Watch, object: &Object, view: &dyn View) -> Vec<Subject> {
+        let found = |index: &Index, value: &str| -> Vec<Subject> {
+            view.find(Place::CLUSTER, index, value).iter().map(subject_of).collect()
+        };
+        if watch.kind == VOLUME {
+            return vec![subject_of(object)];
+        }
+        if watch.kind == CLAIM {
+            let mut subjects = found(&VOLUMES_BY_CLAIM, uid_of(object));
+            let named = text(&object.data, &["spec", "volumeName"]);
+            if !named.is_empty() {
+                subjects.push(Subject::from(named));
+            }
+            return subjects;
+        }
+        // A pod that ends lets go of volumes whose claims are gone already.
+        mounted(object).iter().flat_map(|claim| found(&VOLUMES_BY_CLAIM_NAME, claim)).collect()
+    }
+}
+
+impl Room for Volumes {
+    type Outside = Disk;
+    type Facts = decide::Facts;
+    type Decision = decide::Decision;
+    type Scene = observe::Scene;
+
+    fn observe(
+        &self,
+        subject: &Subject,
+        view: &dyn View,
+        looks: &Looks<Disk>,
+    ) -> Observed<decide::Facts, observe::Scene> {
+        observe::observe(&named(subject), view, looks)
+    }
+
+    fn decide(facts: &decide::Facts) -> decide::Decision {
+        decide::decide(facts)
+    }
+
+    fn act(&self, scene: &observe::Scene, decision: decide::Decision) -> Step<Disk> {
+        act::act(scene, decision)
     }
 }

@@ -1,69 +1,61 @@
 //! A decision about a claim as one step.
 
-use super::decide::{Decision, Obstacle, Why};
-use super::observe::{BIND_COMPLETED, EXPANSION, PROTECTION, Scene};
-use crate::filed::source_of;
+use super::decide::{Decision, Why};
+use super::finding::{of_failure, of_obstacle};
+use super::observe::{BIND_COMPLETED, OnDisk, PROTECTION, Scene};
 use crate::kinds::{CLAIM, POD, SNAPSHOT_KIND, VOLUME};
 use crate::objects::{
-    HEALTHY, change, change_status, cluster_wide, conditions, finalizers_with, has_finalizer,
-    name_of, namespace_of, part, put_finalizer_on, take_finalizer_off, tells, text, uid_of,
+    HEALTHY, change, change_status, cluster_wide, conditions, finalizers_with, name_of,
+    namespace_of, part, put_finalizer_on, take_finalizer_off, tells, text, uid_of,
 };
-use crate::outside::{Disk, DiskDeed, DiskQuestion, Failure};
-use crate::quantity;
-use crate::storage::{LOOK_AGAIN, MOST_BACK_OFF_SECONDS, perform, wait};
+use crate::outside::{Disk, DiskDeed, DiskQuestion};
+use crate::storage::{LOOK_AGAIN, back_off_for, look, on, perform, wait};
 use interlock_api::names::{LOCAL_DRIVER, hold_finalizer};
 use interlock_kernel::conditions::Finding;
 use interlock_kernel::{Importance, Object, Place, Read, Step, Write};
 use serde_json::{Value, json};
-use std::time::Duration;
 
 const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
 /// The finalizer of volumes that claims may use.
 pub(in crate::storage) const VOLUME_PROTECTION: &str = "kubernetes.io/pv-protection";
 
-pub(super) fn act(scene: &Scene<'_>, decision: Decision) -> Step<Disk> {
-    let handle = || scene.handle();
+/// The one effect of a decision.
+pub(super) fn act(scene: &Scene, decision: Decision) -> Step<Disk> {
+    let volume = || DiskQuestion::Volume(scene.handle());
     match decision {
         Decision::Nothing(why) => nothing(scene, why),
-        Decision::Say(obstacle) => say(scene, &obstacle_of(scene, obstacle)),
+        Decision::Say(obstacle) => report(scene, &of_obstacle(scene, obstacle)),
         Decision::TakeDefaultClass => take_default_class(scene),
         Decision::Protect => Step::write(
             put_finalizer_on(&CLAIM, &scene.claim, PROTECTION),
             "a claim stays until what was made for it is gone or has a record",
         ),
         Decision::Hold => hold(scene),
-        Decision::AskDisk => look(
-            vec![Read::Ask(DiskQuestion::Volume(handle()))],
-            "only the disk knows how far its volume is",
-        ),
-        Decision::Make => make(scene),
-        Decision::ReportFailure => match scene.failure() {
-            Some(failure) => report(scene, &failed(failure)),
-            None => Step::rest("it did not fail"),
-        },
-        Decision::Forget => perform(
-            DiskDeed::Forget(DiskQuestion::Volume(handle())),
-            "the claim says why its volume could not be made",
-        ),
+        Decision::AskDisk => {
+            look(vec![Read::Ask(volume())], "only the disk knows how far its volume is")
+        }
+        Decision::MakeEmpty => make(scene, None),
+        Decision::MakeOfImage => on(scene.image.as_ref(), |image| make(scene, Some(image))),
+        Decision::ReportFailure => {
+            on(scene.failure.as_ref(), |failure| report(scene, &of_failure(failure)))
+        }
+        Decision::Forget => {
+            let because = "the claim says why its volume could not be made";
+            perform(DiskDeed::Forget(volume()), because)
+        }
         Decision::Record => record(scene),
         Decision::Take => take(scene),
-        Decision::Bind => bind(scene),
-        Decision::ReportBound => report_bound(scene),
-        Decision::LookAtVolume => {
-            let named = text(&scene.claim.data, &["spec", "volumeName"]);
-            look(
-                vec![Read::Object(cluster_wide(&VOLUME, named))],
-                "its volume is another's or gone, and the cache may be behind",
-            )
+        Decision::Bind { protects } => {
+            on(scene.volume.as_ref(), |volume| bind(&scene.claim, volume, protects))
         }
-        Decision::ReportLost => {
-            let lost = json!({"phase": "Lost"});
-            let note = "its volume is another's, or not there any more".to_owned();
-            let event = tells(&CLAIM, &scene.claim, (Importance::Warning, "ClaimLost"), note);
-            let because = "the volume that it names does not name it";
-            Step::write(change_status(&CLAIM, &scene.claim, lost), because).telling(event)
+        Decision::CompleteBinding => {
+            let metadata = json!({"metadata": {"annotations": {BIND_COMPLETED: "yes"}}});
+            Step::write(change(&CLAIM, &scene.claim, metadata), "each names the other")
         }
+        Decision::ReportBound => on(scene.volume.as_ref(), |volume| report_bound(scene, volume)),
+        Decision::LookAtVolume => look_at_volume(scene),
+        Decision::ReportLost => report_lost(scene),
         Decision::DropHold => drop_hold(scene),
         Decision::LookForPods => {
             let namespace = Some(namespace_of(&scene.claim).to_owned());
@@ -75,7 +67,7 @@ pub(super) fn act(scene: &Scene<'_>, decision: Decision) -> Step<Disk> {
             "a volume without a record goes with its claim, one with a record later",
         ),
         Decision::Delete => perform(
-            DiskDeed::DeleteVolume(handle()),
+            DiskDeed::DeleteVolume(scene.handle()),
             "its claim is deleted, and it was never bound to it",
         ),
         Decision::LetGo => Step::write(
@@ -85,16 +77,11 @@ pub(super) fn act(scene: &Scene<'_>, decision: Decision) -> Step<Disk> {
     }
 }
 
-fn look(reads: Vec<Read<Disk>>, because: &str) -> Step<Disk> {
-    Step::Look { reads, because: because.to_owned() }
-}
-
-fn nothing(scene: &Scene<'_>, why: Why) -> Step<Disk> {
+fn nothing(scene: &Scene, why: Why) -> Step<Disk> {
     match why {
         Why::Making => wait("its volume is being made", LOOK_AGAIN),
         Why::BackingOff => {
-            let pause = scene.pause().unwrap_or(Duration::from_secs(MOST_BACK_OFF_SECONDS as u64));
-            wait("its volume could not be made, and is tried again later", pause)
+            back_off_for(scene.pause, "its volume could not be made, and is tried again later")
         }
         Why::NotOurs => Step::rest("another storage makes its volume"),
         Why::LeftToPopulator => Step::rest("a populator fills it"),
@@ -105,100 +92,54 @@ fn nothing(scene: &Scene<'_>, why: Why) -> Step<Disk> {
         Why::ImageNotReady => Step::rest("its image is not whole yet"),
         Why::InUse => Step::rest("it goes when no pod mounts it any more"),
         Why::Leaving => Step::rest("it goes, and nothing of ours is on it"),
+        Why::Said(obstacle) => Step::rest(note_of(&of_obstacle(scene, obstacle))),
     }
 }
 
-/// A failure as a condition of the claim.
-pub(super) fn failed(failure: &Failure) -> Finding {
-    Finding::fails(HEALTHY, failure.reason.word(), failure.message.clone())
+fn note_of(finding: &Finding) -> String {
+    format!("{}: {}", finding.reason, finding.message)
 }
 
-fn obstacle_of(scene: &Scene<'_>, obstacle: Obstacle) -> Finding {
-    let source = source_of(&scene.claim).map(|(_, _, name)| name).unwrap_or_default();
-    let (reason, message) = match obstacle {
-        Obstacle::ClassMissing => {
-            let class = text(&scene.claim.data, &["spec", "storageClassName"]);
-            (
-                "ClassMissing",
-                format!("there is no StorageClass {class}; create it, and this goes on"),
-            )
-        }
-        Obstacle::NotSupported => {
-            let what = scene.unsupported().unwrap_or_default();
-            ("NotSupported", format!("local storage does not have {what}"))
-        }
-        Obstacle::SourceMissing => (
-            "SourceMissing",
-            format!("VolumeSnapshot {source} is not here; create it, and this goes on"),
-        ),
-        Obstacle::ImageGone => (
-            "ImageGone",
-            format!("VolumeSnapshot {source} is being deleted; make the claim of another"),
-        ),
-        Obstacle::Expansion => {
-            let message = "local volumes do not grow; move the data to a claim that is larger";
-            (EXPANSION, message.to_owned())
-        }
-        Obstacle::SizeMismatch => (
-            "SizeMismatch",
-            format!(
-                "needs {}, and asks for {}; make the claim again with a larger request",
-                quantity::readable(scene.image_bytes()),
-                quantity::readable(scene.capacity())
-            ),
-        ),
-    };
-    Finding::fails(HEALTHY, reason, message)
-}
-
-/// Says it once; what it waits for is an object, whose change brings the next step.
-fn say(scene: &Scene<'_>, finding: &Finding) -> Step<Disk> {
-    if conditions::is_said(&scene.claim, finding) {
-        return Step::rest(format!("{}: {}", finding.reason, finding.message));
-    }
-    report(scene, finding)
-}
-
-fn report(scene: &Scene<'_>, finding: &Finding) -> Step<Disk> {
-    let found = conditions::with(&scene.claim, finding, scene.view.now());
-    let note = format!("{}: {}", finding.reason, finding.message);
+fn report(scene: &Scene, finding: &Finding) -> Step<Disk> {
+    let found = conditions::with(&scene.claim, finding, scene.now);
+    let note = note_of(finding);
     let importance = (Importance::Warning, "ProvisioningFailed");
     let event = tells(&CLAIM, &scene.claim, importance, note.clone());
     let write = change_status(&CLAIM, &scene.claim, json!({"conditions": found}));
     Step::write(write, note).telling(event)
 }
 
-fn take_default_class(scene: &Scene<'_>) -> Step<Disk> {
-    let Some(class) = &scene.class else { return Step::rest("there is no default class") };
-    let spec = json!({"spec": {"storageClassName": name_of(class)}});
-    Step::write(change(&CLAIM, &scene.claim, spec), "it names no class, and this is the default")
+fn take_default_class(scene: &Scene) -> Step<Disk> {
+    on(scene.class.as_ref(), |class| {
+        let spec = json!({"spec": {"storageClassName": name_of(class)}});
+        let because = "it names no class, and this is the default";
+        Step::write(change(&CLAIM, &scene.claim, spec), because)
+    })
 }
 
-fn hold(scene: &Scene<'_>) -> Step<Disk> {
-    let Some(snapshot) = &scene.snapshot else { return Step::rest("its image is not here") };
-    let finalizer = hold_finalizer(uid_of(&scene.claim));
-    let because = format!("claim {} is made of it", name_of(&scene.claim));
-    Step::write(put_finalizer_on(&SNAPSHOT_KIND, snapshot, &finalizer), because)
+fn hold(scene: &Scene) -> Step<Disk> {
+    on(scene.snapshot.as_ref(), |snapshot| {
+        let finalizer = hold_finalizer(uid_of(&scene.claim));
+        let because = format!("claim {} is made of it", name_of(&scene.claim));
+        Step::write(put_finalizer_on(&SNAPSHOT_KIND, snapshot, &finalizer), because)
+    })
 }
 
-fn drop_hold(scene: &Scene<'_>) -> Step<Disk> {
-    let Some(snapshot) = scene.held.first() else { return Step::rest("it holds no image") };
-    let finalizer = hold_finalizer(uid_of(&scene.claim));
-    let because = format!("claim {} does not need it any more", name_of(&scene.claim));
-    Step::write(take_finalizer_off(&SNAPSHOT_KIND, snapshot, &finalizer), because)
+fn drop_hold(scene: &Scene) -> Step<Disk> {
+    on(scene.held.first(), |snapshot| {
+        let finalizer = hold_finalizer(uid_of(&scene.claim));
+        let because = format!("claim {} does not need it any more", name_of(&scene.claim));
+        Step::write(take_finalizer_off(&SNAPSHOT_KIND, snapshot, &finalizer), because)
+    })
 }
 
-fn make(scene: &Scene<'_>) -> Step<Disk> {
+fn make(scene: &Scene, image: Option<&OnDisk>) -> Step<Disk> {
     let deed = DiskDeed::MakeVolume {
         handle: scene.handle(),
         namespace: namespace_of(&scene.claim).to_owned(),
         capacity: scene.capacity(),
-        from: scene.image(),
+        from: image.map(|image| (image.handle.clone(), image.digest.clone())),
     };
-    // What is to be made of an image is never made empty.
-    if source_of(&scene.claim).is_some() && scene.image().is_none() {
-        return Step::rest("its image is not known to be whole");
-    }
     perform(deed, "a claim asks for it")
 }
 
@@ -213,10 +154,8 @@ fn claim_reference(claim: &Object) -> Value {
     })
 }
 
-fn record(scene: &Scene<'_>) -> Step<Disk> {
+fn record(scene: &Scene) -> Step<Disk> {
     let (claim, handle) = (&scene.claim, scene.handle());
-    let class = scene.class.as_ref();
-    let policy = class.map(|class| text(&class.data, &["reclaimPolicy"])).unwrap_or_default();
     let object = json!({
         "metadata": {
             "annotations": {PROVISIONED_BY: LOCAL_DRIVER},
@@ -227,7 +166,7 @@ fn record(scene: &Scene<'_>) -> Step<Disk> {
             "capacity": {"storage": part(&claim.data, &["spec", "resources", "requests", "storage"])},
             "claimRef": claim_reference(claim),
             "csi": {"driver": LOCAL_DRIVER, "volumeHandle": handle},
-            "persistentVolumeReclaimPolicy": if policy.is_empty() { "Delete" } else { policy },
+            "persistentVolumeReclaimPolicy": scene.reclaim_policy(),
             "storageClassName": text(&claim.data, &["spec", "storageClassName"]),
             "volumeMode": "Filesystem",
         },
@@ -238,18 +177,16 @@ fn record(scene: &Scene<'_>) -> Step<Disk> {
     Step::write(write, "its volume is whole on the disk").telling(event)
 }
 
-fn take(scene: &Scene<'_>) -> Step<Disk> {
-    let Some(volume) = &scene.volume else { return Step::rest("its volume is not here") };
-    let spec = json!({"spec": {"claimRef": claim_reference(&scene.claim)}});
-    Step::write(change(&VOLUME, volume, spec), "a claim names it, and it is for nobody")
+fn take(scene: &Scene) -> Step<Disk> {
+    on(scene.volume.as_ref(), |volume| {
+        let spec = json!({"spec": {"claimRef": claim_reference(&scene.claim)}});
+        Step::write(change(&VOLUME, volume, spec), "a claim names it, and it is for nobody")
+    })
 }
 
-fn bind(scene: &Scene<'_>) -> Step<Disk> {
-    let (claim, Some(volume)) = (&scene.claim, &scene.volume) else {
-        return Step::rest("its volume is not here");
-    };
+fn bind(claim: &Object, volume: &Object, protects: bool) -> Step<Disk> {
     let mut metadata = json!({"annotations": {BIND_COMPLETED: "yes", BOUND_BY_CONTROLLER: "yes"}});
-    if !has_finalizer(claim, PROTECTION) {
+    if protects {
         metadata["finalizers"] = json!(finalizers_with(claim, PROTECTION));
     }
     let spec = json!({"volumeName": name_of(volume)});
@@ -257,15 +194,22 @@ fn bind(scene: &Scene<'_>) -> Step<Disk> {
     Step::write(write, format!("volume {} is for this very claim", name_of(volume)))
 }
 
-fn report_bound(scene: &Scene<'_>) -> Step<Disk> {
-    let (claim, Some(volume)) = (&scene.claim, &scene.volume) else {
-        return Step::rest("its volume is not here");
-    };
-    if crate::objects::annotation(claim, BIND_COMPLETED).is_none() {
-        let metadata = json!({"metadata": {"annotations": {BIND_COMPLETED: "yes"}}});
-        return Step::write(change(&CLAIM, claim, metadata), "each names the other");
-    }
+fn report_bound(scene: &Scene, volume: &Object) -> Step<Disk> {
     let mut status = scene.bound_status(volume);
-    status["conditions"] = json!(conditions::without(claim, HEALTHY));
-    Step::write(change_status(&CLAIM, claim, status), "it has its volume")
+    status["conditions"] = json!(conditions::without(&scene.claim, HEALTHY));
+    Step::write(change_status(&CLAIM, &scene.claim, status), "it has its volume")
+}
+
+fn look_at_volume(scene: &Scene) -> Step<Disk> {
+    let named = text(&scene.claim.data, &["spec", "volumeName"]);
+    let because = "its volume is another's or gone, and the cache may be behind";
+    look(vec![Read::Object(cluster_wide(&VOLUME, named))], because)
+}
+
+fn report_lost(scene: &Scene) -> Step<Disk> {
+    let lost = json!({"phase": "Lost"});
+    let note = "its volume is another's, or not there any more".to_owned();
+    let event = tells(&CLAIM, &scene.claim, (Importance::Warning, "ClaimLost"), note);
+    let because = "the volume that it names does not name it";
+    Step::write(change_status(&CLAIM, &scene.claim, lost), because).telling(event)
 }

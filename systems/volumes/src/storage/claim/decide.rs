@@ -1,7 +1,9 @@
 //! What is done next about one claim. First matching rule wins.
 
+use serde::Serialize;
+
 /// All that one decision rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Facts {
     /// Whether it is being deleted.
     pub is_deleting: bool,
@@ -29,10 +31,12 @@ pub struct Facts {
     pub made: Made,
     /// Whether its volume has a PersistentVolume, by a fresh look; None: nobody looked.
     pub has_record: Option<bool>,
+    /// What the claim says that it waits for, word for word as it would be said now.
+    pub said: Option<Obstacle>,
 }
 
 /// The pods that mount a claim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Pods {
     /// There is one.
     Some,
@@ -43,7 +47,7 @@ pub enum Pods {
 }
 
 /// The volume of a claim, as both sides say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Volume {
     /// None names it, and it names none.
     None,
@@ -64,7 +68,7 @@ pub enum Volume {
 }
 
 /// Who makes the volume of a claim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Class {
     /// Local storage.
     Local,
@@ -77,7 +81,7 @@ pub enum Class {
 }
 
 /// What the volume of a claim is made of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Source {
     /// Nothing.
     Empty,
@@ -88,7 +92,7 @@ pub enum Source {
 }
 
 /// The image that a claim is made of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Image {
     /// Not in the cache, or not the one that was meant.
     Missing,
@@ -103,7 +107,7 @@ pub enum Image {
 }
 
 /// How far something is on the disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Made {
     /// Nobody asked.
     NotAsked,
@@ -123,7 +127,7 @@ pub enum Made {
 }
 
 /// The one next thing to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Decision {
     /// Nothing, and why.
     Nothing(Why),
@@ -137,8 +141,10 @@ pub enum Decision {
     Hold,
     /// See how far its volume is on the disk.
     AskDisk,
-    /// Begin to make its volume.
-    Make,
+    /// Begin to make its volume, with nothing in it.
+    MakeEmpty,
+    /// Begin to make its volume, as a clone of its image.
+    MakeOfImage,
     /// Say why its volume could not be made.
     ReportFailure,
     /// Let the disk forget a failure that is reported.
@@ -148,7 +154,12 @@ pub enum Decision {
     /// Have a free volume name this claim.
     Take,
     /// Have the claim name its volume.
-    Bind,
+    Bind {
+        /// Whether the finalizer of claims in use is put on it by the same write.
+        protects: bool,
+    },
+    /// Note on it that each names the other.
+    CompleteBinding,
     /// Say that it is bound, with what it got.
     ReportBound,
     /// See who the volume is for that it names.
@@ -168,7 +179,7 @@ pub enum Decision {
 }
 
 /// What keeps a claim waiting until a person or another object changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Obstacle {
     /// Its class is not there.
     ClassMissing,
@@ -184,8 +195,20 @@ pub enum Obstacle {
     Expansion,
 }
 
+impl Obstacle {
+    /// All of them.
+    pub const ALL: [Obstacle; 6] = [
+        Obstacle::ClassMissing,
+        Obstacle::NotSupported,
+        Obstacle::SourceMissing,
+        Obstacle::ImageGone,
+        Obstacle::SizeMismatch,
+        Obstacle::Expansion,
+    ];
+}
+
 /// Why there is nothing to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Why {
     /// Another storage makes its volume.
     NotOurs,
@@ -209,6 +232,8 @@ pub enum Why {
     InUse,
     /// It goes, and was never ours.
     Leaving,
+    /// It says what it waits for.
+    Said(Obstacle),
 }
 
 /// The one next thing to do.
@@ -217,11 +242,12 @@ pub fn decide(facts: &Facts) -> Decision {
         return leave(facts);
     }
     match facts.volume {
+        Volume::Mine if !facts.was_bound => Decision::CompleteBinding,
         Volume::Mine if !facts.is_reported => Decision::ReportBound,
         Volume::Mine if facts.has_hold => Decision::DropHold,
-        Volume::Mine if facts.wants_more => Decision::Say(Obstacle::Expansion),
+        Volume::Mine if facts.wants_more => say(facts, Obstacle::Expansion),
         Volume::Mine => Decision::Nothing(Why::Bound),
-        Volume::Offered => Decision::Bind,
+        Volume::Offered => Decision::Bind { protects: !facts.is_protected },
         Volume::Free => Decision::Take,
         // Only a claim that had its volume can lose it.
         Volume::NotSeen | Volume::Lost if !facts.was_bound => {
@@ -236,15 +262,23 @@ pub fn decide(facts: &Facts) -> Decision {
     }
 }
 
+/// Says it once; what it waits for is an object, whose change brings the next step.
+fn say(facts: &Facts, obstacle: Obstacle) -> Decision {
+    match facts.said == Some(obstacle) {
+        true => Decision::Nothing(Why::Said(obstacle)),
+        false => Decision::Say(obstacle),
+    }
+}
+
 fn make(facts: &Facts) -> Decision {
     if facts.source == Source::Populator {
         return Decision::Nothing(Why::LeftToPopulator);
     }
     match facts.class {
         Class::Foreign => return Decision::Nothing(Why::NotOurs),
-        Class::Missing => return Decision::Say(Obstacle::ClassMissing),
+        Class::Missing => return say(facts, Obstacle::ClassMissing),
         Class::Default => return Decision::TakeDefaultClass,
-        Class::Local if facts.is_unsupported => return Decision::Say(Obstacle::NotSupported),
+        Class::Local if facts.is_unsupported => return say(facts, Obstacle::NotSupported),
         Class::Local if !facts.is_protected => return Decision::Protect,
         Class::Local => {}
     }
@@ -255,7 +289,10 @@ fn make(facts: &Facts) -> Decision {
     }
     match facts.made {
         Made::NotAsked => Decision::AskDisk,
-        Made::Missing => Decision::Make,
+        Made::Missing => match facts.source {
+            Source::Image(_) => Decision::MakeOfImage,
+            Source::Empty | Source::Populator => Decision::MakeEmpty,
+        },
         Made::MissingForNow => Decision::Nothing(Why::BackingOff),
         Made::Making => Decision::Nothing(Why::Making),
         Made::Failed { is_reported: false } => Decision::ReportFailure,
@@ -268,14 +305,14 @@ fn make(facts: &Facts) -> Decision {
 /// may be gone before the volume is whole. What was begun is held, and ends well.
 fn keep(facts: &Facts, image: Image) -> Option<Decision> {
     match image {
-        Image::Missing => Some(Decision::Say(Obstacle::SourceMissing)),
+        Image::Missing => Some(say(facts, Obstacle::SourceMissing)),
         Image::Dying if facts.has_hold => match facts.made {
             Made::NotAsked | Made::Making | Made::Whole => None,
             Made::Missing | Made::MissingForNow | Made::Failed { .. } => Some(Decision::DropHold),
         },
-        Image::Dying => Some(Decision::Say(Obstacle::ImageGone)),
+        Image::Dying => Some(say(facts, Obstacle::ImageGone)),
         Image::NotReady => Some(Decision::Nothing(Why::ImageNotReady)),
-        Image::TooLarge => Some(Decision::Say(Obstacle::SizeMismatch)),
+        Image::TooLarge => Some(say(facts, Obstacle::SizeMismatch)),
         Image::Ready if !facts.has_hold => Some(Decision::Hold),
         Image::Ready => None,
     }
@@ -304,4 +341,59 @@ fn leave(facts: &Facts) -> Decision {
         }
     }
     if facts.has_hold { Decision::DropHold } else { Decision::LetGo }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A claim on local storage whose volume can be made now.
+    const FACTS: Facts = Facts {
+        is_deleting: false,
+        is_protected: true,
+        pods: Pods::None,
+        volume: Volume::None,
+        is_reported: false,
+        was_bound: false,
+        wants_more: false,
+        class: Class::Local,
+        is_unsupported: false,
+        source: Source::Empty,
+        has_hold: false,
+        made: Made::Missing,
+        has_record: None,
+        said: None,
+    };
+
+    #[test]
+    fn a_volume_of_an_image_is_never_made_empty() {
+        assert_eq!(decide(&FACTS), Decision::MakeEmpty);
+        let of_image = Facts { source: Source::Image(Image::Ready), has_hold: true, ..FACTS };
+        assert_eq!(decide(&of_image), Decision::MakeOfImage);
+    }
+
+    #[test]
+    fn what_a_claim_says_already_is_not_said_again() {
+        let missing = Facts { class: Class::Missing, ..FACTS };
+        assert_eq!(decide(&missing), Decision::Say(Obstacle::ClassMissing));
+        let said = Facts { said: Some(Obstacle::ClassMissing), ..missing };
+        assert_eq!(decide(&said), Decision::Nothing(Why::Said(Obstacle::ClassMissing)));
+        let other = Facts { said: Some(Obstacle::SourceMissing), ..missing };
+        assert_eq!(decide(&other), Decision::Say(Obstacle::ClassMissing));
+    }
+
+    #[test]
+    fn a_claim_notes_that_it_is_bound_before_it_says_so() {
+        let mine = Facts { volume: Volume::Mine, ..FACTS };
+        assert_eq!(decide(&mine), Decision::CompleteBinding);
+        assert_eq!(decide(&Facts { was_bound: true, ..mine }), Decision::ReportBound);
+    }
+
+    #[test]
+    fn a_claim_that_is_bound_is_protected_by_the_same_write() {
+        let offered = Facts { volume: Volume::Offered, ..FACTS };
+        assert_eq!(decide(&offered), Decision::Bind { protects: false });
+        let bare = Facts { is_protected: false, ..offered };
+        assert_eq!(decide(&bare), Decision::Bind { protects: true });
+    }
 }

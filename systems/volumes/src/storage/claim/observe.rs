@@ -1,6 +1,7 @@
 //! What is seen of a claim, of its volume, of its image and of the disk.
 
-use super::decide::{Class, Facts, Image, Made, Pods, Source, Volume};
+use super::decide::{Class, Facts, Image, Made, Obstacle, Pods, Source, Volume};
+use super::finding;
 use crate::filed::{
     PODS_BY_CLAIM, SNAPSHOTS_BY_HOLDER, VOLUMES_BY_CLAIM, has_ended, mounted, source_of,
 };
@@ -13,7 +14,8 @@ use crate::outside::{Disk, DiskQuestion, Failure, Made as Answer};
 use crate::quantity;
 use crate::storage::{back_off, handle_for, is_just_reported, is_local};
 use interlock_api::names::{ANNOTATION_DIGEST, ANNOTATION_IMAGE, LOCAL_CLASS, LOCAL_DRIVER};
-use interlock_kernel::{Looks, Name, Object, Place, View};
+use interlock_kernel::{Address, Looks, Name, Object, Observed, Place, View};
+use jiff::Timestamp;
 use kube_core::DynamicObject;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -26,10 +28,10 @@ pub(super) const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
 pub(super) const EXPANSION: &str = "ExpansionNotSupported";
 const IS_DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 
-/// Everything that a step about one claim sees.
-pub(super) struct Scene<'a> {
-    pub(super) view: &'a dyn View,
-    pub(super) looks: &'a Looks<Disk>,
+/// The objects that a step about one claim is about.
+#[derive(Debug)]
+pub struct Scene {
+    pub(super) now: Timestamp,
     pub(super) claim: Object,
     /// The class that makes its volume, or would.
     pub(super) class: Option<Object>,
@@ -37,31 +39,48 @@ pub(super) struct Scene<'a> {
     pub(super) volume: Option<Object>,
     /// The image that it is made of.
     pub(super) snapshot: Option<Object>,
+    /// The same on the disk, once it is known there.
+    pub(super) image: Option<OnDisk>,
     /// The images that it holds.
     pub(super) held: Vec<Object>,
+    /// Why its volume could not be made.
+    pub(super) failure: Option<Failure>,
+    /// How long it is not tried again; None: it is time.
+    pub(super) pause: Option<Duration>,
 }
 
-impl<'a> Scene<'a> {
-    pub(super) fn of(name: &Name, view: &'a dyn View, looks: &'a Looks<Disk>) -> Option<Scene<'a>> {
-        let claim = view.get(Place::CLUSTER, &CLAIM, name)?;
-        let snapshot = match source_of(&claim) {
-            Some((group, kind, source)) if is_snapshot(group, kind) => {
-                let name = Name::within(namespace_of(&claim), source);
-                view.get(Place::CLUSTER, &SNAPSHOT_KIND, &name)
-            }
-            Some(_) | None => None,
-        };
-        Some(Scene {
-            view,
-            looks,
-            class: class_of(&claim, view),
-            volume: volume_of(&claim, view),
-            held: view.find(Place::CLUSTER, &SNAPSHOTS_BY_HOLDER, uid_of(&claim)),
-            snapshot,
-            claim,
-        })
-    }
+/// An image on the disk.
+#[derive(Debug)]
+pub(super) struct OnDisk {
+    pub(super) handle: String,
+    pub(super) digest: String,
+}
 
+/// Reads what a step is about.
+pub(super) fn observe(name: &Name, view: &dyn View, looks: &Looks<Disk>) -> Observed<Facts, Scene> {
+    let Some(claim) = view.get(Place::CLUSTER, &CLAIM, name) else {
+        return Observed::nothing("the claim is not in the cache, which proves nothing");
+    };
+    let snapshot = snapshot_of(&claim, view);
+    let failure = match looks.answers.get(&DiskQuestion::Volume(handle_for(&claim))) {
+        Some(Answer::Failed(failure)) => Some(failure.clone()),
+        Some(Answer::Missing | Answer::Making(_) | Answer::Whole(_)) | None => None,
+    };
+    let scene = Scene {
+        now: view.now(),
+        class: class_of(&claim, view),
+        volume: volume_of(&claim, view),
+        image: snapshot.as_ref().and_then(|snapshot| on_disk(snapshot, view)),
+        held: view.find(Place::CLUSTER, &SNAPSHOTS_BY_HOLDER, uid_of(&claim)),
+        pause: pause_of(&claim, view.now()),
+        failure,
+        snapshot,
+        claim,
+    };
+    Observed::Seen { facts: Reading { scene: &scene, view, looks }.facts(), scene }
+}
+
+impl Scene {
     pub(super) fn handle(&self) -> String {
         handle_for(&self.claim)
     }
@@ -72,28 +91,15 @@ impl<'a> Scene<'a> {
         quantity::bytes(size).unwrap_or(0)
     }
 
-    pub(super) fn facts(&self) -> Facts {
-        let claim = &self.claim;
-        Facts {
-            is_deleting: is_deleting(claim),
-            is_protected: has_finalizer(claim, PROTECTION),
-            pods: self.pods(),
-            volume: self.volume_seen(),
-            is_reported: self.is_reported(),
-            was_bound: annotation(claim, BIND_COMPLETED).is_some(),
-            wants_more: self.wants_more(),
-            class: self.class_seen(),
-            is_unsupported: self.unsupported().is_some(),
-            source: self.source(),
-            has_hold: !self.held.is_empty(),
-            made: self.made(),
-            has_record: self.looks.objects.get(&self.record()).map(Option::is_some),
-        }
+    /// The PersistentVolume of the volume that is made for it.
+    pub(super) fn record(&self) -> Address {
+        cluster_wide(&VOLUME, &self.handle())
     }
 
-    /// The PersistentVolume of the volume that is made for it.
-    pub(super) fn record(&self) -> interlock_kernel::Address {
-        cluster_wide(&VOLUME, &self.handle())
+    /// What happens to its volume after it: as its class says, and else it is deleted.
+    pub(super) fn reclaim_policy(&self) -> &str {
+        let policy = self.class.as_deref().map(|class| text(&class.data, &["reclaimPolicy"]));
+        policy.filter(|policy| !policy.is_empty()).unwrap_or("Delete")
     }
 
     /// What it asks for that is not to be had, in words.
@@ -115,38 +121,11 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// The name and the digest of its image on the disk, once both are known.
-    pub(super) fn image(&self) -> Option<(String, String)> {
-        let snapshot = self.snapshot.as_deref()?;
-        let content = text(&snapshot.data, &["status", "boundVolumeSnapshotContentName"]);
-        let content = self.view.get(Place::CLUSTER, &CONTENT, &Name::cluster_wide(content))?;
-        let handle = text(&content.data, &["status", "snapshotHandle"]);
-        let is_ours = text(&content.data, &["spec", "driver"]) == LOCAL_DRIVER
-            && text(&content.data, &["spec", "volumeSnapshotRef", "uid"]) == uid_of(snapshot);
-        let digest = annotation(snapshot, ANNOTATION_DIGEST)?;
-        (is_ours && !handle.is_empty()).then(|| (handle.to_owned(), digest.to_owned()))
-    }
-
     /// The bytes that its image needs.
     pub(super) fn image_bytes(&self) -> u64 {
         let snapshot = self.snapshot.as_deref();
         let size = snapshot.map(|found| part(&found.data, &["status", "restoreSize"]));
         size.and_then(quantity::bytes).unwrap_or(0)
-    }
-
-    pub(super) fn failure(&self) -> Option<&Failure> {
-        match self.looks.answers.get(&DiskQuestion::Volume(self.handle()))? {
-            Answer::Failed(failure) => Some(failure),
-            Answer::Missing | Answer::Making(_) | Answer::Whole(_) => None,
-        }
-    }
-
-    /// How long it is not tried again; None: it is time.
-    pub(super) fn pause(&self) -> Option<Duration> {
-        let condition = conditions::find(&self.claim, HEALTHY)?;
-        let first = conditions::time(condition, "lastTransitionTime")?;
-        let last = conditions::time(condition, "lastProbeTime")?;
-        back_off(first, last, self.view.now()).filter(|_| condition["status"] == "False")
     }
 
     /// What it says of itself once it is bound to this volume.
@@ -157,13 +136,46 @@ impl<'a> Scene<'a> {
             "capacity": {"storage": part(&volume.data, &["spec", "capacity", "storage"])},
         })
     }
+}
+
+/// What the facts are read from.
+struct Reading<'a> {
+    scene: &'a Scene,
+    view: &'a dyn View,
+    looks: &'a Looks<Disk>,
+}
+
+impl Reading<'_> {
+    fn facts(&self) -> Facts {
+        let scene = self.scene;
+        let claim = &scene.claim;
+        Facts {
+            is_deleting: is_deleting(claim),
+            is_protected: has_finalizer(claim, PROTECTION),
+            pods: self.pods(),
+            volume: self.volume(),
+            is_reported: self.is_reported(),
+            was_bound: annotation(claim, BIND_COMPLETED).is_some(),
+            wants_more: self.wants_more(),
+            class: self.class(),
+            is_unsupported: scene.unsupported().is_some(),
+            source: self.source(),
+            has_hold: !scene.held.is_empty(),
+            made: self.made(),
+            has_record: self.looks.objects.get(&scene.record()).map(Option::is_some),
+            said: Obstacle::ALL.into_iter().find(|obstacle| {
+                conditions::is_said(claim, &finding::of_obstacle(scene, *obstacle))
+            }),
+        }
+    }
 
     fn pods(&self) -> Pods {
-        let name = Name::of(&self.claim).to_string();
+        let claim = &self.scene.claim;
+        let name = Name::of(claim).to_string();
         if self.view.count(Place::CLUSTER, &PODS_BY_CLAIM, &name) > 0 {
             return Pods::Some;
         }
-        let namespace = namespace_of(&self.claim).to_owned();
+        let namespace = namespace_of(claim).to_owned();
         match self.looks.lists.get(&(Place::CLUSTER, POD, Some(namespace))) {
             None => Pods::NoneSeen,
             Some(pods) => {
@@ -174,16 +186,17 @@ impl<'a> Scene<'a> {
         }
     }
 
-    fn volume_seen(&self) -> Volume {
-        let named = text(&self.claim.data, &["spec", "volumeName"]);
-        let Some(volume) = &self.volume else {
+    fn volume(&self) -> Volume {
+        let claim = &self.scene.claim;
+        let named = text(&claim.data, &["spec", "volumeName"]);
+        let Some(volume) = &self.scene.volume else {
             return if named.is_empty() { Volume::None } else { self.looked_at(named) };
         };
         if !is_local(volume) {
             return Volume::Foreign;
         }
         let owner = part(&volume.data, &["spec", "claimRef"]);
-        match (named.is_empty(), text(owner, &["uid"]) == uid_of(&self.claim)) {
+        match (named.is_empty(), text(owner, &["uid"]) == uid_of(claim)) {
             (true, _) => Volume::Offered,
             (false, true) => Volume::Mine,
             (false, false) if owner.is_null() && !is_deleting(volume) => Volume::Free,
@@ -198,7 +211,7 @@ impl<'a> Scene<'a> {
             Some(None) => Volume::Lost,
             Some(Some(found)) => {
                 let owner = text(&found.data, &["spec", "claimRef", "uid"]);
-                if owner.is_empty() || owner == uid_of(&self.claim) {
+                if owner.is_empty() || owner == uid_of(&self.scene.claim) {
                     Volume::Behind
                 } else {
                     Volume::Lost
@@ -208,33 +221,31 @@ impl<'a> Scene<'a> {
     }
 
     fn is_reported(&self) -> bool {
-        let status = &self.claim.data["status"];
-        let phase = text(status, &["phase"]);
-        match &self.volume {
-            Some(volume)
-                if text(&volume.data, &["spec", "claimRef", "uid"]) == uid_of(&self.claim) =>
-            {
-                let wanted = self.bound_status(volume);
+        let Scene { claim, volume, .. } = self.scene;
+        let status = &claim.data["status"];
+        match volume {
+            Some(volume) if text(&volume.data, &["spec", "claimRef", "uid"]) == uid_of(claim) => {
+                let wanted = self.scene.bound_status(volume);
                 let says = |key: &str| status[key] == wanted[key];
-                let is_healthy = conditions::find(&self.claim, HEALTHY)
+                let is_healthy = conditions::find(claim, HEALTHY)
                     .is_none_or(|condition| condition["reason"] == EXPANSION);
                 ["phase", "accessModes", "capacity"].into_iter().all(says)
-                    && annotation(&self.claim, BIND_COMPLETED).is_some()
+                    && annotation(claim, BIND_COMPLETED).is_some()
                     && is_healthy
             }
-            Some(_) | None => phase == "Lost",
+            Some(_) | None => text(status, &["phase"]) == "Lost",
         }
     }
 
     fn wants_more(&self) -> bool {
-        let volume = self.volume.as_deref();
+        let volume = self.scene.volume.as_deref();
         let has = volume.map(|volume| part(&volume.data, &["spec", "capacity", "storage"]));
-        has.and_then(quantity::bytes).is_some_and(|has| has < self.capacity())
+        has.and_then(quantity::bytes).is_some_and(|has| has < self.scene.capacity())
     }
 
-    fn class_seen(&self) -> Class {
-        let named = &self.claim.data["spec"]["storageClassName"];
-        match (&self.class, named.as_str()) {
+    fn class(&self) -> Class {
+        let named = &self.scene.claim.data["spec"]["storageClassName"];
+        match (&self.scene.class, named.as_str()) {
             (Some(class), _) if text(&class.data, &["provisioner"]) != LOCAL_DRIVER => {
                 Class::Foreign
             }
@@ -246,19 +257,20 @@ impl<'a> Scene<'a> {
     }
 
     fn source(&self) -> Source {
-        match source_of(&self.claim) {
+        match source_of(&self.scene.claim) {
             None => Source::Empty,
             // What cannot be a source is told apart before anything is made.
             Some(("", ..)) => Source::Empty,
-            Some((group, kind, _)) if is_snapshot(group, kind) => Source::Image(self.image_seen()),
+            Some((group, kind, _)) if is_snapshot(group, kind) => Source::Image(self.image()),
             Some(_) => Source::Populator,
         }
     }
 
-    fn image_seen(&self) -> Image {
-        let Some(snapshot) = &self.snapshot else { return Image::Missing };
+    fn image(&self) -> Image {
+        let Scene { claim, snapshot, image, .. } = self.scene;
+        let Some(snapshot) = snapshot else { return Image::Missing };
         // Whoever asks for one image by its uid gets no namesake of it.
-        let meant = annotation(&self.claim, ANNOTATION_IMAGE);
+        let meant = annotation(claim, ANNOTATION_IMAGE);
         if meant.is_some_and(|meant| !is_same(snapshot, meant)) {
             return Image::Missing;
         }
@@ -266,25 +278,26 @@ impl<'a> Scene<'a> {
             return Image::Dying;
         }
         let is_ready = snapshot.data["status"]["readyToUse"] == true;
-        if !is_ready || self.image().is_none() {
+        if !is_ready || image.is_none() {
             return Image::NotReady;
         }
-        if self.image_bytes() > self.capacity() { Image::TooLarge } else { Image::Ready }
+        let is_too_large = self.scene.image_bytes() > self.scene.capacity();
+        if is_too_large { Image::TooLarge } else { Image::Ready }
     }
 
     fn made(&self) -> Made {
-        match self.looks.answers.get(&DiskQuestion::Volume(self.handle())) {
+        let Scene { claim, pause, .. } = self.scene;
+        match self.looks.answers.get(&DiskQuestion::Volume(self.scene.handle())) {
             None => Made::NotAsked,
-            Some(Answer::Missing) if self.pause().is_some() => Made::MissingForNow,
+            Some(Answer::Missing) if pause.is_some() => Made::MissingForNow,
             Some(Answer::Missing) => Made::Missing,
             Some(Answer::Making(_)) => Made::Making,
             Some(Answer::Whole(_)) => Made::Whole,
             Some(Answer::Failed(failure)) => {
-                let finding = super::act::failed(failure);
-                let condition = conditions::find(&self.claim, HEALTHY);
+                let condition = conditions::find(claim, HEALTHY);
                 let last = condition.and_then(|found| conditions::time(found, "lastProbeTime"));
-                let is_reported = conditions::is_said(&self.claim, &finding)
-                    && is_just_reported(last, self.view.now());
+                let is_reported = conditions::is_said(claim, &finding::of_failure(failure))
+                    && is_just_reported(last, self.scene.now);
                 Made::Failed { is_reported }
             }
         }
@@ -293,6 +306,33 @@ impl<'a> Scene<'a> {
 
 fn is_snapshot(group: &str, kind: &str) -> bool {
     group == SNAPSHOT_KIND.group && kind == SNAPSHOT_KIND.kind
+}
+
+/// The image that a claim is made of.
+fn snapshot_of(claim: &DynamicObject, view: &dyn View) -> Option<Object> {
+    let (group, kind, source) = source_of(claim)?;
+    let name = Name::within(namespace_of(claim), source);
+    is_snapshot(group, kind).then(|| view.get(Place::CLUSTER, &SNAPSHOT_KIND, &name))?
+}
+
+/// An image on the disk, once its name and its digest are known.
+fn on_disk(snapshot: &DynamicObject, view: &dyn View) -> Option<OnDisk> {
+    let content = text(&snapshot.data, &["status", "boundVolumeSnapshotContentName"]);
+    let content = view.get(Place::CLUSTER, &CONTENT, &Name::cluster_wide(content))?;
+    let handle = text(&content.data, &["status", "snapshotHandle"]);
+    let is_ours = text(&content.data, &["spec", "driver"]) == LOCAL_DRIVER
+        && text(&content.data, &["spec", "volumeSnapshotRef", "uid"]) == uid_of(snapshot);
+    let digest = annotation(snapshot, ANNOTATION_DIGEST)?;
+    let found = || OnDisk { handle: handle.to_owned(), digest: digest.to_owned() };
+    (is_ours && !handle.is_empty()).then(found)
+}
+
+/// How long after a failure there is no further attempt; None: it is time.
+fn pause_of(claim: &DynamicObject, now: Timestamp) -> Option<Duration> {
+    let condition = conditions::find(claim, HEALTHY)?;
+    let first = conditions::time(condition, "lastTransitionTime")?;
+    let last = conditions::time(condition, "lastProbeTime")?;
+    back_off(first, last, now).filter(|_| condition["status"] == "False")
 }
 
 fn class_of(claim: &DynamicObject, view: &dyn View) -> Option<Object> {

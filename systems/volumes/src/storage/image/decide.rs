@@ -1,7 +1,9 @@
 //! What is done next about one VolumeSnapshot. First matching rule wins.
 
+use serde::Serialize;
+
 /// All that one decision rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Facts {
     /// Whether it is being deleted.
     pub is_deleting: bool,
@@ -21,10 +23,12 @@ pub struct Facts {
     pub content: Content,
     /// How far its image is on the disk.
     pub made: Made,
+    /// What its status says that it waits for, word for word as it would be said now.
+    pub said: Option<Obstacle>,
 }
 
 /// Who takes an image.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Class {
     /// Local storage.
     Local,
@@ -35,7 +39,7 @@ pub enum Class {
 }
 
 /// The volume that an image is taken of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Source {
     /// It is there.
     Volume,
@@ -48,7 +52,7 @@ pub enum Source {
 }
 
 /// The record of an image.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Content {
     /// The cache shows none, which proves nothing.
     NotSeen,
@@ -73,7 +77,7 @@ pub enum Content {
 pub use crate::storage::claim::decide::Made;
 
 /// The one next thing to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Decision {
     /// Nothing, and why.
     Nothing(Why),
@@ -110,7 +114,7 @@ pub enum Decision {
 }
 
 /// What keeps an image waiting until a person or another object changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Obstacle {
     /// Its class is not there.
     ClassMissing,
@@ -120,8 +124,14 @@ pub enum Obstacle {
     NotSupported,
 }
 
+impl Obstacle {
+    /// All of them.
+    pub const ALL: [Obstacle; 3] =
+        [Obstacle::ClassMissing, Obstacle::SourceMissing, Obstacle::NotSupported];
+}
+
 /// Why there is nothing to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Why {
     /// Another storage takes it.
     NotOurs,
@@ -139,6 +149,8 @@ pub enum Why {
     CacheBehind,
     /// It goes, and nothing of ours is on it.
     Leaving,
+    /// Its status says what it waits for.
+    Said(Obstacle),
 }
 
 /// The one next thing to do.
@@ -151,7 +163,7 @@ pub fn decide(facts: &Facts) -> Decision {
     }
     match facts.class {
         Class::Foreign => return Decision::Nothing(Why::NotOurs),
-        Class::Missing => return Decision::Say(Obstacle::ClassMissing),
+        Class::Missing => return say(facts, Obstacle::ClassMissing),
         Class::Local => {}
     }
     let (has_content, is_content_ready) = match facts.content {
@@ -161,8 +173,8 @@ pub fn decide(facts: &Facts) -> Decision {
     };
     if !has_content {
         match facts.source {
-            Source::NotSupported => return Decision::Say(Obstacle::NotSupported),
-            Source::Missing => return Decision::Say(Obstacle::SourceMissing),
+            Source::NotSupported => return say(facts, Obstacle::NotSupported),
+            Source::Missing => return say(facts, Obstacle::SourceMissing),
             Source::NotBound => return Decision::Nothing(Why::SourceNotBound),
             Source::Volume if !facts.is_protected => return Decision::Protect,
             Source::Volume => return Decision::Record,
@@ -178,6 +190,14 @@ pub fn decide(facts: &Facts) -> Decision {
         Made::Whole if !facts.is_described => Decision::Describe,
         Made::Whole if !is_content_ready => Decision::ReportContent,
         Made::Whole => Decision::ReportReady,
+    }
+}
+
+/// Says it once; what it waits for is an object, whose change brings the next step.
+fn say(facts: &Facts, obstacle: Obstacle) -> Decision {
+    match facts.said == Some(obstacle) {
+        true => Decision::Nothing(Why::Said(obstacle)),
+        false => Decision::Say(obstacle),
     }
 }
 
@@ -202,5 +222,31 @@ fn leave(facts: &Facts) -> Decision {
             Content::Behind => Decision::Nothing(Why::CacheBehind),
             Content::None | Content::Kept { .. } => Decision::LetGo,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_image_says_already_is_not_said_again() {
+        let missing = Facts {
+            is_deleting: false,
+            is_protected: false,
+            is_held: false,
+            is_ready: false,
+            is_described: false,
+            class: Class::Local,
+            source: Source::Missing,
+            content: Content::NotSeen,
+            made: Made::NotAsked,
+            said: None,
+        };
+        assert_eq!(decide(&missing), Decision::Say(Obstacle::SourceMissing));
+        let said = Facts { said: Some(Obstacle::SourceMissing), ..missing };
+        assert_eq!(decide(&said), Decision::Nothing(Why::Said(Obstacle::SourceMissing)));
+        let other = Facts { said: Some(Obstacle::ClassMissing), ..missing };
+        assert_eq!(decide(&other), Decision::Say(Obstacle::SourceMissing));
     }
 }

@@ -6,11 +6,12 @@ use crate::kinds::VOLUME;
 use crate::objects::{change_status, put_finalizer_on, take_finalizer_off};
 use crate::outside::{Disk, DiskDeed, DiskQuestion};
 use crate::storage::claim::VOLUME_PROTECTION;
-use crate::storage::{LOOK_AGAIN, handle_of, perform, wait};
+use crate::storage::{LOOK_AGAIN, handle_of, look, perform, wait};
 use interlock_kernel::{Place, Read, Step, Write};
 use serde_json::json;
 
-pub(super) fn act(scene: &Scene<'_>, decision: Decision) -> Step<Disk> {
+/// The one effect of a decision.
+pub(super) fn act(scene: &Scene, decision: Decision) -> Step<Disk> {
     let volume = &scene.volume;
     let handle = || handle_of(volume).to_owned();
     match decision {
@@ -27,19 +28,15 @@ pub(super) fn act(scene: &Scene<'_>, decision: Decision) -> Step<Disk> {
             };
             Step::write(change_status(&VOLUME, volume, json!({"phase": phase})), because)
         }
-        Decision::LookAtClaim => Step::Look {
-            reads: scene.truth().map(Read::Object).into(),
-            because: "its claim is not in the cache, which proves nothing".to_owned(),
-        },
-        Decision::AskDisk => Step::Look {
-            reads: scene
-                .truth()
-                .map(Read::Object)
-                .into_iter()
-                .chain([Read::Ask(DiskQuestion::Volume(handle()))])
-                .collect(),
-            because: "only the disk knows whether anything is left of it".to_owned(),
-        },
+        Decision::LookAtClaim => look(
+            scene.truth().map(Read::Object).into(),
+            "its claim is not in the cache, which proves nothing",
+        ),
+        Decision::AskDisk => {
+            let disk = Read::Ask(DiskQuestion::Volume(handle()));
+            let reads = scene.truth().map(Read::Object).into_iter().chain([disk]).collect();
+            look(reads, "only the disk knows whether anything is left of it")
+        }
         Decision::Delete => perform(
             DiskDeed::DeleteVolume(handle()),
             "its claim is gone, and it is to be deleted then",

@@ -1,7 +1,9 @@
 //! What is done next about one volume. First matching rule wins.
 
+use serde::Serialize;
+
 /// All that one decision rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Facts {
     /// Whether its record is being deleted.
     pub is_deleting: bool,
@@ -20,7 +22,7 @@ pub struct Facts {
 }
 
 /// The claim that a volume is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Claim {
     /// It is for nobody.
     None,
@@ -35,7 +37,7 @@ pub enum Claim {
 }
 
 /// What a volume says of itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Phase {
     /// Anything else.
     Other,
@@ -48,7 +50,7 @@ pub enum Phase {
 }
 
 /// How far a volume is on the disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Made {
     /// Nobody asked.
     NotAsked,
@@ -61,7 +63,7 @@ pub enum Made {
 }
 
 /// The one next thing to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Decision {
     /// Nothing, and why.
     Nothing(Why),
@@ -82,7 +84,7 @@ pub enum Decision {
 }
 
 /// Why there is nothing to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Why {
     /// It is where it belongs.
     Bound,
