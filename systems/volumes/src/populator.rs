@@ -22,7 +22,9 @@
 
 mod act;
 pub mod decide;
+mod finding;
 mod observe;
+pub mod orphan;
 #[cfg(test)]
 mod tests;
 
@@ -34,10 +36,11 @@ use crate::kinds::{CLAIM, DESTINATION, SNAPSHOT_KIND, STORAGE_CLASS, VOLUME};
 use crate::objects::{annotation, name_of, namespace_of, text};
 use interlock_api::names::{ANNOTATION_IMAGE, ANNOTATION_POPULATES, LABEL_PRIME_FOR};
 use interlock_kernel::{
-    Controller, Index, Looks, Name, Nothing, Object, Place, Right, Step, Subject, Verb, View,
+    Index, Looks, Name, Nothing, Object, Observed, Place, Right, Room, Step, Subject, Verb, View,
     Watch, Watcher,
 };
 use kube_core::DynamicObject;
+use serde::Serialize;
 
 /// Claims by the uid of the image that they are filled from, and PVC' with them.
 const CLAIMS_BY_IMAGE: Index = Index {
@@ -138,20 +141,75 @@ impl Watcher for Populator {
     }
 }
 
-impl Controller for Populator {
-    type Outside = Nothing;
+/// All that one decision rests on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub enum Facts {
+    /// A claim that is filled.
+    Claim(decide::Facts),
+    /// A volume that is to be handed to a claim that is gone.
+    Orphan(orphan::Facts),
+}
 
-    fn step(&self, subject: &Subject, view: &dyn View, looks: &Looks<Nothing>) -> Step<Nothing> {
+/// The one next thing to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub enum Decision {
+    /// About a claim that is filled.
+    Claim(decide::Decision),
+    /// About a volume that is to be handed to a claim that is gone.
+    Orphan(orphan::Decision),
+}
+
+/// The objects that a step is about.
+#[derive(Debug)]
+pub enum Scene {
+    /// A claim that is filled, and what it is filled from.
+    Claim(Box<observe::Scene>),
+    /// A volume that is to be handed to a claim that is gone.
+    Orphan(orphan::Scene),
+}
+
+impl Room for Populator {
+    type Outside = Nothing;
+    type Facts = Facts;
+    type Decision = Decision;
+    type Scene = Scene;
+
+    /// What a claim of this name left behind is settled first.
+    fn observe(
+        &self,
+        subject: &Subject,
+        view: &dyn View,
+        looks: &Looks<Nothing>,
+    ) -> Observed<Facts, Scene> {
         let Some((namespace, name)) = subject.split_once('/') else {
-            return Step::rest("no such subject");
+            return Observed::nothing("no such subject");
         };
         let name = Name::within(namespace, name);
-        if let Some(orphan) = observe::Orphan::of(&name, view, looks) {
-            return act::orphan(&orphan);
+        if let Some((facts, scene)) = orphan::observe(&name, view, looks) {
+            return Observed::Seen { facts: Facts::Orphan(facts), scene: Scene::Orphan(scene) };
         }
-        match observe::Scene::of(&name, view, looks) {
-            Some(scene) => act::act(&scene, decide::decide(&scene.facts())),
-            None => Step::rest("no such claim is filled from a destination, as the cache shows"),
+        match observe::observe(&name, view, looks) {
+            Observed::Nothing(because) => Observed::Nothing(because),
+            Observed::Seen { facts, scene } => {
+                Observed::Seen { facts: Facts::Claim(facts), scene: Scene::Claim(Box::new(scene)) }
+            }
+        }
+    }
+
+    fn decide(facts: &Facts) -> Decision {
+        match facts {
+            Facts::Claim(facts) => Decision::Claim(decide::decide(facts)),
+            Facts::Orphan(facts) => Decision::Orphan(orphan::decide(facts)),
+        }
+    }
+
+    fn act(&self, scene: &Scene, decision: Decision) -> Step<Nothing> {
+        match (scene, decision) {
+            (Scene::Claim(scene), Decision::Claim(decision)) => act::act(scene, decision),
+            (Scene::Orphan(scene), Decision::Orphan(decision)) => orphan::act(scene, decision),
+            (Scene::Claim(_), Decision::Orphan(_)) | (Scene::Orphan(_), Decision::Claim(_)) => {
+                Step::rest("it was decided about another object")
+            }
         }
     }
 }

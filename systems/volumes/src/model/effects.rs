@@ -103,14 +103,14 @@ impl World {
             Decision::Pin => (OfClaim::Pin, state.latest?),
             Decision::Hold => (OfClaim::Hold, claim.pin?),
             Decision::Pour => (OfClaim::Pour, claim.pin?),
-            Decision::Keep => (OfClaim::Keep, volume()?),
+            Decision::Keep { .. } => (OfClaim::Keep, volume()?),
             Decision::HandOver => (OfClaim::HandOver, volume()?),
             Decision::DeletePrime => (OfClaim::DeletePrime, claim.prime?.number),
-            Decision::Settle => (OfClaim::Settle, volume()?),
+            Decision::Settle { .. } => (OfClaim::Settle, volume()?),
             Decision::DropHold => (OfClaim::DropHold, state.held_for(p)?),
             Decision::Touch => (OfClaim::Touch, claim.pin?),
             Decision::Unpin => (OfClaim::Unpin, 0),
-            Decision::Unmark => (OfClaim::Unmark, 0),
+            Decision::UnmarkFilled | Decision::UnmarkDeleted => (OfClaim::Unmark, 0),
         })
     }
 

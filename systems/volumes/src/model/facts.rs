@@ -72,6 +72,8 @@ impl World {
             prime: self.prime_seen(p, claim),
             is_prime_failing: false,
             volume: self.volume_seen(state, p),
+            is_policy_noted: true,
+            said: None,
         }
     }
 

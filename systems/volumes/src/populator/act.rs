@@ -1,14 +1,13 @@
 //! A decision about a claim that is filled as one step.
 
-use super::decide::{Decision, Obstacle, Why};
-use super::observe::{ANNOTATION_TOUCHED, Orphan, SELECTED_NODE, Scene, note_for, prime_name};
-use crate::filed::source_of;
+use super::decide::{Decision, Obstacle, Policy, Why};
+use super::finding::of_obstacle;
+use super::observe::{ANNOTATION_TOUCHED, SELECTED_NODE, Scene, note_for, prime_name};
 use crate::kinds::{CLAIM, SNAPSHOT_KIND, VOLUME};
 use crate::objects::{
-    HEALTHY, annotation, beside, change, change_status, conditions, name_of, namespace_of,
-    put_finalizer_on, take_finalizer_off, tells, text, uid_of,
+    annotation, beside, change, change_status, conditions, name_of, namespace_of, put_finalizer_on,
+    take_finalizer_off, tells, text, uid_of,
 };
-use crate::quantity::readable;
 use interlock_api::names::{
     ANNOTATION_IMAGE, ANNOTATION_POPULATES, ANNOTATION_RECLAIM, FINALIZER_POPULATE,
     LABEL_PRIME_FOR, hold_finalizer,
@@ -19,13 +18,14 @@ use serde_json::{Value, json};
 
 const RECLAIM_POLICY: &str = "persistentVolumeReclaimPolicy";
 
-pub(super) fn act(scene: &Scene<'_>, decision: Decision) -> Step<Nothing> {
+/// The one effect of a decision.
+pub(super) fn act(scene: &Scene, decision: Decision) -> Step<Nothing> {
     let claim = &scene.claim;
     match decision {
-        Decision::Nothing(why) => Step::rest(resting(why)),
+        Decision::Nothing(why) => Step::rest(resting(scene, why)),
         Decision::Say(obstacle) => say(scene, obstacle),
         Decision::Look => Step::Look {
-            reads: scene.truth(),
+            reads: scene.truth.iter().cloned().map(Read::Object).collect(),
             because: "what is done next must not rest on old news".to_owned(),
         },
         Decision::LookForImage => {
@@ -39,23 +39,25 @@ pub(super) fn act(scene: &Scene<'_>, decision: Decision) -> Step<Nothing> {
             "what is made for it is undone before it goes",
         ),
         Decision::Pin => pin(scene),
-        Decision::Hold => on(&scene.image, |image| {
+        Decision::Hold => on(scene.image.as_ref(), |image| {
             let write = put_finalizer_on(&SNAPSHOT_KIND, image, &hold(claim));
             Step::write(write, format!("claim {} is filled from it", name_of(claim)))
         }),
-        Decision::Pour => pour(scene),
-        Decision::Keep => on(&scene.volume, |volume| keep(scene, volume)),
-        Decision::HandOver => on(&scene.volume, |volume| hand_over(claim, volume)),
-        Decision::DeletePrime => on(&scene.prime, |prime| {
+        Decision::Pour => on(scene.image.as_ref(), |image| pour(claim, image)),
+        Decision::Keep { policy } => {
+            on(scene.volume.as_ref(), |volume| keep(claim, volume, policy))
+        }
+        Decision::HandOver => on(scene.volume.as_ref(), |volume| hand_over(claim, volume)),
+        Decision::DeletePrime => on(scene.prime.as_ref(), |prime| {
             let write = Write::delete(Place::CLUSTER, &CLAIM, prime);
             Step::write(write, format!("claim {} does not need it any more", name_of(claim)))
         }),
-        Decision::Settle => on(&scene.volume, settle),
-        Decision::DropHold => on(&scene.held.first().cloned(), |image| {
+        Decision::Settle { policy } => on(scene.volume.as_ref(), |volume| settle(volume, policy)),
+        Decision::DropHold => on(scene.held.first(), |image| {
             let write = take_finalizer_off(&SNAPSHOT_KIND, image, &hold(claim));
             Step::write(write, format!("claim {} does not need it any more", name_of(claim)))
         }),
-        Decision::Touch => on(&scene.image, |image| {
+        Decision::Touch => on(scene.image.as_ref(), |image| {
             let note = json!({"metadata": {"annotations": {ANNOTATION_TOUCHED: uid_of(claim)}}});
             let because = "a hold that may be on its way for a claim that goes is refused";
             Step::write(change(&SNAPSHOT_KIND, image, note), because)
@@ -66,20 +68,19 @@ pub(super) fn act(scene: &Scene<'_>, decision: Decision) -> Step<Nothing> {
             let event = told(claim, (Importance::Warning, "VolSyncPopulatorError"), text);
             Step::write(change(&CLAIM, claim, note), text).telling(event)
         }
-        Decision::Unmark => unmark(claim),
+        Decision::UnmarkFilled => {
+            let event =
+                told(claim, (Importance::Normal, "VolSyncPopulatorFinished"), "it is filled");
+            let because = "it is filled, and nothing is left of what was needed";
+            Step::write(unmarked(claim), because).telling(event)
+        }
+        Decision::UnmarkDeleted => {
+            Step::write(unmarked(claim), "nothing is left of what was made for it")
+        }
     }
 }
 
-/// The last step about a volume whose claim is gone.
-pub(super) fn orphan(orphan: &Orphan) -> Step<Nothing> {
-    if orphan.is_fresh {
-        return settle(&orphan.volume);
-    }
-    let because = "the claim that it is for is not in the cache, which proves nothing".to_owned();
-    Step::Look { reads: orphan.truth.clone(), because }
-}
-
-fn on(object: &Option<Object>, act: impl FnOnce(&Object) -> Step<Nothing>) -> Step<Nothing> {
+fn on(object: Option<&Object>, act: impl FnOnce(&Object) -> Step<Nothing>) -> Step<Nothing> {
     match object {
         Some(object) => act(object),
         None => Step::rest("it was about an object that is not there"),
@@ -94,8 +95,8 @@ fn told(claim: &Object, kind: (Importance, &'static str), note: impl Into<String
     tells(&CLAIM, claim, kind, note)
 }
 
-fn resting(why: Why) -> &'static str {
-    match why {
+fn resting(scene: &Scene, why: Why) -> String {
+    let because = match why {
         Why::Finished => "it is filled",
         Why::Leaving => "it goes, and nothing of ours is on it",
         Why::WaitsForPod => "its volume is made where its first pod goes",
@@ -106,11 +107,13 @@ fn resting(why: Why) -> &'static str {
         Why::VolumeGoing => "the volume that its image was poured into is not here, or goes",
         Why::Binding => "the storage binds it",
         Why::PrimeNotLost => "the claim that its image was poured into still has its volume",
-    }
+        Why::Said(obstacle) => return note_of(&of_obstacle(scene, obstacle).0),
+    };
+    because.to_owned()
 }
 
-fn pin(scene: &Scene<'_>) -> Step<Nothing> {
-    on(&scene.latest, |image| {
+fn pin(scene: &Scene) -> Step<Nothing> {
+    on(scene.latest.as_ref(), |image| {
         let note = json!({"metadata": {"annotations": {ANNOTATION_IMAGE: uid_of(image)}}});
         let because =
             format!("image {} is the latest, and it is this one for good", name_of(image));
@@ -118,10 +121,7 @@ fn pin(scene: &Scene<'_>) -> Step<Nothing> {
     })
 }
 
-fn pour(scene: &Scene<'_>) -> Step<Nothing> {
-    let (claim, Some(image)) = (&scene.claim, &scene.image) else {
-        return Step::rest("its image is not here");
-    };
+fn pour(claim: &Object, image: &Object) -> Step<Nothing> {
     let name = prime_name(claim);
     let spec = &claim.data["spec"];
     let mut annotations = json!({ANNOTATION_IMAGE: uid_of(image)});
@@ -157,10 +157,9 @@ fn pour(scene: &Scene<'_>) -> Step<Nothing> {
     Step::write(write, note).telling(event)
 }
 
-fn keep(scene: &Scene<'_>, volume: &Object) -> Step<Nothing> {
-    let policy = text(&volume.data, &["spec", RECLAIM_POLICY]);
-    let before = annotation(volume, ANNOTATION_RECLAIM).unwrap_or(policy);
-    let notes = json!({ANNOTATION_POPULATES: note_for(&scene.claim), ANNOTATION_RECLAIM: before});
+fn keep(claim: &Object, volume: &Object, policy: Policy) -> Step<Nothing> {
+    let before = policy_of(volume, policy);
+    let notes = json!({ANNOTATION_POPULATES: note_for(claim), ANNOTATION_RECLAIM: before});
     let kept = json!({
         "metadata": {"annotations": notes},
         "spec": {RECLAIM_POLICY: "Retain"},
@@ -183,8 +182,8 @@ fn hand_over(claim: &Object, volume: &Object) -> Step<Nothing> {
 }
 
 /// Gives a volume back its policy. Whatever is to become of it is the storage's business then.
-fn settle(volume: &Object) -> Step<Nothing> {
-    let policy = annotation(volume, ANNOTATION_RECLAIM).unwrap_or("Delete");
+pub(super) fn settle(volume: &Object, policy: Policy) -> Step<Nothing> {
+    let policy = policy_of(volume, policy);
     let settled = json!({
         "metadata": {"annotations": {ANNOTATION_POPULATES: null, ANNOTATION_RECLAIM: null}},
         "spec": {RECLAIM_POLICY: policy},
@@ -192,79 +191,28 @@ fn settle(volume: &Object) -> Step<Nothing> {
     Step::write(change(&VOLUME, volume, settled), "it does not change hands any more")
 }
 
-fn unmark(claim: &Object) -> Step<Nothing> {
-    let write = take_finalizer_off(&CLAIM, claim, FINALIZER_POPULATE);
-    if crate::objects::is_deleting(claim) {
-        return Step::write(write, "nothing is left of what was made for it");
+fn policy_of(volume: &Object, policy: Policy) -> &str {
+    match policy {
+        Policy::Noted => annotation(volume, ANNOTATION_RECLAIM).unwrap_or_default(),
+        Policy::Own => text(&volume.data, &["spec", RECLAIM_POLICY]),
+        Policy::Delete => "Delete",
     }
-    let event = told(claim, (Importance::Normal, "VolSyncPopulatorFinished"), "it is filled");
-    Step::write(write, "it is filled, and nothing is left of what was needed").telling(event)
 }
 
-fn obstacle_of(scene: &Scene<'_>, obstacle: Obstacle) -> (Finding, &'static str) {
-    const ERROR: &str = "VolSyncPopulatorError";
-    let source = source_of(&scene.claim).map(|(_, _, name)| name).unwrap_or_default();
-    let (reason, event, message) = match obstacle {
-        Obstacle::DestinationMissing => (
-            "DestinationMissing",
-            "VolSyncPopulatorReplicationDestinationMissing",
-            format!("there is no ReplicationDestination {source}; create it, and this goes on"),
-        ),
-        Obstacle::NoLatestImage => (
-            "NoLatestImage",
-            "VolSyncPopulatorReplicationDestinationNoLatestImage",
-            format!(
-                "ReplicationDestination {source} has no image yet; see `kubectl describe \
-                 replicationdestination {source}`"
-            ),
-        ),
-        Obstacle::DestinationMakesNone => (
-            "CopyMethodDirect",
-            ERROR,
-            format!(
-                "ReplicationDestination {source} makes no images; set its copyMethod to Snapshot"
-            ),
-        ),
-        Obstacle::ClassMissing => {
-            let class = text(&scene.claim.data, &["spec", "storageClassName"]);
-            ("ClassMissing", ERROR, format!("there is no StorageClass {class}; create it"))
-        }
-        Obstacle::ImageEmpty => {
-            let image = scene.image.as_deref().map(name_of).unwrap_or_default();
-            let message = format!(
-                "image {image} of ReplicationDestination {source} has nothing in it; if that is \
-                 meant, annotate the claim: interlock.dev/allow-empty=true"
-            );
-            ("ImageEmpty", ERROR, message)
-        }
-        Obstacle::SizeMismatch => {
-            let (needs, asks) = (readable(scene.image_bytes()), readable(scene.capacity()));
-            let message =
-                format!("needs {needs}, and asks for {asks}; make the claim again, larger");
-            ("SizeMismatch", ERROR, message)
-        }
-        Obstacle::PouringFails => {
-            let (reason, message) = scene.failure().unwrap_or_default();
-            ("PouringFails", ERROR, format!("{reason}: {message}"))
-        }
-        Obstacle::NameTaken => {
-            let name = prime_name(&scene.claim);
-            ("NameTaken", ERROR, format!("a claim {name} of somebody else is in the way"))
-        }
-    };
-    (Finding::fails(HEALTHY, reason, message), event)
+fn unmarked(claim: &Object) -> Write {
+    take_finalizer_off(&CLAIM, claim, FINALIZER_POPULATE)
 }
 
-/// Says it once; what it waits for is an object, whose change brings the next step.
-fn say(scene: &Scene<'_>, obstacle: Obstacle) -> Step<Nothing> {
+fn say(scene: &Scene, obstacle: Obstacle) -> Step<Nothing> {
     let claim = &scene.claim;
-    let (finding, event) = obstacle_of(scene, obstacle);
-    let note = format!("{}: {}", finding.reason, finding.message);
-    if conditions::is_said(claim, &finding) {
-        return Step::rest(note);
-    }
-    let found: Vec<Value> = conditions::with(claim, &finding, scene.view.now());
+    let (finding, event) = of_obstacle(scene, obstacle);
+    let note = note_of(&finding);
+    let found: Vec<Value> = conditions::with(claim, &finding, scene.now);
     let event = told(claim, (Importance::Warning, event), note.clone());
     let write = change_status(&CLAIM, claim, json!({"conditions": found}));
     Step::write(write, note).telling(event)
+}
+
+fn note_of(finding: &Finding) -> String {
+    format!("{}: {}", finding.reason, finding.message)
 }

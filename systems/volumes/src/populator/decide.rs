@@ -1,7 +1,9 @@
 //! What is done next to fill one claim. First matching rule wins.
 
+use serde::Serialize;
+
 /// All that one decision rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Facts {
     /// Whether the claim, PVC' and the volume were seen afresh.
     pub is_fresh: bool,
@@ -27,10 +29,14 @@ pub struct Facts {
     pub is_prime_failing: bool,
     /// The volume that PVC' got.
     pub volume: Volume,
+    /// Whether that volume says which policy it had before it was made to stay.
+    pub is_policy_noted: bool,
+    /// What the claim says that it waits for, word for word as it would be said now.
+    pub said: Option<Obstacle>,
 }
 
 /// The volume that a claim names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Bound {
     /// None.
     No,
@@ -41,7 +47,7 @@ pub enum Bound {
 }
 
 /// The class of a claim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Class {
     /// Its volumes are made at once, or the claim has its node.
     Ready,
@@ -52,7 +58,7 @@ pub enum Class {
 }
 
 /// What a destination has to offer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Destination {
     /// It is not there.
     Missing,
@@ -67,7 +73,7 @@ pub enum Destination {
 }
 
 /// The image that is noted on a claim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Image {
     /// Not in the cache, which proves nothing.
     NotSeen,
@@ -86,7 +92,7 @@ pub enum Image {
 }
 
 /// The images that a claim holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Holds {
     /// None.
     None,
@@ -97,7 +103,7 @@ pub enum Holds {
 }
 
 /// PVC', the claim that the image is poured into.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Prime {
     /// There is none; the cache alone proves nothing.
     None,
@@ -118,7 +124,7 @@ pub enum Prime {
 }
 
 /// The volume that PVC' got.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Volume {
     /// There is none.
     None,
@@ -135,7 +141,7 @@ pub enum Volume {
 }
 
 /// The one next thing to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Decision {
     /// Nothing, and why.
     Nothing(Why),
@@ -154,25 +160,44 @@ pub enum Decision {
     /// Make PVC'.
     Pour,
     /// Have the volume stay, and say for whom.
-    Keep,
+    Keep {
+        /// Which policy is noted on it, to be given back.
+        policy: Policy,
+    },
     /// Hand the volume to the claim.
     HandOver,
     /// Delete PVC'.
     DeletePrime,
     /// Give the volume back its policy.
-    Settle,
+    Settle {
+        /// Which one it gets.
+        policy: Policy,
+    },
     /// Let go of an image.
     DropHold,
     /// Write to the image, so that a hold that is on its way to it is refused.
     Touch,
     /// Take the image off the claim.
     Unpin,
-    /// Take our finalizer off the claim.
-    Unmark,
+    /// Take our finalizer off the claim, which is filled.
+    UnmarkFilled,
+    /// Take our finalizer off the claim, which goes.
+    UnmarkDeleted,
+}
+
+/// Which policy a volume has when it does not change hands any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Policy {
+    /// The one that is noted on it.
+    Noted,
+    /// The one that it has.
+    Own,
+    /// It is deleted: nobody noted anything else.
+    Delete,
 }
 
 /// What keeps a claim waiting until a person or another object changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Obstacle {
     /// Its destination is not there.
     DestinationMissing,
@@ -192,8 +217,22 @@ pub enum Obstacle {
     NameTaken,
 }
 
+impl Obstacle {
+    /// All of them.
+    pub const ALL: [Obstacle; 8] = [
+        Obstacle::DestinationMissing,
+        Obstacle::DestinationMakesNone,
+        Obstacle::NoLatestImage,
+        Obstacle::ClassMissing,
+        Obstacle::ImageEmpty,
+        Obstacle::SizeMismatch,
+        Obstacle::PouringFails,
+        Obstacle::NameTaken,
+    ];
+}
+
 /// Why there is nothing to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Why {
     /// It is filled and bound.
     Finished,
@@ -215,6 +254,8 @@ pub enum Why {
     Binding,
     /// PVC' is not called lost yet.
     PrimeNotLost,
+    /// The claim says what it waits for.
+    Said(Obstacle),
 }
 
 /// The one next thing to do.
@@ -235,15 +276,41 @@ fn surely(facts: &Facts, decision: Decision) -> Decision {
     if facts.is_fresh { decision } else { Decision::Look }
 }
 
+/// Says it once; what it waits for is an object, whose change brings the next step.
+fn say(facts: &Facts, obstacle: Obstacle) -> Decision {
+    match facts.said == Some(obstacle) {
+        true => Decision::Nothing(Why::Said(obstacle)),
+        false => Decision::Say(obstacle),
+    }
+}
+
+/// What was noted first counts: the volume may be made to stay a second time.
+fn keep(facts: &Facts) -> Decision {
+    Decision::Keep { policy: if facts.is_policy_noted { Policy::Noted } else { Policy::Own } }
+}
+
+fn settle(facts: &Facts) -> Decision {
+    Decision::Settle { policy: settled(facts.is_policy_noted) }
+}
+
+/// The policy of a volume that does not change hands any more.
+pub(super) fn settled(is_policy_noted: bool) -> Policy {
+    if is_policy_noted { Policy::Noted } else { Policy::Delete }
+}
+
+fn unmark(facts: &Facts) -> Decision {
+    if facts.is_deleting { Decision::UnmarkDeleted } else { Decision::UnmarkFilled }
+}
+
 fn fill(facts: &Facts) -> Decision {
     match facts.volume {
         Volume::Handed | Volume::Settled => return Decision::Nothing(Why::Binding),
         Volume::Kept => return surely(facts, Decision::HandOver),
-        Volume::OfPrime if facts.prime == Prime::Bound => return surely(facts, Decision::Keep),
+        Volume::OfPrime if facts.prime == Prime::Bound => return surely(facts, keep(facts)),
         Volume::None | Volume::OfPrime | Volume::Going => {}
     }
     match (facts.prime, facts.pin) {
-        (Prime::Foreign, _) => Decision::Say(Obstacle::NameTaken),
+        (Prime::Foreign, _) => say(facts, Obstacle::NameTaken),
         (Prime::Going, _) => Decision::Nothing(Why::PrimeGoing),
         (Prime::OfOther | Prime::Lost | Prime::Apart, _) => surely(facts, Decision::DeletePrime),
         // Its volume was not seen yet, or is being deleted under it.
@@ -254,7 +321,7 @@ fn fill(facts: &Facts) -> Decision {
         (Prime::Pending, Some(Image::NotSeen)) => Decision::LookForImage,
         (Prime::Pending, Some(Image::NotReady | Image::Empty | Image::TooLarge | Image::Ready)) => {
             if facts.is_prime_failing {
-                return Decision::Say(Obstacle::PouringFails);
+                return say(facts, Obstacle::PouringFails);
             }
             Decision::Nothing(Why::Pouring)
         }
@@ -268,11 +335,11 @@ fn choose(facts: &Facts) -> Decision {
         return surely(facts, Decision::DropHold);
     }
     match (facts.class, facts.destination) {
-        (Class::Missing, _) => Decision::Say(Obstacle::ClassMissing),
+        (Class::Missing, _) => say(facts, Obstacle::ClassMissing),
         (Class::WaitsForPod, _) => Decision::Nothing(Why::WaitsForPod),
-        (Class::Ready, Destination::Missing) => Decision::Say(Obstacle::DestinationMissing),
-        (Class::Ready, Destination::MakesNone) => Decision::Say(Obstacle::DestinationMakesNone),
-        (Class::Ready, Destination::NoImage) => Decision::Say(Obstacle::NoLatestImage),
+        (Class::Ready, Destination::Missing) => say(facts, Obstacle::DestinationMissing),
+        (Class::Ready, Destination::MakesNone) => say(facts, Obstacle::DestinationMakesNone),
+        (Class::Ready, Destination::NoImage) => say(facts, Obstacle::NoLatestImage),
         (Class::Ready, Destination::Leaving) => Decision::Nothing(Why::DestinationLeaving),
         (Class::Ready, Destination::Image) => Decision::Pin,
     }
@@ -286,8 +353,8 @@ fn pour(facts: &Facts, image: Image) -> Decision {
         (Image::Gone | Image::Dying, Holds::Pinned) => surely(facts, Decision::DropHold),
         (Image::Gone | Image::Dying, Holds::None) => surely(facts, Decision::Unpin),
         (Image::NotReady, _) => Decision::Nothing(Why::ImageNotReady),
-        (Image::Empty, _) => Decision::Say(Obstacle::ImageEmpty),
-        (Image::TooLarge, _) => Decision::Say(Obstacle::SizeMismatch),
+        (Image::Empty, _) => say(facts, Obstacle::ImageEmpty),
+        (Image::TooLarge, _) => say(facts, Obstacle::SizeMismatch),
         (Image::Ready, Holds::None) => surely(facts, Decision::Hold),
         (Image::Ready, Holds::Pinned) => surely(facts, Decision::Pour),
     }
@@ -308,9 +375,9 @@ fn finish(facts: &Facts) -> Decision {
         return Decision::Nothing(Why::Finished);
     }
     let next = match (facts.volume, facts.holds) {
-        (Volume::Handed, _) => Decision::Settle,
+        (Volume::Handed, _) => settle(facts),
         (_, Holds::Pinned | Holds::Other) => Decision::DropHold,
-        (_, Holds::None) => Decision::Unmark,
+        (_, Holds::None) => unmark(facts),
     };
     surely(facts, next)
 }
@@ -325,7 +392,7 @@ fn undo(facts: &Facts) -> Decision {
         Prime::None | Prime::Foreign => {}
     }
     let next = match (facts.volume, facts.holds) {
-        (Volume::Kept | Volume::Handed, _) => Decision::Settle,
+        (Volume::Kept | Volume::Handed, _) => settle(facts),
         (_, Holds::Pinned | Holds::Other) => Decision::DropHold,
         (_, Holds::None) if !facts.is_marked => {
             let why = if facts.is_deleting { Why::Leaving } else { Why::Finished };
@@ -340,8 +407,65 @@ fn undo(facts: &Facts) -> Decision {
             {
                 Decision::Touch
             }
-            _ => Decision::Unmark,
+            _ => unmark(facts),
         },
     };
     surely(facts, next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A claim whose image is poured, with nothing that is in the way.
+    const FACTS: Facts = Facts {
+        is_fresh: true,
+        is_deleting: false,
+        is_marked: true,
+        bound: Bound::No,
+        class: Class::Ready,
+        destination: Destination::Image,
+        pin: Some(Image::Ready),
+        is_touched: false,
+        holds: Holds::Pinned,
+        prime: Prime::Bound,
+        is_prime_failing: false,
+        volume: Volume::OfPrime,
+        is_policy_noted: false,
+        said: None,
+    };
+
+    #[test]
+    fn the_policy_that_was_noted_first_is_the_one_that_a_volume_gets_back() {
+        assert_eq!(decide(&FACTS), Decision::Keep { policy: Policy::Own });
+        let noted = Facts { is_policy_noted: true, ..FACTS };
+        assert_eq!(decide(&noted), Decision::Keep { policy: Policy::Noted });
+        let handed =
+            Facts { bound: Bound::Here, prime: Prime::None, volume: Volume::Handed, ..noted };
+        assert_eq!(decide(&handed), Decision::Settle { policy: Policy::Noted });
+        let bare = Facts { is_policy_noted: false, ..handed };
+        assert_eq!(decide(&bare), Decision::Settle { policy: Policy::Delete });
+    }
+
+    #[test]
+    fn only_a_claim_that_stays_is_told_that_it_is_filled() {
+        let filled = Facts {
+            bound: Bound::Here,
+            prime: Prime::None,
+            volume: Volume::Settled,
+            holds: Holds::None,
+            ..FACTS
+        };
+        assert_eq!(decide(&filled), Decision::UnmarkFilled);
+        let goes = Facts { is_deleting: true, is_touched: true, ..filled };
+        assert_eq!(decide(&goes), Decision::UnmarkDeleted);
+    }
+
+    #[test]
+    fn what_a_claim_says_already_is_not_said_again() {
+        let taken = Facts { prime: Prime::Foreign, volume: Volume::None, ..FACTS };
+        assert_eq!(decide(&taken), Decision::Say(Obstacle::NameTaken));
+        let said = Facts { said: Some(Obstacle::NameTaken), ..taken };
+        assert_eq!(decide(&said), Decision::Nothing(Why::Said(Obstacle::NameTaken)));
+    }
 }

@@ -1,7 +1,7 @@
 //! What is seen of a claim, its destination, its image, PVC' and the volume on its way.
 
-use super::decide::{Bound, Class, Destination, Facts, Holds, Image, Prime, Volume};
-use super::{is_populated, prime_for};
+use super::decide::{Bound, Class, Destination, Facts, Holds, Image, Obstacle, Prime, Volume};
+use super::{finding, is_populated, prime_for};
 use crate::filed::{SNAPSHOTS_BY_HOLDER, SNAPSHOTS_BY_UID, VOLUMES_BY_HEIR, source_of};
 use crate::kinds::{CLAIM, DESTINATION, SNAPSHOT_KIND, STORAGE_CLASS, VOLUME};
 use crate::objects::{
@@ -11,9 +11,10 @@ use crate::objects::{
 use crate::quantity;
 use interlock_api::names::{
     ANNOTATION_ALLOW_EMPTY, ANNOTATION_FILES, ANNOTATION_IMAGE, ANNOTATION_LATEST_IMAGE_UID,
-    ANNOTATION_POPULATES, FINALIZER_POPULATE, hold_finalizer,
+    ANNOTATION_POPULATES, ANNOTATION_RECLAIM, FINALIZER_POPULATE, hold_finalizer,
 };
-use interlock_kernel::{Address, Looks, Name, Nothing, Object, Place, Read, View};
+use interlock_kernel::{Address, Kind, Looks, Name, Nothing, Object, Observed, Place, View};
+use jiff::Timestamp;
 use kube_core::DynamicObject;
 
 /// On an image: the claim that was the last to give it up without having held it.
@@ -21,10 +22,10 @@ pub(super) const ANNOTATION_TOUCHED: &str = "interlock.dev/let-go-by";
 /// On a claim: the node that its first pod goes to.
 pub(super) const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 
-/// Everything that a step about one claim sees.
-pub(super) struct Scene<'a> {
-    pub(super) view: &'a dyn View,
-    looks: &'a Looks<Nothing>,
+/// The objects that a step about one claim is about.
+#[derive(Debug)]
+pub struct Scene {
+    pub(super) now: Timestamp,
     pub(super) claim: Object,
     pub(super) destination: Option<Object>,
     /// The image that is noted on the claim.
@@ -35,17 +36,19 @@ pub(super) struct Scene<'a> {
     pub(super) held: Vec<Object>,
     pub(super) prime: Option<Object>,
     pub(super) volume: Option<Object>,
+    /// What has to be seen afresh: the claim, PVC', the image, and the volume once it is known.
+    pub(super) truth: Vec<Address>,
 }
 
 /// An object: as a fresh look showed it, else as the cache does.
-fn seen(address: &Address, view: &dyn View, looks: &Looks<Nothing>) -> Option<Object> {
+pub(super) fn seen(address: &Address, view: &dyn View, looks: &Looks<Nothing>) -> Option<Object> {
     match looks.objects.get(address) {
         Some(found) => found.clone(),
         None => view.get(address.place, &address.kind, &address.name),
     }
 }
 
-fn claim_address(name: &Name) -> Address {
+pub(super) fn claim_address(name: &Name) -> Address {
     Address::new(Place::CLUSTER, &CLAIM, name.clone())
 }
 
@@ -58,80 +61,69 @@ pub(super) fn note_for(claim: &DynamicObject) -> String {
     format!("{}/{}", Name::of(claim), uid_of(claim))
 }
 
-fn is_for(volume: &DynamicObject, claim: &DynamicObject) -> bool {
+pub(super) fn is_for(volume: &DynamicObject, claim: &DynamicObject) -> bool {
     annotation(volume, ANNOTATION_POPULATES) == Some(&note_for(claim))
 }
 
-impl<'a> Scene<'a> {
-    /// What is seen of a claim that is filled from a destination.
-    pub(super) fn of(
-        name: &Name,
-        view: &'a dyn View,
-        looks: &'a Looks<Nothing>,
-    ) -> Option<Scene<'a>> {
-        let claim = seen(&claim_address(name), view, looks).filter(|claim| is_populated(claim))?;
-        let (_, _, source) = source_of(&claim)?;
-        let destination = Name::within(namespace_of(&claim), source);
-        let destination = view.get(Place::CLUSTER, &DESTINATION, &destination);
-        let prime = seen(&beside(&claim, &CLAIM, &prime_name(&claim)), view, looks);
-        let mut scene = Scene {
-            view,
-            looks,
-            image: None,
-            latest: None,
-            held: view.find(Place::CLUSTER, &SNAPSHOTS_BY_HOLDER, uid_of(&claim)),
-            volume: None,
-            destination,
-            prime,
-            claim,
-        };
-        scene.volume = scene.volume_address().and_then(|address| seen(&address, view, looks));
-        scene.image = scene.pin().and_then(|pin| scene.snapshot(pin));
-        scene.latest = scene.latest_image();
-        scene.see_holds();
-        Some(scene)
-    }
+/// Reads what a step is about.
+pub(super) fn observe(
+    name: &Name,
+    view: &dyn View,
+    looks: &Looks<Nothing>,
+) -> Observed<Facts, Scene> {
+    let found = seen(&claim_address(name), view, looks).filter(|claim| is_populated(claim));
+    let Some((claim, source)) = found.as_ref().and_then(|claim| Some((claim, source_of(claim)?)))
+    else {
+        return Observed::nothing("no such claim is filled from a destination, as the cache shows");
+    };
+    let (_, _, source) = source;
+    let cache = Cache { claim, view, looks };
+    let destination = Name::within(namespace_of(claim), source);
+    let destination = view.get(Place::CLUSTER, &DESTINATION, &destination);
+    let prime_address = beside(claim, &CLAIM, &prime_name(claim));
+    let prime = seen(&prime_address, view, looks);
+    let volume_address = cache.volume_address(prime.as_ref());
+    let image = pin_of(claim).and_then(|pin| cache.snapshot(pin));
+    let image_address =
+        image.as_ref().map(|image| Address::new(Place::CLUSTER, &SNAPSHOT_KIND, Name::of(image)));
+    let reads = [
+        Some(claim_address(&Name::of(claim))),
+        Some(prime_address),
+        image_address,
+        volume_address.clone(),
+    ];
+    let scene = Scene {
+        now: view.now(),
+        claim: claim.clone(),
+        latest: destination.as_ref().and_then(|destination| cache.latest_image(destination)),
+        held: cache.held(image.as_ref()),
+        volume: volume_address.and_then(|address| seen(&address, view, looks)),
+        truth: reads.into_iter().flatten().collect(),
+        destination,
+        image,
+        prime,
+    };
+    Observed::Seen { facts: Reading { scene: &scene, view, looks }.facts(), scene }
+}
 
-    /// What has to be seen afresh: the claim, PVC', the image, and the volume once it is known.
-    pub(super) fn truth(&self) -> Vec<Read<Nothing>> {
-        let claim = claim_address(&Name::of(&self.claim));
-        let prime = beside(&self.claim, &CLAIM, &prime_name(&self.claim));
-        let image = self
-            .image
-            .as_ref()
-            .map(|image| Address::new(Place::CLUSTER, &SNAPSHOT_KIND, Name::of(image)));
-        let reads = [Some(claim), Some(prime), image, self.volume_address()];
-        reads.into_iter().flatten().map(Read::Object).collect()
-    }
+/// The uid of the image that is noted on a claim.
+fn pin_of(claim: &DynamicObject) -> Option<&str> {
+    annotation(claim, ANNOTATION_IMAGE).filter(|pin| !pin.is_empty())
+}
 
-    pub(super) fn facts(&self) -> Facts {
-        let claim = &self.claim;
-        let is_looked_at = |read: &Read<Nothing>| match read {
-            Read::Object(address) => self.looks.objects.contains_key(address),
-            Read::List { .. } | Read::Ask(_) => false,
-        };
-        Facts {
-            is_fresh: self.truth().iter().all(is_looked_at),
-            is_deleting: is_deleting(claim),
-            is_marked: has_finalizer(claim, FINALIZER_POPULATE),
-            bound: self.bound(),
-            class: self.class(),
-            destination: self.destination_seen(),
-            pin: self.pin().map(|_| self.image_seen()),
-            is_touched: self
-                .image
-                .as_ref()
-                .is_some_and(|image| annotation(image, ANNOTATION_TOUCHED) == Some(uid_of(claim))),
-            holds: self.holds(),
-            prime: self.prime_seen(),
-            is_prime_failing: self.failure().is_some(),
-            volume: self.volume_seen(),
-        }
-    }
+fn is_ours(claim: &DynamicObject, prime: &DynamicObject) -> bool {
+    prime_for(prime) == Some(uid_of(claim))
+}
 
+/// All images of the namespace of a claim.
+fn images_beside(claim: &DynamicObject) -> (Place, Kind, Option<String>) {
+    (Place::CLUSTER, SNAPSHOT_KIND, Some(namespace_of(claim).to_owned()))
+}
+
+impl Scene {
     /// The uid of the image that is noted on the claim.
-    pub(super) fn pin(&self) -> Option<&str> {
-        annotation(&self.claim, ANNOTATION_IMAGE).filter(|pin| !pin.is_empty())
+    fn pin(&self) -> Option<&str> {
+        pin_of(&self.claim)
     }
 
     /// The bytes that the image needs.
@@ -155,15 +147,24 @@ impl<'a> Scene<'a> {
     }
 
     /// All images of the namespace.
-    pub(super) fn images(&self) -> (Place, interlock_kernel::Kind, Option<String>) {
-        (Place::CLUSTER, SNAPSHOT_KIND, Some(namespace_of(&self.claim).to_owned()))
+    pub(super) fn images(&self) -> (Place, Kind, Option<String>) {
+        images_beside(&self.claim)
     }
+}
 
+/// What is looked up for a claim.
+struct Cache<'a> {
+    claim: &'a Object,
+    view: &'a dyn View,
+    looks: &'a Looks<Nothing>,
+}
+
+impl Cache<'_> {
     /// An image of the namespace by its uid.
     fn snapshot(&self, uid: &str) -> Option<Object> {
-        let namespace = namespace_of(&self.claim);
+        let namespace = namespace_of(self.claim);
         let is_it = |found: &&Object| is_same(found, uid) && namespace_of(found) == namespace;
-        if let Some(listed) = self.looks.lists.get(&self.images()) {
+        if let Some(listed) = self.looks.lists.get(&images_beside(self.claim)) {
             return listed.iter().find(is_it).cloned();
         }
         let cached = self.view.find(Place::CLUSTER, &SNAPSHOTS_BY_UID, uid);
@@ -176,23 +177,25 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// The pinned image may be fresher than the others.
-    fn see_holds(&mut self) {
-        let Some(image) = self.image.clone() else { return };
-        self.held.retain(|held| uid_of(held) != uid_of(&image));
-        if has_finalizer(&image, &hold_finalizer(uid_of(&self.claim))) {
-            self.held.insert(0, image);
+    /// The images that it holds. The pinned image may be fresher than the others.
+    fn held(&self, image: Option<&Object>) -> Vec<Object> {
+        let uid = uid_of(self.claim);
+        let mut held = self.view.find(Place::CLUSTER, &SNAPSHOTS_BY_HOLDER, uid);
+        let Some(image) = image else { return held };
+        held.retain(|held| uid_of(held) != uid_of(image));
+        if has_finalizer(image, &hold_finalizer(uid)) {
+            held.insert(0, image.clone());
         }
+        held
     }
 
     /// The id decides; where there is none, the name has to do.
-    fn latest_image(&self) -> Option<Object> {
-        let destination = self.destination.as_deref()?;
+    fn latest_image(&self, destination: &Object) -> Option<Object> {
         let image = part(&destination.data, &["status", "latestImage"]);
         let found = match annotation(destination, ANNOTATION_LATEST_IMAGE_UID) {
             Some(uid) => self.snapshot(uid),
             None => {
-                let name = Name::within(namespace_of(&self.claim), text(image, &["name"]));
+                let name = Name::within(namespace_of(self.claim), text(image, &["name"]));
                 self.view.get(Place::CLUSTER, &SNAPSHOT_KIND, &name)
             }
         };
@@ -204,36 +207,67 @@ impl<'a> Scene<'a> {
 
     /// Which volume it is: the one that says that it is for this claim, or the one that the claim
     /// names, or the one of PVC'.
-    fn volume_address(&self) -> Option<Address> {
-        let noted =
-            self.view.find(Place::CLUSTER, &VOLUMES_BY_HEIR, &Name::of(&self.claim).to_string());
-        if let Some(volume) = noted.iter().find(|volume| is_for(volume, &self.claim)) {
+    fn volume_address(&self, prime: Option<&Object>) -> Option<Address> {
+        let claim = self.claim;
+        let noted = self.view.find(Place::CLUSTER, &VOLUMES_BY_HEIR, &Name::of(claim).to_string());
+        if let Some(volume) = noted.iter().find(|volume| is_for(volume, claim)) {
             return Some(Address::new(Place::CLUSTER, &VOLUME, Name::of(volume)));
         }
         let named = |claim: &DynamicObject| {
             let name = text(&claim.data, &["spec", "volumeName"]);
             (!name.is_empty()).then(|| cluster_wide(&VOLUME, name))
         };
-        let prime = self.prime.as_deref().filter(|prime| self.is_ours(prime));
-        named(&self.claim).or_else(|| prime.and_then(named))
+        let prime = prime.filter(|prime| is_ours(claim, prime));
+        named(claim).or_else(|| prime.and_then(|prime| named(prime)))
     }
+}
 
-    fn is_ours(&self, prime: &DynamicObject) -> bool {
-        prime_for(prime) == Some(uid_of(&self.claim))
+/// What the facts are read from.
+struct Reading<'a> {
+    scene: &'a Scene,
+    view: &'a dyn View,
+    looks: &'a Looks<Nothing>,
+}
+
+impl Reading<'_> {
+    fn facts(&self) -> Facts {
+        let scene = self.scene;
+        let claim = &scene.claim;
+        let note = |object: &Option<Object>, key: &str| {
+            object.as_ref().and_then(|object| annotation(object, key)).map(str::to_owned)
+        };
+        Facts {
+            is_fresh: scene.truth.iter().all(|address| self.looks.objects.contains_key(address)),
+            is_deleting: is_deleting(claim),
+            is_marked: has_finalizer(claim, FINALIZER_POPULATE),
+            bound: self.bound(),
+            class: self.class(),
+            destination: self.destination(),
+            pin: scene.pin().map(|_| self.image()),
+            is_touched: note(&scene.image, ANNOTATION_TOUCHED).as_deref() == Some(uid_of(claim)),
+            holds: self.holds(),
+            prime: self.prime(),
+            is_prime_failing: scene.failure().is_some(),
+            volume: self.volume(),
+            is_policy_noted: note(&scene.volume, ANNOTATION_RECLAIM).is_some(),
+            said: Obstacle::ALL.into_iter().find(|obstacle| {
+                conditions::is_said(claim, &finding::of_obstacle(scene, *obstacle).0)
+            }),
+        }
     }
 
     fn owner(&self) -> &str {
-        let volume = self.volume.as_deref();
+        let volume = self.scene.volume.as_deref();
         volume.map(|found| text(&found.data, &["spec", "claimRef", "uid"])).unwrap_or_default()
     }
 
     fn bound(&self) -> Bound {
-        let named = text(&self.claim.data, &["spec", "volumeName"]);
+        let named = text(&self.scene.claim.data, &["spec", "volumeName"]);
         if named.is_empty() {
             return Bound::No;
         }
-        let is_it = self.volume.as_ref().is_some_and(|found| &*Name::of(found).name == named);
-        match (is_it && self.owner() == uid_of(&self.claim), self.phase_of_claim()) {
+        let is_it = self.scene.volume.as_ref().is_some_and(|found| &*Name::of(found).name == named);
+        match (is_it && self.owner() == uid_of(&self.scene.claim), self.phase_of_claim()) {
             (true, "Bound") => Bound::Here,
             (true, _) => Bound::No,
             (false, _) => Bound::Elsewhere,
@@ -241,25 +275,27 @@ impl<'a> Scene<'a> {
     }
 
     fn phase_of_claim(&self) -> &str {
-        text(&self.claim.data, &["status", "phase"])
+        text(&self.scene.claim.data, &["status", "phase"])
     }
 
     fn class(&self) -> Class {
-        let Some(named) = self.claim.data["spec"]["storageClassName"].as_str() else {
+        let Some(named) = self.scene.claim.data["spec"]["storageClassName"].as_str() else {
             // Whoever has no class gets the default one, and PVC' likewise.
             return Class::Ready;
         };
         let class = self.view.get(Place::CLUSTER, &STORAGE_CLASS, &Name::cluster_wide(named));
         let Some(class) = class else { return Class::Missing };
         let waits = text(&class.data, &["volumeBindingMode"]) == "WaitForFirstConsumer";
-        let is_placed = annotation(&self.claim, SELECTED_NODE).is_some();
+        let is_placed = annotation(&self.scene.claim, SELECTED_NODE).is_some();
         if waits && !is_placed { Class::WaitsForPod } else { Class::Ready }
     }
 
-    fn destination_seen(&self) -> Destination {
-        let Some(destination) = self.destination.as_deref() else { return Destination::Missing };
+    fn destination(&self) -> Destination {
+        let Some(destination) = self.scene.destination.as_deref() else {
+            return Destination::Missing;
+        };
         let kind = text(&destination.data, &["status", "latestImage", "kind"]);
-        match &self.latest {
+        match &self.scene.latest {
             _ if is_deleting(destination) => Destination::Leaving,
             _ if !kind.is_empty() && kind != SNAPSHOT_KIND.kind => Destination::MakesNone,
             Some(_) => Destination::Image,
@@ -267,9 +303,9 @@ impl<'a> Scene<'a> {
         }
     }
 
-    fn image_seen(&self) -> Image {
-        let Some(image) = &self.image else {
-            let is_listed = self.looks.lists.contains_key(&self.images());
+    fn image(&self) -> Image {
+        let Some(image) = &self.scene.image else {
+            let is_listed = self.looks.lists.contains_key(&self.scene.images());
             return if is_listed { Image::Gone } else { Image::NotSeen };
         };
         if is_deleting(image) {
@@ -279,32 +315,37 @@ impl<'a> Scene<'a> {
             return Image::NotReady;
         }
         let allows = |object: &Object| annotation(object, ANNOTATION_ALLOW_EMPTY) == Some("true");
-        let may_be_empty = allows(&self.claim) || self.destination.as_ref().is_some_and(allows);
+        let may_be_empty =
+            allows(&self.scene.claim) || self.scene.destination.as_ref().is_some_and(allows);
         if annotation(image, ANNOTATION_FILES) == Some("0") && !may_be_empty {
             return Image::Empty;
         }
-        if self.image_bytes() > self.capacity() { Image::TooLarge } else { Image::Ready }
+        if self.scene.image_bytes() > self.scene.capacity() {
+            Image::TooLarge
+        } else {
+            Image::Ready
+        }
     }
 
     fn holds(&self) -> Holds {
-        let is_pinned = |held: &&Object| Some(uid_of(held)) == self.pin();
-        match (self.held.len(), self.held.iter().filter(is_pinned).count()) {
+        let is_pinned = |held: &&Object| Some(uid_of(held)) == self.scene.pin();
+        match (self.scene.held.len(), self.scene.held.iter().filter(is_pinned).count()) {
             (0, _) => Holds::None,
             (1, 1) => Holds::Pinned,
             _ => Holds::Other,
         }
     }
 
-    fn prime_seen(&self) -> Prime {
-        let Some(prime) = &self.prime else { return Prime::None };
-        if !self.is_ours(prime) {
+    fn prime(&self) -> Prime {
+        let Some(prime) = &self.scene.prime else { return Prime::None };
+        if !is_ours(&self.scene.claim, prime) {
             return Prime::Foreign;
         }
         if is_deleting(prime) {
             return Prime::Going;
         }
         let named = |claim: &'_ Object| text(&claim.data, &["spec", "volumeName"]).to_owned();
-        let (own, claimed) = (named(prime), named(&self.claim));
+        let (own, claimed) = (named(prime), named(&self.scene.claim));
         if !own.is_empty() && !claimed.is_empty() && own != claimed {
             return Prime::Apart;
         }
@@ -312,20 +353,20 @@ impl<'a> Scene<'a> {
         if phase == "Lost" {
             return Prime::Lost;
         }
-        if annotation(prime, ANNOTATION_IMAGE) != self.pin() {
+        if annotation(prime, ANNOTATION_IMAGE) != self.scene.pin() {
             return Prime::OfOther;
         }
         if phase == "Bound" { Prime::Bound } else { Prime::Pending }
     }
 
-    fn volume_seen(&self) -> Volume {
-        let Some(volume) = &self.volume else { return Volume::None };
-        let is_noted = is_for(volume, &self.claim);
-        if self.owner() == uid_of(&self.claim) {
+    fn volume(&self) -> Volume {
+        let Some(volume) = &self.scene.volume else { return Volume::None };
+        let is_noted = is_for(volume, &self.scene.claim);
+        if self.owner() == uid_of(&self.scene.claim) {
             return if is_noted { Volume::Handed } else { Volume::Settled };
         }
         let of = text(&volume.data, &["spec", "claimRef", "name"]);
-        if of != prime_name(&self.claim) {
+        if of != prime_name(&self.scene.claim) {
             return Volume::None;
         }
         let stays = text(&volume.data, &["spec", "persistentVolumeReclaimPolicy"]) == "Retain";
@@ -337,35 +378,5 @@ impl<'a> Scene<'a> {
             (false, false, true) => Volume::Going,
             (false, false, false) => Volume::OfPrime,
         }
-    }
-}
-
-/// A volume that is to be handed to a claim that is gone.
-pub(super) struct Orphan {
-    pub(super) volume: Object,
-    /// Whether the claim and the volume were seen afresh.
-    pub(super) is_fresh: bool,
-    pub(super) truth: Vec<Read<Nothing>>,
-}
-
-impl Orphan {
-    /// The first such volume of a claim that had this name.
-    pub(super) fn of(name: &Name, view: &dyn View, looks: &Looks<Nothing>) -> Option<Orphan> {
-        let address = claim_address(name);
-        let claim = seen(&address, view, looks);
-        let volumes = view.find(Place::CLUSTER, &VOLUMES_BY_HEIR, &name.to_string());
-        let is_orphan = |volume: &&Object| !claim.as_ref().is_some_and(|it| is_for(volume, it));
-        let volume = volumes.iter().find(is_orphan)?;
-        let of_volume = Address::new(Place::CLUSTER, &VOLUME, Name::of(volume));
-        let is_fresh =
-            looks.objects.contains_key(&address) && looks.objects.contains_key(&of_volume);
-        let volume = match looks.objects.get(&of_volume) {
-            Some(found) => found.clone().filter(|found| {
-                uid_of(found) == uid_of(volume) && annotation(found, ANNOTATION_POPULATES).is_some()
-            })?,
-            None => volume.clone(),
-        };
-        let truth = vec![Read::Object(address), Read::Object(of_volume)];
-        Some(Orphan { volume, is_fresh, truth })
     }
 }

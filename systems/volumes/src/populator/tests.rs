@@ -6,7 +6,7 @@ use crate::testing::{
     snapshot_of, volume_of, world_of_storage,
 };
 use interlock_kernel::testing::{NoMachine, Run, World, condition, patched, survives};
-use interlock_kernel::{Kind, Write};
+use interlock_kernel::{Controller, Kind, Write};
 use serde_json::{Value, json};
 
 const PRIME: &str = "prime-uid-data";
