@@ -219,6 +219,10 @@ fn go_on(facts: &Facts, sync: Sync) -> Decision {
     match sync.image {
         Image::NotReady => return Decision::Nothing(Why::ImageNotReady),
         Image::Ready { .. } | Image::Useless if !facts.is_fresh => return Decision::Look,
+        // What was brought is not what the spec asks for any more, whatever that is.
+        Image::Ready { .. } | Image::Useless if facts.verdict == Verdict::Refused => {
+            return Decision::GiveUp(Hopeless::Refused);
+        }
         Image::Useless => return Decision::GiveUp(Hopeless::UselessImage),
         Image::Ready { is_usable: false } => return Decision::GiveUp(Hopeless::Empty),
         Image::Ready { is_usable: true } if !sync.is_published => return Decision::Publish,
@@ -238,6 +242,7 @@ fn go_on(facts: &Facts, sync: Sync) -> Decision {
         return Decision::ForgetEarlier;
     }
     match sync.mover {
+        Mover::Done if facts.verdict == Verdict::Refused => Decision::GiveUp(Hopeless::Refused),
         Mover::Done => restored(sync),
         Mover::Failed { may_heal } if may_heal && !sync.is_last_attempt => match sync.slot {
             Slot::Mine => Decision::GiveSlotBack,

@@ -196,6 +196,33 @@ fn what_is_empty_is_not_published_unless_that_is_meant() {
 }
 
 #[test]
+fn a_sync_whose_spec_is_not_supported_any_more_ends_and_the_latest_image_stays() {
+    for is_image_ready in [true, false] {
+        let mut world = world([destination(&json!({}))]);
+        let mut mover = FakeMover::that(done(3));
+        run(&mut world, &mut mover, 3);
+        let before = seen(&world);
+        mover.next = runs(1);
+        change(&mut world, &json!({"spec": {"trigger": {"manual": "two"}}}));
+        settle(&mut world, &mut mover);
+        mover.all_become(&done(3));
+        if is_image_ready {
+            settle(&mut world, &mut mover);
+            take_images(&mut world, 3);
+        }
+        change(&mut world, &json!({"spec": {"restic": {"copyMethod": "Clone"}}}));
+        run(&mut world, &mut mover, 3);
+        let after = seen(&world);
+        assert_eq!(reason(&world, "interlock.dev/Accepted"), "NotSupported");
+        assert_eq!(after["status"]["latestImage"], before["status"]["latestImage"]);
+        let latest = |seen: &Value| seen["metadata"]["annotations"][LATEST].clone();
+        assert_eq!(latest(&after), latest(&before));
+        assert_eq!(after["status"]["lastManualSync"], "one");
+        assert!(!has_intent(&world) && only(&world, &SNAPSHOT_KIND).len() == 1);
+    }
+}
+
+#[test]
 fn without_an_eligible_snapshot_the_latest_image_stays() {
     let mut world = world([destination(&json!({}))]);
     let mut mover = FakeMover::that(done(3));
