@@ -7,14 +7,12 @@
 //! * `hold`: the hold alone.
 //! * `populator`: fills claims, each from one image that stays until it is filled.
 //! * `storage`: volumes and images as folders of the machine.
-//! * [`source`]: takes images of a claim on a trigger, and brings them to where they are to go.
-//! * [`destination`]: brings an image back into a volume, and publishes an image of that.
 //! * [`keeper`]: what stays in a repository, and whose places at it are free.
-//! * [`sync`]: what sources and destinations have in common.
+//! * [`sync`]: takes images of a claim on a trigger and brings them to where they are to go, and back
+//!   into a volume.
 //! * [`measure`]: what is counted of sources and destinations, under VolSync's names.
 //! * [`outside`]: what is asked of the machine and the mover, and done to them.
 
-pub mod destination;
 mod filed;
 pub mod fixed;
 pub mod hold;
@@ -27,7 +25,6 @@ pub mod outside;
 pub mod populator;
 mod quantity;
 pub mod seed;
-pub mod source;
 pub mod spec;
 pub mod storage;
 pub mod sync;

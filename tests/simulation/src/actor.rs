@@ -14,11 +14,10 @@ use interlock_placement::syncer::Syncer;
 use interlock_placement::{claims, clusters, departed, fencing};
 use interlock_shell::faults::{Fault, Faults, Point, Seam};
 use interlock_shell::{Clock, Ended, Hands, NoHands, Places, Server, Wiring, step_once};
-use interlock_volumes::destination::{Destination, Here};
 use interlock_volumes::keeper::Keeper;
 use interlock_volumes::populator::Populator;
-use interlock_volumes::source::{Serves, Source};
 use interlock_volumes::storage;
+use interlock_volumes::sync::{Here, Replication, Serves};
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
@@ -222,8 +221,8 @@ impl Actor {
         self.wire(storage::Volumes, disk.clone());
         self.wire(storage::Images, disk.clone());
         self.wire(Populator, NoHands);
-        self.wire(Source::new(Serves::Own), disk.clone());
-        self.wire(Destination::new(Serves::Own, here), disk.clone());
+        self.wire(Replication::of_sources(Serves::Own), disk.clone());
+        self.wire(Replication::of_destinations(Serves::Own, here), disk.clone());
         self.wire(Keeper, disk.clone());
     }
 

@@ -11,11 +11,10 @@ use interlock_placement::heartbeat::Heartbeat;
 use interlock_placement::runtime;
 use interlock_placement::syncer::Syncer;
 use interlock_shell::{NoHands, Runner, Server, Shell, WiringError};
-use interlock_volumes::destination::{Destination, Here};
 use interlock_volumes::keeper::Keeper;
 use interlock_volumes::populator::Populator;
-use interlock_volumes::source::{Serves, Source};
 use interlock_volumes::storage;
+use interlock_volumes::sync::{Here, Replication, Serves};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -100,8 +99,8 @@ impl Agent {
             shell.run(storage::Volumes, here(), disk.clone())?,
             shell.run(storage::Images, here(), disk.clone())?,
             shell.run(Populator, here(), NoHands)?,
-            shell.run(Source::new(Serves::Own), here(), disk.clone())?,
-            shell.run(Destination::new(Serves::Own, cluster), here(), disk.clone())?,
+            shell.run(Replication::of_sources(Serves::Own), here(), disk.clone())?,
+            shell.run(Replication::of_destinations(Serves::Own, cluster), here(), disk.clone())?,
             shell.run(Keeper, here(), disk)?,
         ])
     }

@@ -8,11 +8,10 @@ use interlock_placement::kinds::WORKLOAD_CLUSTER;
 use interlock_placement::runtime::Runtime;
 use interlock_placement::syncer::Syncer;
 use interlock_placement::{claims, clusters, departed, fencing, scheduler};
-use interlock_volumes::destination::{Destination, Here};
 use interlock_volumes::keeper::Keeper;
 use interlock_volumes::populator::Populator;
-use interlock_volumes::source::{Serves, Source};
 use interlock_volumes::storage;
+use interlock_volumes::sync::{Here, Replication, Serves};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -86,8 +85,8 @@ impl Rules {
             .of(Place::CLUSTER, &storage::Volumes)
             .of(Place::CLUSTER, &storage::Images)
             .of(Place::CLUSTER, &Populator)
-            .of(Place::CLUSTER, &Source::new(Serves::Own))
-            .of(Place::CLUSTER, &Destination::new(Serves::Own, Here::default()))
+            .of(Place::CLUSTER, &Replication::of_sources(Serves::Own))
+            .of(Place::CLUSTER, &Replication::of_destinations(Serves::Own, Here::default()))
             .of(Place::CLUSTER, &Keeper)
             .telling()
     }

@@ -5,11 +5,11 @@
 use super::World;
 use super::flaws::Flaw;
 use super::state::{Claim, Destination, Folder, Life, MOST_PRIMES, Phase, Prime, Stage, State};
-use crate::destination::decide as publish;
 use crate::populator::decide as fill;
 use crate::storage::claim::decide as bind;
 use crate::storage::image::decide as take;
 use crate::storage::volume::decide as keep;
+use crate::sync::decide as publish;
 
 /// A volume by the claim that it was poured for and the number of its PVC'.
 pub(super) type VolumeId = (u8, u8);
@@ -259,27 +259,31 @@ impl World {
                 Stage::New if self.has(Flaw::NotReadyUsed) => {
                     publish::Image::Ready { is_usable: true }
                 }
-                Stage::New => publish::Image::NotReady,
+                Stage::New => publish::Image::NotReady(publish::Trouble::None),
                 Stage::Ready => publish::Image::Ready { is_usable: true },
                 Stage::Dying | Stage::Gone => publish::Image::Useless,
             },
-            target: publish::Target::Bound,
-            has_temporary_claim: false,
             slot: publish::Slot::NotNeeded,
             mover: publish::Mover::Done,
-            is_outcome_usable: true,
             is_earlier_known: false,
-            is_published: state.published >> product & 1 == 1,
         });
+        let spare = publish::Picture { is_own: true, ..publish::Picture::default() };
         publish::Facts {
             is_going: state.destination == Destination::Deleting,
             is_kept: true,
             has_held_image: is_held && !self.has(Flaw::GoesWhileHeld),
-            has_spare_image,
+            images: if has_spare_image { vec![spare] } else { Vec::new() },
             is_fresh: true,
             are_images_fresh: true,
             verdict: publish::Verdict::Served,
-            is_due: false,
+            next: publish::Next::Tag,
+            said: publish::Said::default(),
+            side: publish::Side::Destination(publish::Destination {
+                target: publish::Target::Bound,
+                has_temporary_claim: false,
+                is_outcome_usable: true,
+                is_published: product.is_some_and(|product| state.published >> product & 1 == 1),
+            }),
             sync,
         }
     }

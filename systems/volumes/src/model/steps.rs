@@ -4,9 +4,9 @@ use super::World;
 use super::actions::{DELETE_DESTINATION, DESTINATION_AGAIN, DESTINATION_GONE, OfClaim, OfImage};
 use super::flaws::Flaw;
 use super::state::{Destination, Flight, Folder, InFlight, Life, MOST_PRIMES, Stage, State};
-use crate::destination::decide as publish;
 use crate::populator::decide as fill;
 use crate::storage::{claim, image, volume};
+use crate::sync::decide as publish;
 use interlock_checker::{ActionId, Steps};
 
 impl World {
@@ -95,7 +95,7 @@ impl Moves<'_> {
                         next.images[place].stage = Stage::New;
                     });
                 }
-                publish::Decision::Publish => {
+                publish::Decision::Publish(_) => {
                     self.step(world.image_id(OfImage::Publish, image), |next| {
                         next.latest = Some(image);
                         next.published |= 1 << image;
@@ -131,7 +131,7 @@ impl Moves<'_> {
             Destination::Gone => false,
         };
         let decision = publish::decide(&world.destination_facts(state, None, is_spare));
-        if is_spare && decision == publish::Decision::DeleteImage {
+        if is_spare && matches!(decision, publish::Decision::DeleteImage(_)) {
             let what = match state.destination {
                 Destination::Live => OfImage::DeleteOld,
                 Destination::Deleting | Destination::Gone => OfImage::DeleteLeaving,

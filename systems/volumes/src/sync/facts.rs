@@ -1,10 +1,127 @@
-//! What a decision about a sync sees of its place, its mover and its images.
+//! What a decision about a sync sees.
 
 use super::slots;
 use crate::outside;
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// All that one decision rests on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Facts {
+    /// Whether the object is being deleted.
+    pub is_going: bool,
+    /// Whether our finalizer keeps it.
+    pub is_kept: bool,
+    /// Whether an image of it is held.
+    pub has_held_image: bool,
+    /// Its images, the oldest first.
+    pub images: Vec<Picture>,
+    /// Whether it is seen afresh, after the mover was asked.
+    pub is_fresh: bool,
+    /// Whether its images are all listed afresh, which is asked for once it is known to go.
+    pub are_images_fresh: bool,
+    /// Whether what it asks for is served, and nothing is in the way.
+    pub verdict: Verdict,
+    /// When the next sync is to begin.
+    pub next: Next,
+    /// What its status says.
+    pub said: Said,
+    /// What only one direction has.
+    pub side: Side,
+    /// The sync that its intent names.
+    pub sync: Option<Sync>,
+}
+
+/// What only one direction has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Side {
+    /// Out of a claim.
+    Source(Source),
+    /// Into a claim.
+    Destination(Destination),
+}
+
+/// What only a source has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Source {
+    /// Whether its namespace does not run here, and no move asks for it: its owner saves it.
+    pub is_elsewhere: bool,
+    /// What its syncs are for; None: nobody can tell, because it is not supported.
+    pub purpose: Option<Purpose>,
+    /// Whether a pod may write to the claim.
+    pub is_in_use: bool,
+}
+
+/// What the syncs of a source are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Purpose {
+    /// An image that stays. There is no mover.
+    Image,
+    /// A snapshot in a repository.
+    Backup {
+        /// What is removed from there; None: nothing is.
+        tidying: Option<Tidying>,
+    },
+    /// What earlier moves left in a repository is removed.
+    Tidy,
+}
+
+/// What is removed from a repository after a backup, besides the snapshots that need not stay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Tidying {
+    /// Whether what nothing refers to any more is removed.
+    pub prunes: bool,
+    /// Whether locks that are provably dead are removed first.
+    pub unlocks: bool,
+}
+
+/// What only a destination has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Destination {
+    /// The volume that is written.
+    pub target: Target,
+    /// Whether the claim of that volume was made for one sync only, and is there.
+    pub has_temporary_claim: bool,
+    /// Whether what the mover brought may be used: it has content, or emptiness is allowed.
+    pub is_outcome_usable: bool,
+    /// Whether the uid of the latest image is the one of this sync.
+    pub is_published: bool,
+}
+
+/// The volume that is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Target {
+    /// There is no claim yet, and we make it.
+    Missing,
+    /// The claim has no volume yet.
+    NotBound,
+    /// It is there.
+    Bound,
+}
+
+/// A sync, from its intent to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Sync {
+    /// Whether the status says that it is over.
+    pub is_over: bool,
+    /// Whether the next attempt is still to wait.
+    pub backs_off: bool,
+    /// Whether the spec or the Secret has changed since the last attempt failed.
+    pub is_changed: bool,
+    /// Whether this attempt is the last.
+    pub is_last_attempt: bool,
+    /// Its image.
+    pub image: Image,
+    /// Its place at the repository.
+    pub slot: Slot,
+    /// What the mover says of this attempt.
+    pub mover: Mover,
+    /// Whether the mover still knows an earlier attempt.
+    pub is_earlier_known: bool,
+}
 
 /// Whether a sync can begin.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub enum Verdict {
     /// Yes.
     #[default]
@@ -17,15 +134,34 @@ pub enum Verdict {
     BrokenIntent,
 }
 
+/// When the next sync is to begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum Next {
+    /// Now.
+    Now,
+    /// When it is not paused any more.
+    Unpaused,
+    /// At the next moment of its schedule.
+    Scheduled,
+    /// A minute after the last one: it has no trigger.
+    Minute,
+    /// With another tag.
+    Tag,
+    /// When something changes that the last one, which was given up, rested on.
+    Change,
+    /// No moment fits its schedule.
+    Never,
+}
+
 /// The image of a sync.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Image {
     /// The volume itself is what is read, or what was asked for.
     NotNeeded,
     /// There is none, as far as is known.
     Missing,
     /// It is being taken.
-    NotReady,
+    NotReady(Trouble),
     /// It is ready.
     Ready {
         /// Whether it may be used: it has content, or emptiness is allowed.
@@ -35,21 +171,19 @@ pub enum Image {
     Useless,
 }
 
-/// Why a sync cannot go on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hopeless {
-    /// What the mover says.
-    MoverFailed,
-    /// There is nothing in what was taken or brought.
-    Empty,
-    /// The image is not the one that was asked for.
-    UselessImage,
-    /// The object asks for something else now, which is not supported.
-    Refused,
+/// What keeps an image from being taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum Trouble {
+    /// Nothing that is known.
+    None,
+    /// What the storage says.
+    Failing,
+    /// No storage has begun with it for a while.
+    NotBegun,
 }
 
 /// A place at the repository.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Slot {
     /// The sync needs none.
     NotNeeded,
@@ -62,14 +196,17 @@ pub enum Slot {
 }
 
 /// What the mover says of an attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Mover {
     /// Nobody asked.
     NotAsked,
     /// It knows nothing of it: it was not begun, or the mover died.
     Unknown,
     /// It runs.
-    Runs,
+    Runs {
+        /// Whether how far it is, is news, and it is time to say so.
+        is_news: bool,
+    },
     /// It is done.
     Done,
     /// It failed.
@@ -77,6 +214,64 @@ pub enum Mover {
         /// Whether it may go well another time.
         may_heal: bool,
     },
+}
+
+/// An image of an object, as far as it matters whether it may go.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Picture {
+    /// Whether it is being deleted already.
+    pub is_going: bool,
+    /// Whether somebody holds it.
+    pub is_held: bool,
+    /// Whether a person wants to keep it.
+    pub is_kept: bool,
+    /// Whether it is the latest one, which others may begin to use at any time.
+    pub is_latest: bool,
+    /// Whether it is the one of the sync that the intent names.
+    pub is_own: bool,
+}
+
+/// Why nothing is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum Why {
+    /// The next sync is not due, but then.
+    NotDue(Next),
+    /// It asks for what is not supported.
+    Refused,
+    /// Something is in the way.
+    Hindered,
+    /// Its namespace does not run here: its owner saves it.
+    NotHere,
+    /// Its intent cannot be read.
+    BrokenIntent,
+    /// It goes, and somebody needs an image of it.
+    Held,
+    /// It goes.
+    Going,
+    /// The next attempt is still to wait.
+    BacksOff,
+    /// The claim that is written has no volume yet.
+    TargetNotBound,
+    /// The image is being taken.
+    ImageNotReady(Trouble),
+    /// All places are taken.
+    SlotsFull,
+    /// The mover runs.
+    Runs {
+        /// Whether how far it is, is news.
+        is_news: bool,
+    },
+}
+
+/// What the status of an object says.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Said {
+    /// Why nothing is done: the reasons that it gives already, word for word.
+    pub reasons: BTreeSet<Why>,
+    /// Whether it says that something is wrong which would be seen without a sync.
+    pub is_something_wrong: bool,
+    /// Whether something that is asked for has no effect, and it does not say so yet.
+    pub is_ignored_news: bool,
 }
 
 impl Slot {
@@ -91,65 +286,16 @@ impl Slot {
 }
 
 impl Mover {
-    pub(crate) fn of(sync: Option<&outside::Sync>) -> Mover {
+    /// What it says, given whether its progress would be news.
+    pub(crate) fn of(sync: Option<&outside::Sync>, is_news: bool) -> Mover {
         match sync {
             None => Mover::NotAsked,
             Some(outside::Sync::Unknown) => Mover::Unknown,
-            Some(outside::Sync::Runs(_)) => Mover::Runs,
+            Some(outside::Sync::Runs(_)) => Mover::Runs { is_news },
             Some(outside::Sync::Done(_)) => Mover::Done,
             Some(outside::Sync::Failed(failure)) => {
                 Mover::Failed { may_heal: failure.reason.may_heal() }
             }
         }
     }
-}
-
-/// How many images stay, at least, of those that outlive their sync.
-pub const KEPT: usize = 2;
-
-/// An image of an object, as far as it matters whether it may go.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Picture {
-    /// Whether it is being deleted already.
-    pub is_going: bool,
-    /// Whether somebody holds it.
-    pub is_held: bool,
-    /// Whether a person wants to keep it.
-    pub is_kept: bool,
-    /// Whether it is the latest one, which others may begin to use at any time.
-    pub is_latest: bool,
-    /// Whether it is the one of the sync that the intent names.
-    pub is_own: bool,
-}
-
-/// Which images of an object stay.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Album {
-    /// Whether the object itself goes, and all images with it.
-    pub is_going: bool,
-    /// Whether the sync that the intent names is over, or there is none.
-    pub is_over: bool,
-    /// Whether images outlive their sync; else they are only on the way to somewhere.
-    pub is_lasting: bool,
-}
-
-/// The image that goes next, by its place in the list, which begins with the oldest. One that is
-/// held never goes, nor does the latest while the object stays.
-pub fn spare(album: Album, images: &[Picture]) -> Option<usize> {
-    let may_go = |image: &Picture| !image.is_going && !image.is_held;
-    if album.is_going {
-        return images.iter().position(may_go);
-    }
-    // One that could not be published never will be.
-    let is_left =
-        |image: &Picture| may_go(image) && !image.is_latest && (image.is_own || !album.is_lasting);
-    if let Some(left) = images.iter().position(|image| album.is_over && is_left(image)) {
-        return Some(left);
-    }
-    let counts = |image: &&Picture| !image.is_going && !image.is_kept;
-    if images.iter().filter(counts).count() <= KEPT {
-        return None;
-    }
-    let is_needed = |image: &Picture| image.is_latest || (image.is_own && !album.is_over);
-    images.iter().position(|image| may_go(image) && !image.is_kept && !is_needed(image))
 }

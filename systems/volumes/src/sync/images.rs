@@ -1,21 +1,17 @@
 //! Images: VolumeSnapshots that a source or a destination took.
 
-use super::facts::Picture;
-use super::intent::Intent;
 use super::repository::Flaw;
 use super::task::Task;
 use crate::kinds::{CLAIM, SNAPSHOT_KIND};
-use crate::objects::{
-    annotation, is_deleting, is_owned_by, label, name_of, owner_reference, uid_of,
-};
+use crate::objects::{annotation, is_owned_by, label, name_of, owner_reference, uid_of};
 use crate::outside::{Content, Mover, Reason};
 use interlock_api::names::{
     ANNOTATION_BYTES, ANNOTATION_DIGEST, ANNOTATION_FILES, ANNOTATION_SYNC_ID, HOLD_PREFIX,
     LABEL_DO_NOT_DELETE,
 };
-use interlock_kernel::{Address, Index, Kind, Looks, Name, Object, Part, Place, View, Write};
+use interlock_kernel::{Address, Index, Kind, Looks, Name, Object, Place, View, Write};
 use kube_core::DynamicObject;
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// What the storage says first of an image whose class is not there.
 pub(crate) const CLASS_MISSING: &str = "ClassMissing";
@@ -58,19 +54,6 @@ pub(crate) fn seen(task: &Task, view: &dyn View, looks: &Looks<Mover>) -> Vec<Ob
     match looks.lists.get(&list_of(task)) {
         Some(fresh) => owned(fresh, task.uid()),
         None => images_of(task.uid(), view),
-    }
-}
-
-/// The image that an intent names, seen afresh if somebody looked.
-pub(crate) fn of_intent(
-    (task, intent): (&Task, &Intent),
-    view: &dyn View,
-    looks: &Looks<Mover>,
-) -> Option<Object> {
-    let address = address_of(task.namespace(), &intent.image);
-    match looks.objects.get(&address) {
-        Some(found) => found.clone(),
-        None => view.get(Place::CLUSTER, &SNAPSHOT_KIND, &address.name),
     }
 }
 
@@ -195,30 +178,6 @@ pub(crate) fn take(namespace: &str, taken: &Taken<'_>) -> Write {
             },
             "spec": spec,
         }),
-    }
-}
-
-/// Lets an image go: deletes the very version that was seen, so that one that somebody has taken
-/// hold of since stays; or, if a person wants to keep it, leaves it to nobody.
-pub(crate) fn let_go(image: &Object, owner_uid: &str) -> (Write, &'static str) {
-    if is_kept(image) {
-        let owners = image.metadata.owner_references.iter().flatten();
-        let others: Vec<_> = owners.filter(|owner| owner.uid != owner_uid).collect();
-        let change: Value = json!({"metadata": {"ownerReferences": others}});
-        let write = Write::patch(Place::CLUSTER, &SNAPSHOT_KIND, image, (Part::Main, change));
-        return (write, "it is labelled do-not-delete, and is left to whoever did that");
-    }
-    (Write::delete_seen(Place::CLUSTER, &SNAPSHOT_KIND, image), "nobody needs this image any more")
-}
-
-/// What there is to know of an image when one is to go.
-pub(crate) fn picture(image: &DynamicObject, is_latest: bool, own: Option<&str>) -> Picture {
-    Picture {
-        is_going: is_deleting(image),
-        is_held: is_held(image),
-        is_kept: is_kept(image),
-        is_latest,
-        is_own: own == Some(name_of(image)),
     }
 }
 

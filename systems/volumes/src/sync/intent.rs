@@ -1,6 +1,7 @@
 //! The intent of a sync, on the object before the first effect.
 
 use super::hash;
+use super::repository::Flaw;
 use crate::objects::{annotation, name_of, uid_of};
 use crate::outside::{Failure, SyncId};
 use interlock_api::names::ANNOTATION_SYNC;
@@ -100,6 +101,14 @@ impl Intent {
 
     pub(crate) fn is_last_attempt(&self) -> bool {
         self.attempt >= ATTEMPTS
+    }
+
+    /// Why a sync ends whose last attempt failed like this.
+    pub(crate) fn exhausted(&self, failure: &Failure) -> Flaw {
+        let (word, tries) = (failure.reason.word(), self.attempt);
+        let message =
+            format!("{tries} attempts failed, the last one with {word}: {}", failure.message);
+        Flaw::new("RetriesExhausted", message)
     }
 
     /// How long there is no further attempt yet.

@@ -2,9 +2,10 @@
 
 use super::state::{ATTEMPTS, Attempt, Content, Hand, Image, Record, Shown, State};
 use super::{Flaw, Role, Syncs};
-use crate::destination::decide as destination;
-use crate::source::decide as source;
-use crate::sync::facts::{Album, Mover, Picture, Slot, spare};
+use crate::sync::decide::{
+    Destination, Facts, Image as Seen, Mover, Next, Picture, Purpose, Said, Side, Slot, Source,
+    Sync, Target, Trouble, Verdict,
+};
 
 /// What the controller goes by.
 pub(super) struct Sight {
@@ -22,8 +23,9 @@ pub(super) struct Sight {
     pub(super) is_image_empty: bool,
     /// Whether somebody holds an image, as far as the cache knows.
     pub(super) has_held_image: bool,
-    /// The image that goes next.
-    pub(super) spare: Option<usize>,
+    /// The images that are there.
+    pub(super) there: Vec<usize>,
+    pub(super) pictures: Vec<Picture>,
 }
 
 impl Syncs {
@@ -49,6 +51,9 @@ impl Syncs {
             Some(Image::Ready(content)) => is_empty(content),
             Some(Image::None | Image::Asked | Image::Gone) | None => true,
         };
+        let there: Vec<usize> = (0..usize::from(self.tags))
+            .filter(|image| state.shown[*image] != Shown::Absent)
+            .collect();
         Sight {
             record,
             is_current,
@@ -60,68 +65,42 @@ impl Syncs {
             image,
             is_image_empty,
             has_held_image: !self.has(Flaw::GoesWhileHeld)
-                && (0..usize::from(self.tags))
-                    .any(|image| state.shown[image] != Shown::Absent && state.is_shown_held(image)),
-            spare: self.spare(state, &record),
+                && there.iter().any(|image| state.is_shown_held(*image)),
+            pictures: there.iter().map(|image| self.picture(state, &record, *image)).collect(),
+            there,
         }
     }
 
-    fn spare(&self, state: &State, record: &Record) -> Option<usize> {
-        let own = record.intent.map(|intent| usize::from(intent.sync));
-        let album = Album {
-            is_going: record.is_going,
-            is_over: record.intent.is_none_or(|intent| record.over == Some(intent.sync)),
-            is_lasting: self.role != Role::Backups,
-        };
-        let is_latest = |image: usize| {
-            let is = |named: Option<u8>| named.map(usize::from) == Some(image);
-            (is(record.latest) || is(record.named)) && !self.has(Flaw::LatestMayGo)
-        };
-        let there: Vec<usize> = (0..usize::from(self.tags))
-            .filter(|image| state.shown[*image] != Shown::Absent)
-            .collect();
-        let pictures: Vec<Picture> = there
-            .iter()
-            .map(|image| Picture {
-                is_held: state.is_shown_held(*image),
-                is_latest: is_latest(*image),
-                is_own: own == Some(*image),
-                ..Picture::default()
-            })
-            .collect();
-        spare(album, &pictures).map(|place| there[place])
+    fn picture(&self, state: &State, record: &Record, image: usize) -> Picture {
+        let is = |named: Option<u8>| named.map(usize::from) == Some(image);
+        Picture {
+            is_held: state.is_shown_held(image),
+            is_latest: (is(record.latest) || is(record.named)) && !self.has(Flaw::LatestMayGo),
+            is_own: is(record.intent.map(|intent| intent.sync)),
+            ..Picture::default()
+        }
     }
 
-    pub(super) fn source_facts(&self, sight: &Sight) -> source::Facts {
+    /// What the shipped rules go by.
+    pub(super) fn facts(&self, sight: &Sight) -> Facts {
         let record = &sight.record;
-        let is_image_only = self.role == Role::Images;
-        source::Facts {
+        Facts {
             is_going: record.is_going,
             is_kept: true,
             has_held_image: sight.has_held_image,
-            has_spare_image: sight.spare.is_some(),
+            images: sight.pictures.clone(),
             is_fresh: sight.is_fresh,
             are_images_fresh: sight.are_images_fresh,
-            verdict: source::Verdict::Served,
-            is_elsewhere: false,
-            is_due: is_due(record),
-            sync: record.intent.map(|intent| source::Sync {
+            verdict: Verdict::Served,
+            next: if is_due(record) { Next::Now } else { Next::Tag },
+            said: Said::default(),
+            side: self.side(sight),
+            sync: record.intent.map(|intent| Sync {
                 is_over: record.over == Some(intent.sync),
                 backs_off: false,
                 is_changed: false,
                 is_last_attempt: usize::from(intent.attempt) + 1 == ATTEMPTS,
-                is_image_only,
-                image: match sight.image {
-                    Shown::Absent => source::Image::Missing,
-                    Shown::Asked if !self.has(Flaw::PublishedBeforeReady) => {
-                        source::Image::NotReady
-                    }
-                    Shown::Asked | Shown::Ready => source::Image::Ready {
-                        is_usable: !is_image_only
-                            || !sight.is_image_empty
-                            || self.has(Flaw::EmptyIsUsable),
-                    },
-                },
+                image: self.image(sight),
                 slot: Slot::NotNeeded,
                 mover: sight.mover,
                 is_earlier_known: sight.is_earlier_known,
@@ -129,42 +108,39 @@ impl Syncs {
         }
     }
 
-    pub(super) fn destination_facts(&self, sight: &Sight) -> destination::Facts {
-        let record = &sight.record;
-        let takes_empty = self.has(Flaw::EmptyIsUsable);
-        destination::Facts {
-            is_going: record.is_going,
-            is_kept: true,
-            has_held_image: sight.has_held_image,
-            has_spare_image: sight.spare.is_some(),
-            is_fresh: sight.is_fresh,
-            are_images_fresh: sight.are_images_fresh,
-            verdict: destination::Verdict::Served,
-            is_due: is_due(record),
-            sync: record.intent.map(|intent| destination::Sync {
-                is_over: record.over == Some(intent.sync),
-                backs_off: false,
-                is_changed: false,
-                is_last_attempt: usize::from(intent.attempt) + 1 == ATTEMPTS,
-                image: match sight.image {
-                    Shown::Absent => destination::Image::Missing,
-                    Shown::Asked if !self.has(Flaw::PublishedBeforeReady) => {
-                        destination::Image::NotReady
-                    }
-                    // What is not ready does not say what is in it.
-                    Shown::Asked => destination::Image::Ready { is_usable: true },
-                    Shown::Ready => destination::Image::Ready {
-                        is_usable: !sight.is_image_empty || takes_empty,
-                    },
-                },
-                target: destination::Target::Bound,
-                has_temporary_claim: false,
-                slot: Slot::NotNeeded,
-                mover: sight.mover,
-                is_outcome_usable: !sight.is_outcome_empty || takes_empty,
-                is_earlier_known: sight.is_earlier_known,
-                is_published: record.latest == Some(intent.sync),
-            }),
+    fn side(&self, sight: &Sight) -> Side {
+        let source = |purpose| {
+            Side::Source(Source { is_elsewhere: false, purpose: Some(purpose), is_in_use: false })
+        };
+        match self.role {
+            Role::Images => source(Purpose::Image),
+            Role::Backups => source(Purpose::Backup { tidying: None }),
+            Role::Destination => {
+                let intent = sight.record.intent;
+                Side::Destination(Destination {
+                    target: Target::Bound,
+                    has_temporary_claim: false,
+                    is_outcome_usable: !sight.is_outcome_empty || self.has(Flaw::EmptyIsUsable),
+                    is_published: sight.record.latest == intent.map(|intent| intent.sync),
+                })
+            }
+        }
+    }
+
+    fn image(&self, sight: &Sight) -> Seen {
+        let is_full = !sight.is_image_empty || self.has(Flaw::EmptyIsUsable);
+        match (sight.image, self.role) {
+            (Shown::Absent, _) => Seen::Missing,
+            (Shown::Asked, _) if !self.has(Flaw::PublishedBeforeReady) => {
+                Seen::NotReady(Trouble::None)
+            }
+            // What is not ready does not say what is in it.
+            (Shown::Asked, Role::Destination) | (_, Role::Backups) => {
+                Seen::Ready { is_usable: true }
+            }
+            (Shown::Asked | Shown::Ready, Role::Images | Role::Destination) => {
+                Seen::Ready { is_usable: is_full }
+            }
         }
     }
 }
@@ -184,7 +160,7 @@ pub(super) fn is_empty(content: Content) -> bool {
 fn mover(answer: Attempt) -> Mover {
     match answer {
         Attempt::Unknown => Mover::Unknown,
-        Attempt::Runs => Mover::Runs,
+        Attempt::Runs => Mover::Runs { is_news: false },
         Attempt::Done | Attempt::DoneEmpty => Mover::Done,
         Attempt::FailedForNow => Mover::Failed { may_heal: true },
         Attempt::FailedForGood => Mover::Failed { may_heal: false },

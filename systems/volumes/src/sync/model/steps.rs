@@ -3,8 +3,7 @@
 use super::facts::Sight;
 use super::state::{Attempt, Content, Hand, Image, Intent, Record, Shown, State};
 use super::{Flaw, Role, Syncs};
-use crate::destination::decide as destination;
-use crate::source::decide as source;
+use crate::sync::decide::{Decision, decide};
 use interlock_checker::{Action, ActionId, Fairness, Steps};
 
 /// Everything that can happen; its place in [`Syncs::deeds`] is its action.
@@ -307,12 +306,8 @@ impl Syncs {
             return Some((What::WriteIntent, self.keep_promise(state)));
         }
         let sight = self.sight(state);
-        let what = match self.role {
-            Role::Images | Role::Backups => of_source(source::decide(&self.source_facts(&sight))),
-            Role::Destination => {
-                of_destination(destination::decide(&self.destination_facts(&sight)))
-            }
-        };
+        let decision = decide(&self.facts(&sight));
+        let what = of(decision);
         if what == What::Rest && state.hand == Hand::Nothing {
             return None;
         }
@@ -321,7 +316,7 @@ impl Syncs {
             What::Ask => self.ask(&mut next, &sight.record),
             What::Look => self.look(&mut next, &sight.record),
             _ => {
-                self.act(&mut next, what, &sight)?;
+                self.act(&mut next, what, &sight, spare(decision, &sight))?;
                 if next.hand != Hand::Promised {
                     drop_hand(&mut next);
                 }
@@ -354,7 +349,7 @@ impl Syncs {
     }
 
     /// Does to the world what was decided; None: nothing can come of it any more.
-    fn act(&self, next: &mut State, what: What, sight: &Sight) -> Option<()> {
+    fn act(&self, next: &mut State, what: What, sight: &Sight, spare: Option<usize>) -> Option<()> {
         let seen = sight.record;
         let intent = seen.intent.unwrap_or_default();
         let sync = usize::from(intent.sync);
@@ -387,7 +382,7 @@ impl Syncs {
                 *next.attempt(intent.sync, attempt) = Attempt::Unknown;
             }
             What::DeleteImage => {
-                let place = sight.spare?;
+                let place = spare?;
                 // Only the very version that was seen.
                 if next.is_image_current(place) || self.has(Flaw::DeletesOnOldNews) {
                     next.images[place] = Image::Gone;
@@ -483,50 +478,36 @@ fn drop_hand(state: &mut State) {
     state.is_listed = false;
 }
 
-fn of_source(decision: source::Decision) -> What {
-    use source::Decision;
+/// The image that was chosen to go.
+fn spare(decision: Decision, sight: &Sight) -> Option<usize> {
     match decision {
-        Decision::Nothing(_) => What::Rest,
-        Decision::AskMover => What::Ask,
-        Decision::Look => What::Look,
-        Decision::WriteIntent => What::WriteIntent,
-        Decision::TakeImage => What::AskForImage,
-        Decision::Begin => What::Begin,
-        Decision::ForgetEarlier | Decision::Forget => What::Forget,
-        Decision::Retry => What::Retry,
-        Decision::GiveUp(_) => What::GiveUp,
-        Decision::Finish => What::Finish,
-        Decision::DeleteImage => What::DeleteImage,
-        Decision::RemoveIntent => What::RemoveIntent,
-        Decision::LetGo => What::LetGo,
-        // There are no places in this world, no pauses, and no namespaces that leave.
-        Decision::TakeSlot | Decision::GiveSlotBack | Decision::Renew | Decision::LeaveToOwner => {
-            What::Rest
-        }
+        Decision::DeleteImage(place) => sight.there.get(place).copied(),
+        _ => None,
     }
 }
 
-fn of_destination(decision: destination::Decision) -> What {
-    use destination::Decision;
+fn of(decision: Decision) -> What {
     match decision {
-        Decision::Nothing(_) => What::Rest,
+        Decision::Nothing(_) | Decision::Say(_) => What::Rest,
         Decision::AskMover => What::Ask,
         Decision::Look => What::Look,
-        Decision::WriteIntent => What::WriteIntent,
+        Decision::WriteIntent { .. } => What::WriteIntent,
         Decision::TakeImage => What::AskForImage,
-        Decision::Begin => What::Begin,
+        Decision::Begin(_) => What::Begin,
         Decision::ForgetEarlier | Decision::Forget => What::Forget,
         Decision::Retry => What::Retry,
         Decision::GiveUp(_) => What::GiveUp,
-        Decision::Publish => What::Publish,
-        Decision::Finish => What::Finish,
-        Decision::DeleteImage => What::DeleteImage,
+        Decision::Publish(_) => What::Publish,
+        Decision::Finish(_) => What::Finish,
+        Decision::DeleteImage(_) => What::DeleteImage,
         Decision::RemoveIntent => What::RemoveIntent,
         Decision::LetGo => What::LetGo,
-        // The volume is there, and there are no places in this world, and no pauses.
+        // The volume is there. There are no places in this world, no pauses, no namespaces that
+        // leave, and nobody who wants to keep an image.
         Decision::MakeTarget
         | Decision::Renew
         | Decision::DeleteTarget
+        | Decision::LeaveImage(_)
         | Decision::TakeSlot
         | Decision::GiveSlotBack => What::Rest,
     }

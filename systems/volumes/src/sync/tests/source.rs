@@ -3,17 +3,25 @@
 mod classes;
 mod elsewhere;
 
-use super::*;
-use crate::outside::{Folder, Job, Progress, Reason, Sync};
+use crate::kinds::{CLAIM, LEASE, NAMESPACE, SECRET, SNAPSHOT_KIND, SOURCE};
+use crate::outside::{Folder, Job, Mover, Progress, Reason, Sync};
 use crate::sync::testing::{
     FakeMover, claim, content, copy_source, done, failed, only, runs, secret, source, take_images,
 };
+use crate::sync::{Direction, Here, Replication, Serves};
 use interlock_kernel::testing::{World, condition, survives};
-use interlock_kernel::{Deed, Write};
+use interlock_kernel::{
+    Controller, Deed, Looks, Name, Place, Step, Subject, View, Watch, Watcher, Write,
+};
 use serde_json::{Value, json};
+use std::borrow::Cow;
 
 const SUBJECT: &str = "shop/data";
-const OWN: Source = Source { serves: Serves::Own };
+static OWN: Replication = Replication {
+    direction: Direction::Source,
+    serves: Serves::Own,
+    here: Here { name: Cow::Borrowed(""), uid: Cow::Borrowed("") },
+};
 
 fn world(objects: impl IntoIterator<Item = Value>) -> World {
     let common = [claim("data"), secret("/backup", "secret")];
@@ -382,7 +390,7 @@ fn somebody_elses_source_is_never_touched() {
     let theirs = json!({"spec": {"restic": null, "external": {"provider": "example.com/x"}}});
     let mut world = world([source(&theirs)]);
     assert!(settle(&mut world, &mut FakeMover::that(done(1))).writes.is_empty());
-    let other = Source::new(Serves::External);
+    let other = Replication::of_sources(Serves::External);
     let mut world = World::of(&other).with([source(&json!({})), claim("data")]);
     let run = world.settle(&other, &mut FakeMover::that(done(1)), SUBJECT);
     assert!(run.writes.is_empty() && run.deeds.is_empty());

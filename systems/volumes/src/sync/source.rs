@@ -1,73 +1,38 @@
-//! What a source asks for, read: a backup, an image, or something that is not supported.
+//! What is a source's own: what it asks for, what is seen of it, and why it cannot go on, in words.
 
 use super::Serves;
-use crate::outside::{LeftByMoves, Mark};
-use interlock_api::names::{PROVIDER_COPY, PROVIDER_RESTIC};
-use interlock_api::volumes::{
-    CopyMethod, CustomAuthority, External, ReplicationSourceRestic, ReplicationSourceSpec, Retain,
+use super::decide::{Purpose, Source, Tidying};
+use super::intent::Intent;
+use super::observe::Scene;
+use super::repository::Flaw;
+use super::task::{NOT_HERE, Task};
+use super::work::{Named, Target, Tidy, Way, Work, given, is_ours, parameter, unread};
+use crate::keeper::keep::{self, Wanted};
+use crate::kinds::{DESTINATION, NAMESPACE, POD};
+use crate::objects::annotation;
+use crate::outside::{Failure, Keep, LeftByMoves, Mark, Reason};
+use interlock_api::names::{
+    ANNOTATION_EPOCH, ANNOTATION_GRANT, ANNOTATION_RUNNING, PROVIDER_COPY, Permit,
 };
-
-/// What is to be done.
-#[derive(Debug, Clone)]
-pub(super) struct Work {
-    pub(super) claim: String,
-    pub(super) way: Way,
-    /// Whether an image is taken first; else the volume itself is read.
-    pub(super) takes_image: bool,
-    pub(super) snapshot_class: Option<String>,
-    /// Fields that have no effect here, by path.
-    pub(super) ignored: Vec<String>,
-}
-
-/// Where an image goes.
-#[derive(Debug, Clone)]
-pub(super) enum Way {
-    /// Nowhere: it is the product.
-    Image,
-    /// Into a repository.
-    Backup(Box<Backup>),
-    /// Nowhere: what earlier moves left in a repository is removed from it.
-    Tidy { secret: String, left: LeftByMoves },
-}
-
-/// A backup.
-#[derive(Debug, Clone)]
-pub(super) struct Backup {
-    pub(super) secret: String,
-    pub(super) authority: Option<CustomAuthority>,
-    pub(super) mark: Mark,
-    /// What stays in the repository; None: nothing is forgotten.
-    pub(super) tidy: Option<Tidy>,
-}
-
-/// What stays in a repository, as it is written.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Tidy {
-    pub(super) retain: Option<Retain>,
-    pub(super) prune_interval_days: Option<i32>,
-    pub(super) unlock: String,
-}
+use interlock_api::volumes::{
+    CopyMethod, External, ReplicationSourceRestic, ReplicationSourceSpec, Retain,
+};
+use interlock_kernel::{Address, Name, Object, Place, View};
 
 /// What a source asks for; None: it is not ours. The error names the fields that are not supported.
 pub(super) fn read(spec: &ReplicationSourceSpec, serves: Serves) -> Option<Result<Work, String>> {
-    let provider = spec.external.as_ref().map(|external| external.provider.as_str());
-    let is_ours = matches!(provider, Some(PROVIDER_COPY | PROVIDER_RESTIC));
-    if !is_ours && (serves == Serves::External || provider.is_some()) {
-        return None;
-    }
-    Some(refused(spec).map_or_else(|| work(spec), Err))
+    is_ours(spec.external.as_ref(), serves).then(|| refused(spec).map_or_else(|| work(spec), Err))
 }
 
 /// Everything that is not supported, by path.
 fn refused(spec: &ReplicationSourceSpec) -> Option<String> {
-    let mut paths = Vec::new();
     let movers = [
-        (spec.rsync.is_some(), "spec.rsync"),
-        (spec.rsync_tls.is_some(), "spec.rsyncTLS"),
-        (spec.rclone.is_some(), "spec.rclone"),
+        (spec.rsync.is_some(), "rsync"),
+        (spec.rsync_tls.is_some(), "rsyncTLS"),
+        (spec.rclone.is_some(), "rclone"),
     ];
-    let given = movers.iter().filter(|(is_given, _)| *is_given);
-    paths.extend(given.map(|(_, path)| format!("{path} is not supported")));
+    let mut paths = given("spec", &movers);
+    paths.iter_mut().for_each(|path| path.push_str(" is not supported"));
     if spec.syncthing.is_some() {
         let why = "many live writers contradict what is promised here";
         paths.push(format!("spec.syncthing is not supported: {why}"));
@@ -150,22 +115,24 @@ fn of_restic(spec: &ReplicationSourceSpec, restic: &ReplicationSourceRestic) -> 
         (restic.mover_resources.is_some(), "moverResources"),
         (restic.mover_affinity.is_some(), "moverAffinity"),
     ];
-    let given = without.iter().filter(|(is_given, _)| *is_given);
     Work {
-        claim: spec.source_pvc.clone(),
-        takes_image: takes_image(restic.copy_method),
-        snapshot_class: restic.volume_snapshot_class_name.clone(),
-        ignored: given.map(|(_, name)| format!("spec.restic.{name}")).collect(),
-        way: Way::Backup(Box::new(Backup {
-            secret: restic.repository.clone(),
-            authority: restic.custom_ca.clone(),
+        target: Target::Given(spec.source_pvc.clone()),
+        way: Way::Backup {
             mark: Mark::Volsync,
-            tidy: Some(Tidy {
+            tidy: Some(Box::new(Tidy {
                 retain: restic.retain.clone(),
                 prune_interval_days: restic.prune_interval_days,
                 unlock: restic.unlock.clone(),
-            }),
-        })),
+            })),
+        },
+        repository: Some(Named {
+            secret: restic.repository.clone(),
+            authority: restic.custom_ca.clone(),
+        }),
+        takes_image: takes_image(restic.copy_method),
+        snapshot_class: restic.volume_snapshot_class_name.clone(),
+        is_temporary: false,
+        ignored: given("spec.restic", &without),
     }
 }
 
@@ -176,9 +143,14 @@ fn takes_image(method: Option<CopyMethod>) -> bool {
     }
 }
 
+/// The parameters that both providers read.
+const READ: [&str; 2] = ["copyMethod", "volumeSnapshotClassName"];
+
+/// The parameters of those that go through a repository, besides.
+const SAVED: [&str; 5] = ["repository", "epoch", "claim", "tidy", "pinned"];
+
 fn of_external(spec: &ReplicationSourceSpec, external: &External) -> Result<Work, String> {
-    let given = |key: &str| external.parameters.get(key).filter(|value| !value.is_empty()).cloned();
-    let method = match given("copyMethod").as_deref() {
+    let method = match parameter(external, "copyMethod").as_deref() {
         None => None,
         Some("Snapshot") => Some(CopyMethod::Snapshot),
         Some("Clone") => Some(CopyMethod::Clone),
@@ -193,44 +165,32 @@ fn of_external(spec: &ReplicationSourceSpec, external: &External) -> Result<Work
                     interlock.dev/copy; one of Snapshot, Clone"
             .to_owned());
     }
-    let read: &[&str] = match is_copy {
-        true => &["copyMethod", "volumeSnapshotClassName"],
-        false => &[
-            "copyMethod",
-            "volumeSnapshotClassName",
-            "repository",
-            "epoch",
-            "claim",
-            "tidy",
-            "pinned",
-        ],
-    };
-    let others = external.parameters.keys().filter(|key| !read.contains(&key.as_str()));
-    let way = match is_copy {
-        true => Way::Image,
-        false => through_repository(&given)?,
+    let (way, repository, read) = match is_copy {
+        true => (Way::Image, None, READ.to_vec()),
+        false => {
+            let secret = parameter(external, "repository").unwrap_or_default();
+            let named = Named { secret, authority: None };
+            (through_repository(external)?, Some(named), [&READ[..], &SAVED[..]].concat())
+        }
     };
     Ok(Work {
-        claim: spec.source_pvc.clone(),
-        takes_image: takes_image(method) && !matches!(way, Way::Tidy { .. }),
-        snapshot_class: given("volumeSnapshotClassName"),
-        ignored: others.map(|key| format!("spec.external.parameters.{key}")).collect(),
+        target: Target::Given(spec.source_pvc.clone()),
+        takes_image: takes_image(method) && !matches!(way, Way::Tidy(_)),
         way,
+        repository,
+        snapshot_class: parameter(external, "volumeSnapshotClassName"),
+        is_temporary: false,
+        ignored: unread(external, &read),
     })
 }
 
-fn through_repository(given: &dyn Fn(&str) -> Option<String>) -> Result<Way, String> {
-    let secret = given("repository").unwrap_or_default();
+fn through_repository(external: &External) -> Result<Way, String> {
+    let given = |key: &str| parameter(external, key);
     if given("tidy").as_deref() != Some("true") {
         let tags = ["epoch", "claim"].into_iter();
         let tags = tags.filter_map(|key| given(key).map(|value| format!("{key}={value}")));
-        return Ok(Way::Backup(Box::new(Backup {
-            secret,
-            authority: None,
-            mark: Mark::Move(tags.collect()),
-            // What a move has saved is forgotten by nobody but a move.
-            tidy: None,
-        })));
+        // What a move has saved is forgotten by nobody but a move.
+        return Ok(Way::Backup { mark: Mark::Move(tags.collect()), tidy: None });
     }
     let epoch = given("epoch").and_then(|epoch| epoch.parse().ok());
     let (Some(claim), Some(before_epoch)) = (given("claim"), epoch) else {
@@ -241,7 +201,106 @@ fn through_repository(given: &dyn Fn(&str) -> Option<String>) -> Result<Way, Str
     let pinned = given("pinned").unwrap_or_default();
     let pinned = pinned.split(',').map(str::trim).filter(|id| !id.is_empty());
     let pinned = pinned.map(str::to_owned).collect();
-    Ok(Way::Tidy { secret, left: LeftByMoves { claim, before_epoch, pinned } })
+    Ok(Way::Tidy(LeftByMoves { claim, before_epoch, pinned }))
+}
+
+/// Where it stands whether the namespace of a source runs here; None: a move made the source, which
+/// runs exactly when the namespace does not.
+pub(super) fn permit_address(task: &Task) -> Option<Address> {
+    let is_of_a_move = annotation(&task.object, ANNOTATION_EPOCH).is_some();
+    let name = Name::cluster_wide(task.namespace());
+    (!is_of_a_move).then(|| Address::new(Place::CLUSTER, &NAMESPACE, name))
+}
+
+/// Whether a syncer has the namespace and permits nothing to run in it: it left, or is on its way.
+pub(super) fn permits_nothing(namespace: &Object) -> bool {
+    let permit = annotation(namespace, ANNOTATION_RUNNING).and_then(Permit::read);
+    annotation(namespace, ANNOTATION_GRANT).is_some() && permit.is_none()
+}
+
+/// What stays in the repository after a backup, as of the beginning of the sync: what is said of it
+/// at the end must be what was done.
+pub(super) fn keep(task: &Task, intent: &Intent, tidy: &Tidy, view: &dyn View) -> Keep {
+    let created = task.object.metadata.creation_timestamp.as_ref().map(|created| created.0);
+    let restic = &task.known.restic;
+    let wanted = Wanted {
+        retain: tidy.retain.as_ref(),
+        prune_interval_days: tidy.prune_interval_days,
+        last_pruned: restic.last_pruned.as_ref().map(|time| time.0).or(created),
+        unlocks: intent.unlock.as_ref().is_some_and(|word| *word != restic.last_unlocked),
+    };
+    let destinations = view.list(Place::CLUSTER, &DESTINATION, Some(task.namespace()));
+    keep::keep(&wanted, &destinations, intent.began.0)
+}
+
+/// What a decision sees of a source only.
+pub(super) fn side(scene: &Scene, view: &dyn View) -> Source {
+    // Whoever takes an image reads that.
+    let is_direct = scene.work.as_ref().is_ok_and(|work| !work.takes_image);
+    Source {
+        is_elsewhere: scene.is_elsewhere,
+        purpose: purpose(scene),
+        is_in_use: is_direct && is_in_use(scene, view),
+    }
+}
+
+fn purpose(scene: &Scene) -> Option<Purpose> {
+    match scene.work.as_ref().ok()?.way {
+        Way::Image => Some(Purpose::Image),
+        Way::Backup { .. } => {
+            let keep = scene.keep.as_ref();
+            let tidying = |keep: &Keep| Tidying { prunes: keep.prune, unlocks: keep.unlock };
+            Some(Purpose::Backup { tidying: keep.map(tidying) })
+        }
+        Way::Tidy(_) => Some(Purpose::Tidy),
+        Way::Restore { .. } | Way::CopyOf(_) | Way::Copy { .. } => None,
+    }
+}
+
+/// Whether a pod may write to the claim while it is read.
+fn is_in_use(scene: &Scene, view: &dyn View) -> bool {
+    let pods = view.list(Place::CLUSTER, &POD, Some(scene.task.namespace()));
+    pods.iter().any(|pod| {
+        let phase = pod.data["status"]["phase"].as_str();
+        let volumes = pod.data["spec"]["volumes"].as_array().into_iter().flatten();
+        let mut claims = volumes.map(|volume| &volume["persistentVolumeClaim"]["claimName"]);
+        !matches!(phase, Some("Succeeded" | "Failed"))
+            && claims.any(|name| *name == scene.claim_name)
+    })
+}
+
+/// Why nothing is saved from here.
+pub(super) fn not_here(task: &Task) -> Flaw {
+    let namespace = task.namespace();
+    let what = format!(
+        "namespace {namespace} does not run on this cluster, so nothing is saved from here: \
+         the cluster that runs it does that, and `kubectl get grant {namespace}` at the hub \
+         says which one it is"
+    );
+    Flaw::new(NOT_HERE, what)
+}
+
+/// There is nothing to back up: most likely by accident.
+pub(super) fn empty(scene: &Scene) -> Flaw {
+    let message = format!(
+        "claim {} has nothing in it, so nothing was saved; if that is meant, annotate the \
+         source: interlock.dev/allow-empty=true",
+        scene.claim_name
+    );
+    Flaw::new(Reason::SourceEmpty.word(), message)
+}
+
+/// What a failure is called: the mover knows folders, and people know claims.
+pub(super) fn told(scene: &Scene, failure: &Failure) -> Failure {
+    match failure.reason {
+        Reason::SourceEmpty => Failure { reason: failure.reason, message: empty(scene).message },
+        _ => failure.clone(),
+    }
+}
+
+/// The image is not the one that was asked for.
+pub(super) fn useless(intent: &Intent) -> Flaw {
+    Flaw::new("ImageGone", format!("image {} is gone, or not of this sync", intent.image))
 }
 
 #[cfg(test)]
@@ -331,14 +390,15 @@ mod tests {
             "copyMethod": "Direct"}))
         .expect("served");
         assert!(!saves.takes_image);
-        let Way::Backup(backup) = saves.way else { panic!("no backup") };
-        assert_eq!(backup.mark, Mark::Move(vec!["epoch=7".into(), "claim=u".into()]));
-        assert!(backup.tidy.is_none(), "it forgets nothing");
+        let Way::Backup { mark, tidy } = saves.way else { panic!("no backup") };
+        assert_eq!(mark, Mark::Move(vec!["epoch=7".into(), "claim=u".into()]));
+        assert!(tidy.is_none(), "it forgets nothing");
         let tidies = work(json!({"repository": "r", "epoch": "7", "claim": "u", "tidy": "true",
             "pinned": "one, two,"}))
         .expect("served");
         assert!(!tidies.takes_image && tidies.ignored.is_empty());
-        let Way::Tidy { secret, left } = tidies.way else { panic!("no tidying") };
+        let Way::Tidy(left) = tidies.way else { panic!("no tidying") };
+        let secret = tidies.repository.expect("a repository").secret;
         assert_eq!((secret.as_str(), left.before_epoch), ("r", 7));
         assert_eq!(left.pinned, ["one", "two"]);
         for parameters in [

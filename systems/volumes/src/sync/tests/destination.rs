@@ -2,18 +2,23 @@
 
 mod copies;
 
-use super::*;
-use crate::outside::{Choice, Job, Reason};
+use crate::kinds::{CLAIM, DESTINATION, LEASE, SECRET, SNAPSHOT_KIND, SOURCE};
+use crate::outside::{Choice, Job, Mover, Reason};
 use crate::sync::testing::{
     FakeMover, bind_claims, claim, content, destination, done, failed, only, runs, secret,
     take_images,
 };
+use crate::sync::{Direction, Here, Replication, Serves};
 use interlock_kernel::testing::{Run, World, condition, survives};
-use interlock_kernel::{Part, Read, Write};
+use interlock_kernel::{
+    Controller, Looks, Name, Part, Place, Read, Step, Subject, View, Watch, Watcher, Write,
+};
 use serde_json::{Value, json};
+use std::borrow::Cow;
 
 const SUBJECT: &str = "shop/data";
-static OWN: Destination = Destination {
+static OWN: Replication = Replication {
+    direction: Direction::Destination,
     serves: Serves::Own,
     here: Here { name: Cow::Borrowed("west"), uid: Cow::Borrowed("uid-west") },
 };

@@ -1,16 +1,16 @@
 //! The source that a copy is of: named by a person, and what it took last.
 
 use super::Here;
+use super::images::{IMAGE_PREFIX, IMAGES_BY_UID, is_ready};
+use super::repository::Flaw;
 use crate::kinds::{SNAPSHOT_KIND, SOURCE};
 use crate::objects::{is_deleting, namespace_of, text, uid_of};
-use crate::sync::images::{IMAGE_PREFIX, IMAGES_BY_UID, is_ready};
-use crate::sync::repository::Flaw;
 use interlock_api::names::PROVIDER_COPY;
 use interlock_kernel::{Name, Object, Place, View};
 
 /// A ReplicationSource, as it is named: `<namespace>/<name>[@cluster]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Origin {
+pub(crate) struct Origin {
     namespace: String,
     name: String,
     /// The name or the uid of the cluster that it is on; None: this one.

@@ -1,54 +1,23 @@
-//! What a destination asks for, read: a restore, a copy, or something that is not supported.
+//! What is a destination's own: what it asks for, what is seen of it, and why it cannot go on, in
+//! words.
 
-use super::Serves;
-use super::origin::Origin;
-use crate::outside::Choice;
-use crate::sync::images::IMAGE_PREFIX;
-use interlock_api::names::{PROVIDER_COPY, PROVIDER_RESTIC};
+use super::decide::{Destination, Target as Bound};
+use super::filed::DESTINATIONS_BY_CLAIM;
+use super::images::{self, IMAGE_PREFIX};
+use super::intent::Intent;
+use super::observe::Scene;
+use super::origin::{self, Origin};
+use super::repository::Flaw;
+use super::work::{Named, Target, Way, Work, given, is_ours, parameter, unread};
+use super::{Here, Serves};
+use crate::objects::{is_deleting, is_owned_by, name_of, namespace_of, uid_of};
+use crate::outside::{Choice, Failure, Reason, Sync};
+use interlock_api::names::PROVIDER_COPY;
 use interlock_api::volumes::{
-    CopyMethod, CustomAuthority, External, ReplicationDestinationRestic, ReplicationDestinationSpec,
+    CopyMethod, External, ReplicationDestinationRestic, ReplicationDestinationSpec,
 };
+use interlock_kernel::{Object, Place, View};
 use jiff::Timestamp;
-
-/// What is to be done.
-#[derive(Debug, Clone)]
-pub(super) struct Work {
-    pub(super) target: Target,
-    pub(super) way: Way,
-    /// Whether an image of the volume is the product; else the volume itself is.
-    pub(super) takes_image: bool,
-    pub(super) snapshot_class: Option<String>,
-    /// Whether a claim of our own goes after each sync.
-    pub(super) is_temporary: bool,
-    /// Fields that have no effect here, by path.
-    pub(super) ignored: Vec<String>,
-}
-
-/// The claim that is written.
-#[derive(Debug, Clone)]
-pub(super) enum Target {
-    /// Somebody made it.
-    Given(String),
-    /// We make it.
-    Own { capacity: String, access_modes: Vec<String>, class: Option<String> },
-}
-
-/// Where the data comes from.
-#[derive(Debug, Clone)]
-pub(super) enum Way {
-    /// From a repository.
-    Restore {
-        secret: String,
-        authority: Option<CustomAuthority>,
-        choice: Choice,
-        deletes_other_files: bool,
-        digest: Option<String>,
-    },
-    /// From the latest image of a source.
-    CopyOf(Origin),
-    /// From an image on this machine.
-    Copy { cluster: String, image: String, digest: Option<String> },
-}
 
 /// What a destination asks for; None: it is not ours. The error names the fields that are not
 /// supported.
@@ -56,27 +25,26 @@ pub(super) fn read(
     spec: &ReplicationDestinationSpec,
     serves: Serves,
 ) -> Option<Result<Work, String>> {
-    let provider = spec.external.as_ref().map(|external| external.provider.as_str());
-    let is_ours = matches!(provider, Some(PROVIDER_COPY | PROVIDER_RESTIC));
-    if !is_ours && (serves == Serves::External || provider.is_some()) {
-        return None;
-    }
+    is_ours(spec.external.as_ref(), serves).then(|| work(spec))
+}
+
+fn work(spec: &ReplicationDestinationSpec) -> Result<Work, String> {
     let movers = [
-        (spec.rsync.is_some(), "spec.rsync"),
-        (spec.rsync_tls.is_some(), "spec.rsyncTLS"),
-        (spec.rclone.is_some(), "spec.rclone"),
+        (spec.rsync.is_some(), "rsync"),
+        (spec.rsync_tls.is_some(), "rsyncTLS"),
+        (spec.rclone.is_some(), "rclone"),
     ];
-    let given = movers.iter().filter(|(is_given, _)| *is_given);
-    let refused: Vec<String> = given.map(|(_, path)| format!("{path} is not supported")).collect();
+    let refused = given("spec", &movers);
     if !refused.is_empty() {
-        return Some(Err(refused.join("; ")));
+        let refused = refused.iter().map(|path| format!("{path} is not supported"));
+        return Err(refused.collect::<Vec<_>>().join("; "));
     }
-    Some(match (&spec.restic, &spec.external) {
+    match (&spec.restic, &spec.external) {
         (Some(_), Some(_)) => Err("spec.restic and spec.external: only one may be set".to_owned()),
         (Some(restic), None) => of_restic(restic),
         (None, Some(external)) => of_external(external),
         (None, None) => Err("spec.restic or spec.external is needed".to_owned()),
-    })
+    }
 }
 
 /// The fields of a volume, typed or not.
@@ -138,17 +106,9 @@ fn of_restic(restic: &ReplicationDestinationRestic) -> Result<Work, String> {
         (restic.mover_resources.is_some(), "moverResources"),
         (restic.mover_affinity.is_some(), "moverAffinity"),
     ];
-    let given = without.iter().filter(|(is_given, _)| *is_given);
     Ok(Work {
         target,
-        takes_image,
-        snapshot_class: restic.volume_snapshot_class_name.clone(),
-        // A claim that is the product is not deleted, whatever is asked for.
-        is_temporary: restic.cleanup_temp_pvc && takes_image,
-        ignored: given.map(|(_, name)| format!("spec.restic.{name}")).collect(),
         way: Way::Restore {
-            secret: restic.repository.clone(),
-            authority: restic.custom_ca.clone(),
             choice: Choice::Newest {
                 as_of: restic.restore_as_of.as_ref().map(|time| time.0),
                 previous,
@@ -156,6 +116,15 @@ fn of_restic(restic: &ReplicationDestinationRestic) -> Result<Work, String> {
             deletes_other_files: restic.enable_file_deletion,
             digest: None,
         },
+        repository: Some(Named {
+            secret: restic.repository.clone(),
+            authority: restic.custom_ca.clone(),
+        }),
+        takes_image,
+        snapshot_class: restic.volume_snapshot_class_name.clone(),
+        // A claim that is the product is not deleted, whatever is asked for.
+        is_temporary: restic.cleanup_temp_pvc && takes_image,
+        ignored: given("spec.restic", &without),
     })
 }
 
@@ -170,13 +139,16 @@ const READ: [&str; 7] = [
     "cleanupTempPVC",
 ];
 
-/// The parameters of a restore.
+/// The parameters of a copy, besides.
+const COPIED: [&str; 5] = ["source", "cluster", "image", "digest", "snapshotUID"];
+
+/// The parameters of a restore, besides.
 const RESTORED: [&str; 6] =
     ["repository", "snapshotID", "digest", "restoreAsOf", "previous", "enableFileDeletion"];
 
 fn of_external(external: &External) -> Result<Work, String> {
     const PATH: &str = "spec.external.parameters";
-    let given = |key: &str| external.parameters.get(key).filter(|value| !value.is_empty()).cloned();
+    let given = |key: &str| parameter(external, key);
     let method = match given("copyMethod").as_deref() {
         None | Some("Snapshot") => CopyMethod::Snapshot,
         Some("Direct" | "None") => CopyMethod::Direct,
@@ -193,23 +165,21 @@ fn of_external(external: &External) -> Result<Work, String> {
         access_modes: modes.map(str::to_owned).collect(),
         class: given("storageClassName"),
     })?;
-    let (way, own) = match external.provider == PROVIDER_COPY {
-        true => (copy(&given)?, &["source", "cluster", "image", "digest", "snapshotUID"][..]),
-        false => (restore(&given)?, &RESTORED[..]),
+    let (way, repository, own) = match external.provider == PROVIDER_COPY {
+        true => (copy(&given)?, None, &COPIED[..]),
+        false => {
+            let secret = given("repository").unwrap_or_default();
+            (restore(&given)?, Some(Named { secret, authority: None }), &RESTORED[..])
+        }
     };
-    let is_read = |key: &&String| !READ.contains(&key.as_str()) && !own.contains(&key.as_str());
     Ok(Work {
         target,
         way,
+        repository,
         takes_image,
         snapshot_class: given("volumeSnapshotClassName"),
         is_temporary: takes_image && given("cleanupTempPVC").as_deref() == Some("true"),
-        ignored: external
-            .parameters
-            .keys()
-            .filter(is_read)
-            .map(|key| format!("{PATH}.{key}"))
-            .collect(),
+        ignored: unread(external, &[&READ[..], own].concat()),
     })
 }
 
@@ -247,8 +217,6 @@ fn restore(given: &dyn Fn(&str) -> Option<String>) -> Result<Way, String> {
         },
     };
     Ok(Way::Restore {
-        secret: given("repository").unwrap_or_default(),
-        authority: None,
         choice,
         deletes_other_files: given("enableFileDeletion").as_deref() == Some("true"),
         digest: given("digest"),
@@ -257,6 +225,110 @@ fn restore(given: &dyn Fn(&str) -> Option<String>) -> Result<Way, String> {
 
 fn moment(text: &str) -> Result<Timestamp, String> {
     text.parse().map_err(|_| format!("spec.external.parameters.restoreAsOf {text:?} is no time"))
+}
+
+/// What is wrong with a destination, as far as others have a part in it.
+pub(super) fn flaw(scene: &Scene, here: &Here, view: &dyn View) -> Option<String> {
+    foreign(scene, here, view).or_else(|| other_writer(scene, view))
+}
+
+/// Why what it names is not its own to have.
+fn foreign(scene: &Scene, here: &Here, view: &dyn View) -> Option<String> {
+    let own = scene.task.namespace();
+    match &scene.work.as_ref().ok()?.way {
+        Way::CopyOf(origin) => origin.refused(own, here),
+        Way::Copy { image, .. } => origin::is_foreign(image, own, view).then(|| {
+            format!("spec.external.parameters: image {image} is of another namespace than {own}")
+        }),
+        Way::Restore { .. } | Way::Image | Way::Backup { .. } | Way::Tidy(_) => None,
+    }
+}
+
+/// An earlier destination that writes the same claim.
+fn other_writer(scene: &Scene, view: &dyn View) -> Option<String> {
+    let name = &scene.claim_name;
+    let claim = format!("{}/{name}", scene.task.namespace());
+    let age = |object: &Object| {
+        let created = object.metadata.creation_timestamp.as_ref().map(|created| created.0);
+        (created, uid_of(object).to_owned())
+    };
+    let mine = age(&scene.task.object);
+    let writers = view.find(Place::CLUSTER, &DESTINATIONS_BY_CLAIM, &claim);
+    let earlier = writers.iter().find(|other| {
+        uid_of(other) != scene.task.uid()
+            && !is_deleting(other)
+            && writes(other, &claim)
+            && age(other) < mine
+    })?;
+    let other = name_of(earlier);
+    Some(format!("destinationPVC: claim {name} is written by ReplicationDestination {other}"))
+}
+
+/// Whether a destination writes a claim, as opposed to one that only has a name for it.
+fn writes(destination: &Object, claim: &str) -> bool {
+    let spec = &destination.data["spec"];
+    let given =
+        [&spec["restic"]["destinationPVC"], &spec["external"]["parameters"]["destinationPVC"]];
+    let namespace = namespace_of(destination);
+    let mut named = given.iter().filter_map(|name| name.as_str()).peekable();
+    if named.peek().is_none() {
+        return format!("{namespace}/volsync-{}-dest", name_of(destination)) == claim;
+    }
+    named.any(|name| format!("{namespace}/{name}") == claim)
+}
+
+/// What a decision sees of a destination only.
+pub(super) fn side(scene: &Scene) -> Destination {
+    let (task, work) = (&scene.task, scene.work.as_ref().ok());
+    let is_own = |claim: &Object| is_owned_by(claim, task.uid()) && !is_deleting(claim);
+    let image = scene.image.as_ref().filter(|_| work.is_some_and(|work| work.takes_image));
+    Destination {
+        target: match &scene.claim {
+            None => Bound::Missing,
+            Some(claim) if is_deleting(claim) || images::volume_of(claim).is_none() => {
+                Bound::NotBound
+            }
+            Some(_) => Bound::Bound,
+        },
+        has_temporary_claim: work.is_some_and(|work| work.is_temporary)
+            && scene.claim.as_ref().is_some_and(is_own),
+        is_outcome_usable: match &scene.mover {
+            Some(Sync::Done(outcome)) => !outcome.content.is_empty() || task.allows_empty(),
+            Some(_) | None => false,
+        },
+        is_published: scene.latest_uid() == image.map(|image| uid_of(image)),
+    }
+}
+
+/// There is nothing in what was brought: most likely by accident.
+pub(super) fn empty() -> Flaw {
+    let what = "what was brought back has nothing in it, and is not published; annotate \
+                the destination with interlock.dev/allow-empty=true if that is meant";
+    Flaw::new("ImageEmpty", what)
+}
+
+/// What a failure is called: the mover knows folders, and people know claims.
+pub(super) fn told(scene: &Scene, failure: &Failure) -> Failure {
+    if failure.reason != Reason::SizeMismatch {
+        return failure.clone();
+    }
+    let (claim, said) = (&scene.claim_name, &failure.message);
+    let advice = match scene.work.as_ref().map(|work| &work.target) {
+        Ok(Target::Given(_)) => "name a larger one in destinationPVC",
+        Ok(Target::Own { .. }) | Err(_) => "delete it, and ask for more capacity",
+    };
+    let message = format!("claim {claim} is too small: {said}; {advice}");
+    Failure { reason: failure.reason, message }
+}
+
+/// The image is not the one that was asked for.
+pub(super) fn useless(intent: &Intent) -> Flaw {
+    let what = format!(
+        "image {}, taken here of what was brought, is gone or not of this sync; a new \
+         trigger brings it again",
+        intent.image
+    );
+    Flaw::new("ImageLost", what)
 }
 
 #[cfg(test)]
