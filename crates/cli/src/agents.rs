@@ -3,12 +3,17 @@
 
 use crate::fleet::{Found, Location};
 use crate::run::cluster::{Agent, Runtime};
-use crate::run::{CONTROLLERS_LEASE, Pace, hub, install, page, shell_that_leads, syncer_lease};
+use crate::run::wiring::{self, Seats};
+use crate::run::{
+    CONTROLLERS_LEASE, Pace, hub_program, install, page, shell_that_leads, syncer_lease,
+};
 use crate::serving::{Signals, block_on, default_directory, log};
 use anyhow::{Context, bail};
 use clap::{Args as ClapArgs, ValueEnum};
 use interlock_api::placement::{Connection, Ref, SecretKey, WorkloadCluster};
-use interlock_shell::{Runner, Server, Shell};
+use interlock_kernel::Place;
+use interlock_programs::{Account, accounts, list};
+use interlock_shell::{NoHands, Places, Runner, Server, Shell};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::Api;
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -51,7 +56,8 @@ pub(crate) fn controllers(args: &ControllersArgs) -> anyhow::Result<ExitCode> {
         let server = Server::new("hub", client);
         let shell = shell_that_leads(&server, CONTROLLERS_LEASE, &args.pace);
         args.page.serve(&shell).await?;
-        let runners = hub::run(&shell, &server, &args.pace)?;
+        let seats = Seats::from([(Account::Controllers, [(Place::HUB, server)].into())]);
+        let runners = wiring::run(&shell, &hub_program(&args.pace), &seats, NoHands)?;
         until_told(shell, runners, &mut signals).await
     })
 }
@@ -104,12 +110,12 @@ pub(crate) fn syncer(args: &SyncerArgs) -> anyhow::Result<ExitCode> {
     log(args.verbose);
     block_on(async {
         let mut signals = Signals::new()?;
-        let (shell, agent) = tokio::select! {
+        let (shell, agent, seats) = tokio::select! {
             _ = signals.next() => return Ok(ExitCode::SUCCESS),
             agent = patiently(|| agent_of(args)) => agent?,
         };
         args.page.serve(&shell).await?;
-        let runners = agent.run(&shell)?;
+        let runners = agent.run(&shell, &seats)?;
         until_told(shell, runners, &mut signals).await
     })
 }
@@ -140,8 +146,8 @@ fn is_silence(error: &anyhow::Error) -> bool {
     error.chain().filter_map(|cause| cause.downcast_ref()).any(silent)
 }
 
-/// The agent of the cluster that is asked for, and the shell that is to run it.
-async fn agent_of(args: &SyncerArgs) -> anyhow::Result<(Shell, Agent)> {
+/// The agent of the cluster that is asked for, the shell that is to run it, and on which servers.
+async fn agent_of(args: &SyncerArgs) -> anyhow::Result<(Shell, Agent, Seats)> {
     let (client, hub_config) = connect(&args.location).await?;
     let clusters: Api<WorkloadCluster> = Api::all(client.clone());
     let found = clusters.get_opt(&args.cluster).await;
@@ -167,23 +173,23 @@ async fn agent_of(args: &SyncerArgs) -> anyhow::Result<(Shell, Agent)> {
     let reached = Client::try_from(config)
         .with_context(|| format!("cannot make a client for cluster {}", args.cluster))?;
     let runtime = runtime(args, &uid)?;
-    if !args.no_install && matches!(runtime, Runtime::Processes(..)) {
+    if !args.no_install && runtime.processes().is_some() {
         install::install_volumes(&reached).await?;
     }
     let hub = Server::new("hub", client);
     let shell = shell_that_leads(&hub, &syncer_lease(&args.cluster), &args.pace);
     let served = Server::new(&args.cluster, reached);
     let agent = Agent {
-        hub,
-        machine: served.clone(),
-        storage: served.clone(),
-        cluster: served,
         of,
         further: cluster.spec.resources.clone(),
         runtime,
         heartbeat_every: args.pace.heartbeat_every,
     };
-    Ok((shell, agent))
+    // One kubeconfig for each server: whoever gave it decides who this program is.
+    let places = Places::from([(Place::HUB, hub), (Place::CLUSTER, served)]);
+    let accounts = accounts(&list(&agent.program()));
+    let seats = accounts.into_keys().map(|account| (account, places.clone())).collect();
+    Ok((shell, agent, seats))
 }
 
 async fn connect(location: &Location) -> anyhow::Result<(Client, Config)> {
@@ -249,7 +255,7 @@ fn runtime(args: &SyncerArgs, uid: &str) -> anyhow::Result<Runtime> {
     let own = folder.join("clusters").join(uid);
     let processes = crate::run::open_processes(&own, args.allow_root_processes)?;
     let volumes = crate::run::open_volumes(&folder, (uid, &processes))?;
-    Ok(Runtime::Processes(processes, volumes))
+    Ok(Runtime::on_this_machine(processes, volumes))
 }
 
 /// Processes go on without us: who comes next finds them.

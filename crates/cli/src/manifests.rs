@@ -7,6 +7,8 @@ use crate::run::{CONTROLLERS_LEASE, syncer_lease};
 use anyhow::bail;
 use clap::{Args as ClapArgs, ValueEnum};
 use interlock_api::manifest::yaml;
+use interlock_kernel::Place;
+use interlock_programs::{Account, Listed};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -80,13 +82,13 @@ fn documents(title: &str, objects: &[Value]) -> String {
 
 /// What the hub needs once.
 fn hub(image: &str) -> Vec<Value> {
-    let account = account(CONTROLLERS);
+    let (account, controllers) = (account(CONTROLLERS), Account::Controllers.role());
     let mut objects = vec![
         namespace(),
         service_account(CONTROLLERS),
-        cluster_role(roles::CONTROLLERS, &Rules::of_controllers()),
-        cluster_role_binding(roles::CONTROLLERS, roles::CONTROLLERS, &account),
-        cluster_role(roles::SYNCER, &Rules::of_syncer_at_hub(&[])),
+        role(&roles::of_hub(), Account::Controllers, Place::HUB),
+        cluster_role_binding(controllers, controllers, &account),
+        role(&roles::of_agent(false, &[]), Account::Syncer, Place::HUB),
         install::runtime_class(),
     ];
     objects.extend(leading(CONTROLLERS_LEASE, &account));
@@ -102,12 +104,13 @@ fn hub(image: &str) -> Vec<Value> {
 fn access(cluster: &str) -> Vec<Value> {
     let name = syncer_lease(cluster);
     let account = account(&name);
-    let own = format!("{}:{cluster}", roles::SYNCER);
+    let all = Account::Syncer.role();
+    let own = format!("{all}:{cluster}");
     let mut objects = vec![
         service_account(&name),
         cluster_role(&own, &Rules::of_syncer_of(cluster)),
         cluster_role_binding(&own, &own, &account),
-        cluster_role_binding(&format!("{own}:all"), roles::SYNCER, &account),
+        cluster_role_binding(&format!("{own}:all"), all, &account),
     ];
     objects.extend(leading(&name, &account));
     objects
@@ -115,11 +118,12 @@ fn access(cluster: &str) -> Vec<Value> {
 
 /// The account of a syncer on its cluster, and what it may do there.
 fn rights() -> Vec<Value> {
+    let syncer = Account::Syncer.role();
     vec![
         namespace(),
         service_account(SYNCER),
-        cluster_role(roles::SYNCER, &Rules::of_syncer_on_cluster(&[])),
-        cluster_role_binding(roles::SYNCER, roles::SYNCER, &account(SYNCER)),
+        role(&roles::of_agent(false, &[]), Account::Syncer, Place::CLUSTER),
+        cluster_role_binding(syncer, syncer, &account(SYNCER)),
     ]
 }
 
@@ -136,8 +140,8 @@ fn cluster(name: &str, image: &str) -> Vec<Value> {
 /// What a workload cluster needs whose pods are processes of a machine: the syncer runs on that
 /// machine, and so is no pod.
 fn machine() -> anyhow::Result<Vec<Value>> {
-    let copying = Rules::of_copying_syncer_on_cluster(&[]);
-    let rules = Rules::of_runtime().and(copying).and(Rules::of_volumes());
+    let rules = Rules::at(&roles::of_agent(true, &[]), Place::CLUSTER);
+    let runtime = Account::Runtime.role();
     let definitions = interlock_api::volume_definitions().into_iter();
     let definitions = definitions.map(serde_json::to_value).collect::<Result<Vec<_>, _>>()?;
     let mut objects = [rights(), definitions].concat();
@@ -145,10 +149,15 @@ fn machine() -> anyhow::Result<Vec<Value>> {
         install::runtime_class(),
         install::storage_class(true),
         install::snapshot_class(),
-        cluster_role(roles::RUNTIME, &rules),
-        cluster_role_binding(roles::RUNTIME, roles::RUNTIME, &account(SYNCER)),
+        cluster_role(runtime, &rules),
+        cluster_role_binding(runtime, runtime, &account(SYNCER)),
     ]);
     Ok(objects)
+}
+
+/// The role of one account of a program, at a place.
+fn role(rooms: &[Listed], account: Account, place: Place) -> Value {
+    cluster_role(account.role(), &Rules::of(rooms, account, place))
 }
 
 fn namespace() -> Value {

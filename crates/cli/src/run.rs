@@ -3,13 +3,13 @@
 pub(crate) mod access;
 pub(crate) mod cluster;
 mod hands;
-pub(crate) mod hub;
 pub(crate) mod install;
 pub(crate) mod metrics;
 pub(crate) mod page;
 mod repositories;
 pub(crate) mod roles;
 mod storage;
+pub(crate) mod wiring;
 
 use crate::fleet::time;
 use anyhow::Context;
@@ -17,6 +17,7 @@ use interlock_outside::processes::Processes;
 use interlock_outside::volumes::{LocalVolumes, Writers};
 use interlock_placement::clusters::decide::SILENCE_SECONDS;
 use interlock_placement::heartbeat::decide::PERIOD;
+use interlock_programs::Hub;
 use interlock_shell::leader::{Campaign, LeaseSettings};
 use interlock_shell::{Server, Settings, Shell};
 use jiff::Timestamp;
@@ -50,12 +51,18 @@ impl Default for Pace {
 }
 
 /// The lease that the hub's controllers lead by.
-pub(crate) const CONTROLLERS_LEASE: &str = "interlock-placement";
+pub(crate) const CONTROLLERS_LEASE: &str = "interlock-controllers";
 
 /// The lease that the syncer of a cluster leads by. It goes by the name of the cluster, so that a
 /// role can be written for it before there is a cluster.
 pub(crate) fn syncer_lease(cluster: &str) -> String {
     format!("interlock-syncer-{cluster}")
+}
+
+/// The hub's program, at this pace.
+pub(crate) fn hub_program(pace: &Pace) -> Hub {
+    let silence_seconds = i64::try_from(pace.unreachable_after.as_secs()).unwrap_or(i64::MAX);
+    Hub { silence_seconds }
 }
 
 /// How controllers are run: many subjects wait for the disk and for other servers at once.

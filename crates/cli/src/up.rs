@@ -5,14 +5,16 @@ use crate::output;
 use crate::run::access::{HUB, Who, allow_at_hub, allow_for_cluster};
 use crate::run::cluster::{Agent, Runtime, kind};
 use crate::run::metrics::page;
+use crate::run::wiring::{self, Seats};
 use crate::run::{self, install};
 use crate::serving::{Reach, Serving, Signals, block_on};
 use anyhow::Context;
 use clap::Args as ClapArgs;
 use interlock_api::placement::{Connection, Ref, WorkloadCluster, WorkloadClusterSpec};
-use interlock_kernel::Kind;
+use interlock_kernel::{Kind, Place};
 use interlock_outside::processes::Processes;
-use interlock_shell::{Runner, Shell};
+use interlock_programs::{accounts, list};
+use interlock_shell::{NoHands, Runner, Shell};
 use jiff::Timestamp;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, PostParams};
 use kube::{Client, ResourceExt};
@@ -127,8 +129,12 @@ impl Fleet {
         server.metrics().add(move || page(&counts, Timestamp::now()));
         let pace = run::Pace::default();
         let known = interlock_shell::Server::new("hub", Who::Caches.client(server, HUB));
-        let controllers = known.acting_as(Who::Controllers.client(server, HUB));
-        let mut runners = run::hub::run(&shell, &controllers, &pace)?;
+        let mut seats = Seats::new();
+        for account in accounts(&list(&run::hub_program(&pace))).into_keys() {
+            let controllers = known.acting_as(Who::OfHub(account).client(server, HUB));
+            seats.insert(account, [(Place::HUB, controllers)].into());
+        }
+        let mut runners = wiring::run(&shell, &run::hub_program(&pace), &seats, NoHands)?;
         let mut processes = Vec::new();
         for name in clusters(&hub, &args.clusters).await? {
             let registered = register(&hub, &name).await?;
@@ -144,16 +150,21 @@ impl Fleet {
             let there = Who::Caches.client(server, &name);
             let there = interlock_shell::Server::new(&name, there);
             let agent = Agent {
-                hub: known.acting_as(Who::Syncer(&name).client(server, HUB)),
-                cluster: there.acting_as(Who::Syncer(&name).client(server, &name)),
-                machine: there.acting_as(Who::Runtime(&name).client(server, &name)),
-                storage: there.acting_as(Who::Volumes(&name).client(server, &name)),
                 of,
                 further: registered.spec.resources,
-                runtime: Runtime::Processes(runtime, volumes),
+                runtime: Runtime::on_this_machine(runtime, volumes),
                 heartbeat_every: pace.heartbeat_every,
             };
-            runners.extend(agent.run(&shell)?);
+            let mut seats = Seats::new();
+            for (account, places) in accounts(&list(&agent.program())) {
+                let who = Who::OfCluster(account, &name);
+                let at = |place| match place {
+                    Place::HUB => (place, known.acting_as(who.client(server, HUB))),
+                    _ => (place, there.acting_as(who.client(server, &name))),
+                };
+                seats.insert(account, places.into_iter().map(at).collect());
+            }
+            runners.extend(agent.run(&shell, &seats)?);
         }
         Ok(Fleet { hub, shell, runners, processes })
     }

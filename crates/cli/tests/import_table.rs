@@ -26,6 +26,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("interlock-identities", &["interlock-checker"]),
     ("interlock-rollouts", &["interlock-checker"]),
     (
+        "interlock-programs",
+        &["interlock-api", "interlock-kernel", "interlock-placement", "interlock-volumes"],
+    ),
+    (
         "interlock",
         &[
             "interlock-api",
@@ -34,6 +38,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "interlock-kernel",
             "interlock-outside",
             "interlock-placement",
+            "interlock-programs",
             "interlock-restic",
             "interlock-shell",
             "interlock-volumes",
@@ -50,6 +55,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "interlock-apiserver",
             "interlock-kernel",
             "interlock-placement",
+            "interlock-programs",
             "interlock-shell",
             "interlock-volumes",
         ],

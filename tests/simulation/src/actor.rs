@@ -1,23 +1,15 @@
 //! One program of the fleet: the hub's controllers, or the agents of one cluster; with caches, and
 //! hands, of its own.
 
-use crate::flaws::{Deceived, Flaw, Lie, as_closed, as_held, as_released};
+use crate::flaws::{Deceived, Flaw};
 use crate::line::Lines;
 use crate::machine::OnMachine;
-use crate::mover::OnDisk;
-use interlock_api::placement::{self, Ref};
-use interlock_kernel::{Controller, Kind, Object, Place, Subject, View};
-use interlock_placement::heartbeat::Heartbeat;
-use interlock_placement::runtime::Runtime;
-use interlock_placement::scheduler::Scheduler;
-use interlock_placement::syncer::Syncer;
-use interlock_placement::{claims, clusters, departed, fencing};
+use interlock_api::placement::{Ref, Syncer};
+use interlock_kernel::{Controller, Kind, Object, Outside, Place, Subject, View};
+use interlock_placement::heartbeat::decide::PERIOD;
+use interlock_programs::{Account, Agent, Hub, Machine, Program, Visitor};
 use interlock_shell::faults::{Fault, Faults, Point, Seam};
 use interlock_shell::{Clock, Ended, Hands, NoHands, Places, Server, Wiring, step_once};
-use interlock_volumes::keeper::Keeper;
-use interlock_volumes::populator::Populator;
-use interlock_volumes::storage;
-use interlock_volumes::sync::{Here, Replication, Serves};
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
@@ -147,16 +139,7 @@ impl Actor {
         let places = Places::from([(Place::HUB, Server::new(crate::HUB, client))]);
         let mut actor = Actor::empty(crate::HUB, places, (Arc::clone(clock), instance));
         actor.is_cut.push((Place::HUB, is_cut));
-        match flaw {
-            Flaw::SchedulerDoesNotWait => {
-                actor.wire(Deceived(Scheduler::default(), Lie::Shown(as_released)), NoHands);
-            }
-            _ => actor.wire(Scheduler::default(), NoHands),
-        }
-        actor.wire(claims::Claims, NoHands);
-        actor.wire(fencing::Fencing, NoHands);
-        actor.wire(clusters::Clusters::default(), NoHands);
-        actor.wire(departed::Departed, NoHands);
+        actor.start(&Hub::default(), NoHands, flaw);
         actor
     }
 
@@ -175,55 +158,27 @@ impl Actor {
         ]);
         let mut actor = Actor::empty(name, places, (Arc::clone(clock), hands.instance));
         actor.is_cut = vec![(Place::HUB, hub_cut), (Place::CLUSTER, cluster_cut)];
-        let boot_id = hands.machine.boot_id();
-        let mut syncer = Syncer::new(of.clone(), &boot_id);
-        let mut runtime = Runtime::new(&boot_id);
-        if hands.disk.is_some() {
-            (syncer, runtime) = (syncer.copying(), runtime.with_storage());
-        }
-        let lie = match flaw {
-            Flaw::SyncerBelievesItsCache => Some(Lie::CacheForHub),
-            Flaw::SyncerStopsWhatItsCacheShows => Some(Lie::CacheForNotes),
-            Flaw::SyncerAcknowledgesFirst => Some(Lie::Shown(as_closed)),
-            Flaw::ImageIsNotHeld => Some(Lie::Shown(as_held)),
-            _ => None,
+        let program = Agent {
+            of: of.clone(),
+            introduction: Syncer {
+                instance: format!("{name}-{}", hands.instance),
+                version: "simulated".to_owned(),
+                boot_id: hands.machine.boot_id(),
+            },
+            further: Vec::new(),
+            machine: Some(Machine { is_root: false, has_volumes: hands.disk.is_some() }),
+            heartbeat_every: PERIOD,
         };
-        match lie {
-            Some(lie) => actor.wire(Deceived(syncer, lie), hands.clone()),
-            None => actor.wire(syncer, hands.clone()),
-        }
-        match flaw {
-            Flaw::RuntimeBelievesItsCache => {
-                actor.wire(Deceived(runtime, Lie::CacheForPermit), hands.clone());
-            }
-            _ => actor.wire(runtime, hands.clone()),
-        }
-        let introduction = placement::Syncer {
-            instance: format!("{name}-{}", hands.instance),
-            version: "simulated".to_owned(),
-            boot_id,
-        };
-        let heartbeat = Heartbeat::new(of.clone(), introduction);
-        match &hands.disk {
-            None => actor.wire(heartbeat, NoHands),
-            Some(disk) => {
-                actor.wire(heartbeat.with_snapshot_classes(), NoHands);
-                let (name, uid) = (of.name.clone().into(), of.uid.clone().into());
-                actor.wire_volumes(disk, Here { name, uid });
-            }
-        }
+        actor.start(&program, hands.clone(), flaw);
         actor
     }
 
-    /// What makes volumes, takes images of them, and fills claims from images.
-    fn wire_volumes(&mut self, disk: &OnDisk, here: Here) {
-        self.wire(storage::Claims, disk.clone());
-        self.wire(storage::Volumes, disk.clone());
-        self.wire(storage::Images, disk.clone());
-        self.wire(Populator, NoHands);
-        self.wire(Replication::of_sources(Serves::Own), disk.clone());
-        self.wire(Replication::of_destinations(Serves::Own, here), disk.clone());
-        self.wire(Keeper, disk.clone());
+    /// Wires a program, in the order of its list: the random choices of a seed depend on it.
+    fn start<'a, P, H>(&'a mut self, program: &P, hands: H, flaw: Flaw)
+    where
+        P: Program<Rehearsal<'a, H>>,
+    {
+        program.visit(&mut Rehearsal { actor: self, hands, flaw });
     }
 
     fn wire<C: Controller, H: Hands<C::Outside>>(&mut self, controller: C, hands: H) {
@@ -263,5 +218,22 @@ impl Actor {
     pub(crate) fn is_cut_from(&self, place: Place) -> bool {
         let cut = self.is_cut.iter().find(|(of, _)| *of == place);
         cut.is_some_and(|(_, cut)| cut.load(std::sync::atomic::Ordering::Relaxed))
+    }
+}
+
+/// Wires each controller that it is shown, and lies to those that the flaw is about.
+struct Rehearsal<'a, H> {
+    actor: &'a mut Actor,
+    hands: H,
+    flaw: Flaw,
+}
+
+impl<O: Outside, H: Hands<O> + Clone> Visitor<O> for Rehearsal<'_, H> {
+    fn room<C: Controller<Outside = O>>(&mut self, _: Account, controller: C) {
+        let hands = self.hands.clone();
+        match self.flaw.lie_to(controller.name()) {
+            Some(lie) => self.actor.wire(Deceived(controller, lie), hands),
+            None => self.actor.wire(controller, hands),
+        }
     }
 }

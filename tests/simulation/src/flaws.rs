@@ -64,6 +64,30 @@ impl Flaw {
     ];
 }
 
+impl Flaw {
+    /// How a controller is lied to, if the flaw is about it.
+    pub(crate) fn lie_to(self, controller: &str) -> Option<Lie> {
+        let (about, lie) = match self {
+            Flaw::SchedulerDoesNotWait => ("placement/scheduler", Lie::Shown(as_released)),
+            Flaw::SyncerBelievesItsCache => ("placement/syncer", Lie::CacheForHub),
+            Flaw::SyncerStopsWhatItsCacheShows => ("placement/syncer", Lie::CacheForNotes),
+            Flaw::SyncerAcknowledgesFirst => ("placement/syncer", Lie::Shown(as_closed)),
+            Flaw::ImageIsNotHeld => ("placement/syncer", Lie::Shown(as_held)),
+            Flaw::RuntimeBelievesItsCache => ("placement/runtime", Lie::CacheForPermit),
+            // These are about machines, disks and people.
+            Flaw::None
+            | Flaw::GoneTooEarly
+            | Flaw::LocksAreAlwaysFree
+            | Flaw::SyncerSeesNoLocks
+            | Flaw::BootIdStays
+            | Flaw::FalseAttestation
+            | Flaw::DoneBeforeAllIsCopied
+            | Flaw::CopyIsEmpty => return None,
+        };
+        (controller == about).then_some(lie)
+    }
+}
+
 impl FromStr for Flaw {
     type Err = String;
 
@@ -147,7 +171,7 @@ type Shown = fn((Place, &Kind), Object, &dyn View) -> Object;
 pub(crate) struct Deceived<C>(pub(crate) C, pub(crate) Lie);
 
 /// What is being revoked, as if it were released.
-pub(crate) fn as_released((_, kind): (Place, &Kind), object: Object, _: &dyn View) -> Object {
+fn as_released((_, kind): (Place, &Kind), object: Object, _: &dyn View) -> Object {
     if *kind != GRANT || object.data["status"]["phase"] != "Revoking" {
         return object;
     }
@@ -157,7 +181,7 @@ pub(crate) fn as_released((_, kind): (Place, &Kind), object: Object, _: &dyn Vie
 }
 
 /// A namespace on a cluster that has to be closed, as if it were.
-pub(crate) fn as_closed(at: (Place, &Kind), object: Object, view: &dyn View) -> Object {
+fn as_closed(at: (Place, &Kind), object: Object, view: &dyn View) -> Object {
     if at != (Place::CLUSTER, &NAMESPACE) {
         return object;
     }
@@ -173,7 +197,7 @@ pub(crate) fn as_closed(at: (Place, &Kind), object: Object, view: &dyn View) -> 
 }
 
 /// An image on a cluster, as if it were held for the grant of its namespace.
-pub(crate) fn as_held(at: (Place, &Kind), object: Object, view: &dyn View) -> Object {
+fn as_held(at: (Place, &Kind), object: Object, view: &dyn View) -> Object {
     if at != (Place::CLUSTER, &SNAPSHOT) {
         return object;
     }

@@ -13,6 +13,9 @@ use interlock_placement::runtime::outside::{
 };
 use interlock_placement::syncer::{Holding, Locks, LocksOf};
 use interlock_shell::Hands;
+use interlock_volumes::outside::{
+    Disk, DiskDeed, DiskQuestion, Made, Mover, MoverDeed, Sync, SyncId,
+};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -289,6 +292,10 @@ pub(crate) struct OnMachine {
 }
 
 impl OnMachine {
+    fn disk(&self) -> Result<&OnDisk, String> {
+        self.disk.as_ref().ok_or_else(|| "no volumes are made on this machine".to_owned())
+    }
+
     fn take_lock(&self, lock: LockName) {
         if self.machine.held(&lock, self.instance) == Held::Free {
             self.machine.state().taken.push((lock, self.instance));
@@ -355,5 +362,35 @@ impl Hands<Locks> for OnMachine {
 
     async fn perform(&self, deed: Nothing) -> Result<(), String> {
         match deed {}
+    }
+}
+
+impl Hands<Nothing> for OnMachine {
+    async fn ask(&self, question: Nothing) -> Result<Nothing, String> {
+        match question {}
+    }
+
+    async fn perform(&self, deed: Nothing) -> Result<(), String> {
+        match deed {}
+    }
+}
+
+impl Hands<Disk> for OnMachine {
+    async fn ask(&self, question: DiskQuestion) -> Result<Made, String> {
+        Hands::<Disk>::ask(self.disk()?, question).await
+    }
+
+    async fn perform(&self, deed: DiskDeed) -> Result<(), String> {
+        Hands::<Disk>::perform(self.disk()?, deed).await
+    }
+}
+
+impl Hands<Mover> for OnMachine {
+    async fn ask(&self, id: SyncId) -> Result<Sync, String> {
+        Hands::<Mover>::ask(self.disk()?, id).await
+    }
+
+    async fn perform(&self, deed: MoverDeed) -> Result<(), String> {
+        Hands::<Mover>::perform(self.disk()?, deed).await
     }
 }

@@ -6,6 +6,7 @@ use anyhow::Context;
 use interlock_apiserver::access::identity::{MASTERS, Scope};
 use interlock_apiserver::{Identity, Server};
 use interlock_kernel::{Kind, Place};
+use interlock_programs::{Account, accounts};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, Resource};
@@ -23,14 +24,10 @@ pub(crate) enum Who<'a> {
     Owner,
     /// What fills the caches that all controllers share.
     Caches,
-    /// The controllers of the hub.
-    Controllers,
-    /// The syncer of a cluster, and its sign of life.
-    Syncer(&'a str),
-    /// What runs the pods of a cluster.
-    Runtime(&'a str),
-    /// What makes, images and fills the volumes of a cluster.
-    Volumes(&'a str),
+    /// An account of the hub's program.
+    OfHub(Account),
+    /// An account of the agent of a cluster.
+    OfCluster(Account, &'a str),
 }
 
 impl fmt::Display for Who<'_> {
@@ -38,10 +35,8 @@ impl fmt::Display for Who<'_> {
         match self {
             Who::Owner => f.write_str("system:interlock:up"),
             Who::Caches => f.write_str("system:interlock:caches"),
-            Who::Controllers => f.write_str("system:interlock:controllers"),
-            Who::Syncer(cluster) => write!(f, "system:interlock:syncer:{cluster}"),
-            Who::Runtime(cluster) => write!(f, "system:interlock:runtime:{cluster}"),
-            Who::Volumes(cluster) => write!(f, "system:interlock:volumes:{cluster}"),
+            Who::OfHub(account) => write!(f, "system:interlock:{account}"),
+            Who::OfCluster(account, cluster) => write!(f, "system:interlock:{account}:{cluster}"),
         }
     }
 }
@@ -65,27 +60,35 @@ impl Who<'_> {
 /// Lets the hub's controllers do what they do, and their caches be filled.
 pub(crate) async fn allow_at_hub(hub: &Client) -> anyhow::Result<()> {
     grant(hub, roles::CACHES, &Rules::of_caches(Place::HUB, &[]), &[Who::Caches]).await?;
-    grant(hub, roles::CONTROLLERS, &Rules::of_controllers(), &[Who::Controllers]).await
+    let rooms = roles::of_hub();
+    for account in accounts(&rooms).into_keys() {
+        let rules = Rules::of(&rooms, account, Place::HUB);
+        grant(hub, account.role(), &rules, &[Who::OfHub(account)]).await?;
+    }
+    Ok(())
 }
 
-/// Lets the agents of a cluster do what they do, at the hub and on the cluster.
+/// Lets the agent of a cluster do what it does, at the hub and on the cluster.
 pub(crate) async fn allow_for_cluster(
     (hub, cluster): (&Client, &Client),
     name: &str,
     further: &[Kind],
 ) -> anyhow::Result<()> {
-    let (syncer, runtime, volumes) = (Who::Syncer(name), Who::Runtime(name), Who::Volumes(name));
-    let enter = format!("interlock:enter:{name}");
-    grant(hub, &enter, &Rules::to_enter(name), &[syncer, runtime, volumes, Who::Caches]).await?;
-    let own = format!("{}:{name}", roles::SYNCER);
-    let at_hub = Rules::of_syncer_at_hub(further).and(Rules::of_syncer_of(name));
-    grant(hub, &own, &at_hub, &[syncer]).await?;
+    let rooms = roles::of_agent(true, further);
+    let accounts = accounts(&rooms);
+    let mut who: Vec<Who<'_>> = accounts.keys().map(|of| Who::OfCluster(*of, name)).collect();
+    who.push(Who::Caches);
+    grant(hub, &format!("interlock:enter:{name}"), &Rules::to_enter(name), &who).await?;
+    for (account, places) in accounts {
+        let (who, role) = ([Who::OfCluster(account, name)], account.role());
+        if places.contains(&Place::HUB) {
+            let own = Rules::of(&rooms, account, Place::HUB).and(Rules::of_syncer_of(name));
+            grant(hub, &format!("{role}:{name}"), &own, &who).await?;
+        }
+        grant(cluster, role, &Rules::of(&rooms, account, Place::CLUSTER), &who).await?;
+    }
     let cached = format!("{}:{name}", roles::CACHES);
     grant(hub, &cached, &Rules::of_caches(Place::HUB, further), &[Who::Caches]).await?;
-    let on_cluster = Rules::of_copying_syncer_on_cluster(further);
-    grant(cluster, roles::SYNCER, &on_cluster, &[syncer]).await?;
-    grant(cluster, roles::RUNTIME, &Rules::of_runtime(), &[runtime]).await?;
-    grant(cluster, roles::VOLUMES, &Rules::of_volumes(), &[volumes]).await?;
     let cached = Rules::of_caches(Place::CLUSTER, further);
     grant(cluster, roles::CACHES, &cached, &[Who::Caches]).await
 }

@@ -1,108 +1,158 @@
-//! The agents of one workload cluster: its syncer, its sign of life, and, where its pods are processes
-//! of this machine, their runtime and all that makes, fills and images its volumes.
+//! The agent of one workload cluster on this machine: its program, and the drivers that it needs.
 
-use super::hands::{NoLocks, OnThisMachine};
+use super::hands::OnThisMachine;
 use super::storage::OnThisDisk;
+use super::wiring::{self, Seats};
 use interlock_api::placement::{self, FurtherKind, Ref};
-use interlock_kernel::{Kind, Place};
+use interlock_kernel::{Kind, Nothing};
 use interlock_outside::processes::Processes;
 use interlock_outside::volumes::LocalVolumes;
-use interlock_placement::heartbeat::Heartbeat;
-use interlock_placement::runtime;
-use interlock_placement::syncer::Syncer;
-use interlock_shell::{NoHands, Runner, Server, Shell, WiringError};
-use interlock_volumes::keeper::Keeper;
-use interlock_volumes::populator::Populator;
-use interlock_volumes::storage;
-use interlock_volumes::sync::{Here, Replication, Serves};
+use interlock_placement::runtime::outside::{Answer, Deed, Machine, Question};
+use interlock_placement::syncer::{Holding, Locks, LocksOf};
+use interlock_programs as programs;
+use interlock_shell::{Hands, Runner, Shell, WiringError};
+use interlock_volumes::outside::{
+    Disk, DiskDeed, DiskQuestion, Made, Mover, MoverDeed, Sync, SyncId,
+};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What runs the pods of a cluster.
+/// What runs the pods of a cluster: the drivers of its agent.
+#[derive(Clone)]
 pub(crate) enum Runtime {
     /// We do, as processes of this machine, with volumes that are folders of it.
-    Processes(Arc<Processes>, Arc<LocalVolumes>),
-    /// The cluster itself does.
+    OnThisMachine { processes: Arc<Processes>, pods: OnThisMachine, disk: OnThisDisk },
+    /// The cluster itself does: the API shows all there is to see.
     OfTheCluster {
         /// The boot of the machine that permits are given for.
         boot_id: String,
     },
 }
 
-/// The agents of one workload cluster.
+impl Runtime {
+    /// Pods are processes of this machine, and volumes are folders of it.
+    pub(crate) fn on_this_machine(processes: Arc<Processes>, volumes: Arc<LocalVolumes>) -> Self {
+        Runtime::OnThisMachine {
+            pods: OnThisMachine::new(Arc::clone(&processes), Arc::clone(&volumes)),
+            disk: OnThisDisk::new(volumes),
+            processes,
+        }
+    }
+
+    /// The processes of the cluster, if they are those of this machine.
+    pub(crate) fn processes(&self) -> Option<Arc<Processes>> {
+        match self {
+            Runtime::OnThisMachine { processes, .. } => Some(Arc::clone(processes)),
+            Runtime::OfTheCluster { .. } => None,
+        }
+    }
+
+    fn pods(&self) -> Result<&OnThisMachine, String> {
+        match self {
+            Runtime::OnThisMachine { pods, .. } => Ok(pods),
+            Runtime::OfTheCluster { .. } => Err("the cluster runs its own pods".to_owned()),
+        }
+    }
+
+    fn disk(&self) -> Result<&OnThisDisk, String> {
+        match self {
+            Runtime::OnThisMachine { disk, .. } => Ok(disk),
+            Runtime::OfTheCluster { .. } => Err("the cluster has its own volumes".to_owned()),
+        }
+    }
+}
+
+/// The agent of one workload cluster.
 pub(crate) struct Agent {
-    pub(crate) hub: Server,
-    pub(crate) cluster: Server,
-    /// The cluster, for what runs its pods.
-    pub(crate) machine: Server,
-    /// The cluster, for what makes, images and fills its volumes.
-    pub(crate) storage: Server,
     /// The WorkloadCluster that it serves.
     pub(crate) of: Ref,
     /// Further kinds that are carried down to it.
     pub(crate) further: Vec<FurtherKind>,
     pub(crate) runtime: Runtime,
-    /// How often it gives a sign of life.
+    /// How often it sends a heartbeat.
     pub(crate) heartbeat_every: Duration,
 }
 
 impl Agent {
-    /// Runs the agents until the shell stops. To drop the runners stops them.
-    pub(crate) fn run(self, shell: &Shell) -> Result<Vec<Runner>, WiringError> {
-        let places = || [(Place::HUB, self.hub.clone()), (Place::CLUSTER, self.cluster.clone())];
-        let boot_id = match &self.runtime {
-            Runtime::Processes(processes, _) => processes.boot_id().to_owned(),
-            Runtime::OfTheCluster { boot_id } => boot_id.clone(),
-        };
-        let further = self.further.iter().map(kind).collect();
-        let syncer = Syncer::new(self.of.clone(), &boot_id).carrying(further);
-        let introduction = placement::Syncer {
-            instance: super::instance(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            boot_id: boot_id.clone(),
-        };
-        let heartbeat = Heartbeat::new(self.of.clone(), introduction).every(self.heartbeat_every);
-        let mut runners = Vec::new();
-        match &self.runtime {
-            Runtime::Processes(processes, volumes) => {
-                // What can be imaged here is carried elsewhere, by the controllers below.
-                let heartbeat = heartbeat.with_snapshot_classes();
-                runners.push(shell.run(heartbeat, places(), NoHands)?);
-                let hands = OnThisMachine::new(Arc::clone(processes), Arc::clone(volumes));
-                runners.push(shell.run(syncer.copying(), places(), hands.clone())?);
-                let pods = [(Place::CLUSTER, self.machine.clone())];
-                let runtime =
-                    runtime::Runtime::new(&boot_id).as_root(processes.are_roots()).with_storage();
-                runners.push(shell.run(runtime, pods, hands)?);
-                runners.extend(self.run_volumes(shell, volumes)?);
+    /// Its controllers, as one list.
+    pub(crate) fn program(&self) -> programs::Agent {
+        let (boot_id, machine) = match &self.runtime {
+            Runtime::OnThisMachine { processes, .. } => {
+                let is_root = processes.are_roots();
+                let machine = programs::Machine { is_root, has_volumes: true };
+                (processes.boot_id().to_owned(), Some(machine))
             }
-            Runtime::OfTheCluster { .. } => {
-                runners.push(shell.run(heartbeat, places(), NoHands)?);
-                runners.push(shell.run(syncer, places(), NoLocks)?);
-            }
+            Runtime::OfTheCluster { boot_id } => (boot_id.clone(), None),
+        };
+        programs::Agent {
+            of: self.of.clone(),
+            introduction: placement::Syncer {
+                instance: super::instance(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                boot_id,
+            },
+            further: self.further.iter().map(kind).collect(),
+            machine,
+            heartbeat_every: self.heartbeat_every,
         }
-        Ok(runners)
     }
 
-    /// Runs what makes volumes, takes images of them, and fills claims from images.
-    fn run_volumes(
-        &self,
-        shell: &Shell,
-        volumes: &Arc<LocalVolumes>,
-    ) -> Result<Vec<Runner>, WiringError> {
-        let here = || [(Place::CLUSTER, self.storage.clone())];
-        let disk = OnThisDisk::new(Arc::clone(volumes));
-        let Ref { name, uid, .. } = self.of.clone();
-        let cluster = Here { name: name.into(), uid: uid.into() };
-        Ok(vec![
-            shell.run(storage::Claims, here(), disk.clone())?,
-            shell.run(storage::Volumes, here(), disk.clone())?,
-            shell.run(storage::Images, here(), disk.clone())?,
-            shell.run(Populator, here(), NoHands)?,
-            shell.run(Replication::of_sources(Serves::Own), here(), disk.clone())?,
-            shell.run(Replication::of_destinations(Serves::Own, cluster), here(), disk.clone())?,
-            shell.run(Keeper, here(), disk)?,
-        ])
+    /// Runs it until the shell stops. To drop the runners stops them.
+    pub(crate) fn run(self, shell: &Shell, seats: &Seats) -> Result<Vec<Runner>, WiringError> {
+        wiring::run(shell, &self.program(), seats, self.runtime)
+    }
+}
+
+impl Hands<Nothing> for Runtime {
+    async fn ask(&self, question: Nothing) -> Result<Nothing, String> {
+        match question {}
+    }
+
+    async fn perform(&self, deed: Nothing) -> Result<(), String> {
+        match deed {}
+    }
+}
+
+impl Hands<Locks> for Runtime {
+    async fn ask(&self, question: LocksOf) -> Result<Holding, String> {
+        match self {
+            Runtime::OnThisMachine { pods, .. } => Hands::<Locks>::ask(pods, question).await,
+            Runtime::OfTheCluster { .. } => Ok(Holding::Free),
+        }
+    }
+
+    async fn perform(&self, deed: Nothing) -> Result<(), String> {
+        match deed {}
+    }
+}
+
+impl Hands<Machine> for Runtime {
+    async fn ask(&self, question: Question) -> Result<Answer, String> {
+        Hands::<Machine>::ask(self.pods()?, question).await
+    }
+
+    async fn perform(&self, deed: Deed) -> Result<(), String> {
+        Hands::<Machine>::perform(self.pods()?, deed).await
+    }
+}
+
+impl Hands<Disk> for Runtime {
+    async fn ask(&self, question: DiskQuestion) -> Result<Made, String> {
+        Hands::<Disk>::ask(self.disk()?, question).await
+    }
+
+    async fn perform(&self, deed: DiskDeed) -> Result<(), String> {
+        Hands::<Disk>::perform(self.disk()?, deed).await
+    }
+}
+
+impl Hands<Mover> for Runtime {
+    async fn ask(&self, id: SyncId) -> Result<Sync, String> {
+        Hands::<Mover>::ask(self.disk()?, id).await
+    }
+
+    async fn perform(&self, deed: MoverDeed) -> Result<(), String> {
+        Hands::<Mover>::perform(self.disk()?, deed).await
     }
 }
 

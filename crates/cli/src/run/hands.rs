@@ -19,7 +19,7 @@ const EPOCH_VARIABLE: &str = "INTERLOCK_EPOCH";
 
 /// The processes of one cluster on this machine.
 #[derive(Clone)]
-pub(super) struct OnThisMachine {
+pub(crate) struct OnThisMachine {
     processes: Arc<Processes>,
     /// Where the volumes of the cluster are.
     volumes: Arc<LocalVolumes>,
@@ -202,20 +202,6 @@ impl Hands<Locks> for OnThisMachine {
             })
         })
         .await
-    }
-
-    async fn perform(&self, deed: interlock_kernel::Nothing) -> Result<(), String> {
-        match deed {}
-    }
-}
-
-/// For a cluster whose pods are run by somebody else: the API shows all there is to see.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct NoLocks;
-
-impl Hands<Locks> for NoLocks {
-    async fn ask(&self, _: LocksOf) -> Result<Holding, String> {
-        Ok(Holding::Free)
     }
 
     async fn perform(&self, deed: interlock_kernel::Nothing) -> Result<(), String> {

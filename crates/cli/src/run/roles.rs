@@ -1,30 +1,14 @@
 //! Who our programs are on API servers, and what each of them may do there: what its controllers
 //! say that they do, and nothing else.
 
-use interlock_api::placement::{Ref, Syncer as Introduction};
-use interlock_kernel::{Controller, Kind, Place, Right, Verb};
-use interlock_placement::heartbeat::Heartbeat;
+use interlock_kernel::{Kind, Place, Verb};
 use interlock_placement::kinds::WORKLOAD_CLUSTER;
-use interlock_placement::runtime::Runtime;
-use interlock_placement::syncer::Syncer;
-use interlock_placement::{claims, clusters, departed, fencing, scheduler};
-use interlock_volumes::keeper::Keeper;
-use interlock_volumes::populator::Populator;
-use interlock_volumes::storage;
-use interlock_volumes::sync::{Here, Replication, Serves};
+use interlock_programs::{Account, Agent, Hub, Listed, Machine, accounts, list};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The group of the kinds that say who may do what.
 pub(crate) const RBAC: &str = "rbac.authorization.k8s.io/v1";
-/// The role of the hub's controllers.
-pub(crate) const CONTROLLERS: &str = "interlock:controllers";
-/// The role of every syncer: one at the hub, and one of the same name on its cluster.
-pub(crate) const SYNCER: &str = "interlock:syncer";
-/// The role of what runs pods as processes.
-pub(crate) const RUNTIME: &str = "interlock:runtime";
-/// The role of what makes, images and fills volumes.
-pub(crate) const VOLUMES: &str = "interlock:volumes";
 /// The role of what fills the caches that all controllers of one process share.
 pub(crate) const CACHES: &str = "interlock:caches";
 
@@ -36,23 +20,26 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// What the hub's controllers do.
-    pub(crate) fn of_controllers() -> Rules {
-        Rules::default()
-            .of(Place::HUB, &scheduler::Scheduler::default())
-            .of(Place::HUB, &claims::Claims)
-            .of(Place::HUB, &fencing::Fencing)
-            .of(Place::HUB, &clusters::Clusters::default())
-            .of(Place::HUB, &departed::Departed)
-            .telling()
+    /// What an account of a program does at a place. The status of a WorkloadCluster is not in it for
+    /// those who serve one: they write that of their own only, and the right to it goes by name.
+    pub(crate) fn of(rooms: &[Listed], account: Account, place: Place) -> Rules {
+        let mut rules = Rules::default();
+        for room in rooms.iter().filter(|room| room.account == account) {
+            for right in room.rights.iter().filter(|right| right.place == place) {
+                let (key, verb) = asked_for(&right.kind, right.verb);
+                rules.verbs.entry(key).or_default().insert(verb);
+            }
+        }
+        if account.is_of_cluster() {
+            rules = rules.without(&WORKLOAD_CLUSTER, Verb::PatchStatus);
+        }
+        if reports_at(rooms, account) == Some(place) { rules.telling() } else { rules }
     }
 
-    /// What the syncer of any cluster does at the hub. The status of its own WorkloadCluster is not
-    /// in it: that goes by name.
-    pub(crate) fn of_syncer_at_hub(further: &[Kind]) -> Rules {
-        let (syncer, heartbeat) = agents(further);
-        let rules = Rules::default().of(Place::HUB, &syncer).of(Place::HUB, &heartbeat).telling();
-        rules.without(&WORKLOAD_CLUSTER, Verb::PatchStatus)
+    /// What all accounts of a program together do at a place.
+    pub(crate) fn at(rooms: &[Listed], place: Place) -> Rules {
+        let each = accounts(rooms).into_keys().map(|account| Rules::of(rooms, account, place));
+        each.fold(Rules::default(), Rules::and)
     }
 
     /// What only the syncer of this cluster does at the hub.
@@ -60,45 +47,9 @@ impl Rules {
         Rules::default().naming((interlock_api::GROUP, "workloadclusters/status"), cluster, "patch")
     }
 
-    /// What a syncer does on its cluster.
-    pub(crate) fn of_syncer_on_cluster(further: &[Kind]) -> Rules {
-        let (syncer, heartbeat) = agents(further);
-        Rules::default().of(Place::CLUSTER, &syncer).of(Place::CLUSTER, &heartbeat)
-    }
-
-    /// The same, where its volumes are imaged and filled by us.
-    pub(crate) fn of_copying_syncer_on_cluster(further: &[Kind]) -> Rules {
-        let (syncer, heartbeat) = agents(further);
-        let (syncer, heartbeat) = (syncer.copying(), heartbeat.with_snapshot_classes());
-        Rules::default().of(Place::CLUSTER, &syncer).of(Place::CLUSTER, &heartbeat)
-    }
-
-    /// What it takes to run pods as processes.
-    pub(crate) fn of_runtime() -> Rules {
-        Rules::default().of(Place::CLUSTER, &Runtime::new("").with_storage()).telling()
-    }
-
-    /// What it takes to make volumes, take images of them, and fill claims.
-    pub(crate) fn of_volumes() -> Rules {
-        Rules::default()
-            .of(Place::CLUSTER, &storage::Claims)
-            .of(Place::CLUSTER, &storage::Volumes)
-            .of(Place::CLUSTER, &storage::Images)
-            .of(Place::CLUSTER, &Populator)
-            .of(Place::CLUSTER, &Replication::of_sources(Serves::Own))
-            .of(Place::CLUSTER, &Replication::of_destinations(Serves::Own, Here::default()))
-            .of(Place::CLUSTER, &Keeper)
-            .telling()
-    }
-
     /// What it takes to fill the caches that all controllers at a place share.
     pub(crate) fn of_caches(place: Place, further: &[Kind]) -> Rules {
-        let all = match place {
-            Place::HUB => Rules::of_controllers().and(Rules::of_syncer_at_hub(further)),
-            _ => Rules::of_copying_syncer_on_cluster(further)
-                .and(Rules::of_runtime())
-                .and(Rules::of_volumes()),
-        };
+        let all = Rules::at(&of_hub(), place).and(Rules::at(&of_agent(true, further), place));
         let mut rules = Rules::default();
         for ((group, resource, name), verbs) in all.verbs {
             let reads = verbs.into_iter().filter(|verb| matches!(*verb, "list" | "watch"));
@@ -119,17 +70,6 @@ impl Rules {
     pub(crate) fn to_lead(lease: &str) -> Rules {
         let leases = ("coordination.k8s.io", "leases");
         Rules::default().naming(leases, lease, "get").naming(leases, lease, "update")
-    }
-
-    /// These and what a controller does at a place.
-    fn of<C: Controller>(mut self, place: Place, controller: &C) -> Rules {
-        let watched = controller.watches().into_iter();
-        let rights = watched.flat_map(|watch| Right::to_watch(&watch)).chain(controller.rights());
-        for right in rights.filter(|right| right.place == place) {
-            let (key, verb) = asked_for(&right.kind, right.verb);
-            self.verbs.entry(key).or_default().insert(verb);
-        }
-        self
     }
 
     /// These and events. The shell sends them; no controller has to say so.
@@ -181,11 +121,22 @@ impl Rules {
     }
 }
 
-/// The controllers that speak for a cluster; which cluster does not matter to what they do.
-fn agents(further: &[Kind]) -> (Syncer, Heartbeat) {
-    let nobody = Ref::default();
-    let syncer = Syncer::new(nobody.clone(), "").carrying(further.to_vec());
-    (syncer, Heartbeat::new(nobody, Introduction::default()))
+/// The controllers of the hub.
+pub(crate) fn of_hub() -> Vec<Listed> {
+    list(&Hub::default())
+}
+
+/// The controllers of the agent of any cluster: on a machine that runs its pods and has its volumes,
+/// or on a cluster with nodes.
+pub(crate) fn of_agent(is_on_machine: bool, further: &[Kind]) -> Vec<Listed> {
+    let machine = is_on_machine.then_some(Machine { is_root: false, has_volumes: true });
+    list(&Agent::of_any(machine, further))
+}
+
+/// Where the events of an account are sent: to the hub, where people look, if it works there.
+fn reports_at(rooms: &[Listed], account: Account) -> Option<Place> {
+    let places = accounts(rooms).remove(&account)?;
+    if places.contains(&Place::HUB) { Some(Place::HUB) } else { places.into_iter().next() }
 }
 
 /// A verb on a kind, as an API server asks for it.
@@ -228,9 +179,17 @@ mod tests {
         entries.any(|((_, known, _), verbs)| known == resource && verbs.contains(verb))
     }
 
+    fn hub() -> Rules {
+        Rules::at(&of_hub(), Place::HUB)
+    }
+
+    fn syncer(place: Place, further: &[Kind]) -> Rules {
+        Rules::of(&of_agent(false, further), Account::Syncer, place)
+    }
+
     #[test]
     fn nobody_but_the_hub_makes_grants_or_says_where_they_go() {
-        let (hub, syncer) = (Rules::of_controllers(), Rules::of_syncer_at_hub(&[]));
+        let (hub, syncer) = (hub(), syncer(Place::HUB, &[]));
         for verb in ["create", "patch", "delete"] {
             assert!(allows(&hub, verb, "grants"), "{verb}");
             assert!(!allows(&syncer, verb, "grants"), "{verb}");
@@ -240,7 +199,7 @@ mod tests {
 
     #[test]
     fn nobody_declares_an_owner_gone_but_a_person() {
-        let all = Rules::of_controllers().and(Rules::of_syncer_at_hub(&[]));
+        let all = hub().and(Rules::at(&of_agent(true, &[]), Place::HUB));
         for verb in ["create", "patch", "update", "delete"] {
             assert!(!allows(&all, verb, "forcereleases"), "{verb}");
         }
@@ -248,18 +207,24 @@ mod tests {
 
     #[test]
     fn a_syncer_speaks_for_its_own_cluster_only() {
-        assert!(!allows(&Rules::of_syncer_at_hub(&[]), "patch", "workloadclusters/status"));
+        assert!(!allows(&syncer(Place::HUB, &[]), "patch", "workloadclusters/status"));
         let own = Rules::of_syncer_of("west").written();
         assert_eq!(own[0]["resourceNames"], json!(["west"]));
     }
 
     #[test]
+    fn one_role_at_the_hub_fits_every_syncer() {
+        let copying = Rules::of(&of_agent(true, &[]), Account::Syncer, Place::HUB);
+        assert_eq!(copying, syncer(Place::HUB, &[]));
+    }
+
+    #[test]
     fn further_kinds_are_allowed_only_where_they_are_carried() {
         let widget = Kind::namespaced(("example.com", "v1"), "Widget", "widgets");
-        assert!(!allows(&Rules::of_syncer_on_cluster(&[]), "create", "widgets"));
+        assert!(!allows(&syncer(Place::CLUSTER, &[]), "create", "widgets"));
         let widgets = [widget];
-        assert!(allows(&Rules::of_syncer_on_cluster(&widgets), "create", "widgets"));
-        assert!(allows(&Rules::of_syncer_at_hub(&widgets), "patch", "widgets/status"));
+        assert!(allows(&syncer(Place::CLUSTER, &widgets), "create", "widgets"));
+        assert!(allows(&syncer(Place::HUB, &widgets), "patch", "widgets/status"));
     }
 
     #[test]
@@ -272,10 +237,9 @@ mod tests {
 
     #[test]
     fn no_role_allows_everything_of_anything() {
-        let hub = Rules::of_controllers().and(Rules::of_syncer_at_hub(&[]));
-        let agents = Rules::of_syncer_on_cluster(&[]).and(Rules::of_runtime());
-        let cluster = agents.and(Rules::of_volumes());
-        let text = hub.and(cluster).written().to_string();
+        let agent = of_agent(true, &[]);
+        let agent = Rules::at(&agent, Place::HUB).and(Rules::at(&agent, Place::CLUSTER));
+        let text = hub().and(agent).written().to_string();
         assert!(!text.contains('*'), "{text}");
     }
 }

@@ -16,7 +16,7 @@ use std::time::SystemTime;
 
 /// The volumes and images of one cluster, as folders of this machine, and what copies between them.
 #[derive(Clone)]
-pub(super) struct OnThisDisk {
+pub(crate) struct OnThisDisk {
     volumes: Arc<LocalVolumes>,
     /// Failures that are in an object by now, and are not told again.
     told: Arc<Mutex<HashMap<DiskQuestion, disk::Failure>>>,

@@ -46,7 +46,7 @@ fn a_syncer_may_do_its_own_work_and_nothing_of_its_neighbours() {
         ("POST", own("forcereleases"), &force),
         ("PATCH", own("placements/any/status"), &status),
         ("GET", format!("{leases}/interlock-syncer-east"), &nothing),
-        ("PUT", format!("{leases}/interlock-placement"), &force),
+        ("PUT", format!("{leases}/interlock-controllers"), &force),
         ("POST", leases.to_owned(), &force),
         ("DELETE", "/api/v1/namespaces/shop".to_owned(), &nothing),
         ("POST", "/api/v1/namespaces/shop/secrets".to_owned(), &force),

@@ -1,0 +1,48 @@
+//! Who a controller is on API servers.
+
+use std::fmt;
+
+/// An account: the controllers that share it share its rights. Each workload cluster has its own of
+/// every account but the hub's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Account {
+    /// The controllers of the hub.
+    Controllers,
+    /// The syncer of a cluster, and its heartbeat.
+    Syncer,
+    /// What runs the pods of a cluster as processes.
+    Runtime,
+    /// What makes, snapshots and fills the volumes of a cluster.
+    Volumes,
+}
+
+impl Account {
+    /// Whether it belongs to one workload cluster.
+    pub const fn is_of_cluster(self) -> bool {
+        match self {
+            Account::Controllers => false,
+            Account::Syncer | Account::Runtime | Account::Volumes => true,
+        }
+    }
+
+    /// The role that has its rights.
+    pub const fn role(self) -> &'static str {
+        match self {
+            Account::Controllers => "interlock:controllers",
+            Account::Syncer => "interlock:syncer",
+            Account::Runtime => "interlock:runtime",
+            Account::Volumes => "interlock:volumes",
+        }
+    }
+}
+
+impl fmt::Display for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Account::Controllers => "controllers",
+            Account::Syncer => "syncer",
+            Account::Runtime => "runtime",
+            Account::Volumes => "volumes",
+        })
+    }
+}

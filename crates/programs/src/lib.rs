@@ -1,0 +1,36 @@
+//! Which controllers run together, and as whom: each program is one list.
+//!
+//! A program is what runs as one process or task group: the hub's controllers ([`Hub`]), or the agent
+//! of one workload cluster ([`Agent`]). Its list names every controller once, with the account that
+//! the controller acts as. Whatever needs to know a program is a visitor of its list:
+//!
+//! * the wiring into the shell, and the actors of the simulation, take the controllers themselves;
+//! * roles, accounts, manifests and caches take what [`list`] says about them.
+//!
+//! So a new controller is one line here. What a controller does outside of the API is part of its
+//! type: a visitor that runs controllers needs a driver for each kind of it that the list has, and
+//! does not compile without.
+
+mod account;
+mod agent;
+mod hub;
+mod listed;
+
+pub use account::Account;
+pub use agent::{Agent, Machine};
+pub use hub::Hub;
+pub use listed::{List, Listed, accounts, list};
+
+use interlock_kernel::{Controller, Outside};
+
+/// A program, for a visitor that can be shown all its controllers.
+pub trait Program<V> {
+    /// Shows the visitor every controller of the program, always in the same order.
+    fn visit(&self, visitor: &mut V);
+}
+
+/// Is shown controllers that do this outside of the API.
+pub trait Visitor<O: Outside> {
+    /// A controller, and the account that it acts as.
+    fn room<C: Controller<Outside = O>>(&mut self, account: Account, controller: C);
+}
