@@ -5,7 +5,7 @@ use kube::api::{DynamicObject, TypeMeta};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 /// Told of every object that came, changed or went, after the cache shows it.
 type Listener = Arc<dyn Fn(&Change) + Send + Sync>;
@@ -77,6 +77,25 @@ impl Cache {
         let number = listeners.numbered;
         listeners.by_number.insert(number, listener);
         Subscription { cache: Arc::clone(self), number }
+    }
+
+    /// Tells when objects come, go, or change in more than their status.
+    pub fn changes(self: &Arc<Self>) -> Changes {
+        let changed = Arc::new(Notify::new());
+        let (notify, cache) = (Arc::clone(&changed), Arc::downgrade(self));
+        let subscription = self.subscribe(Arc::new(move |change: &Change| {
+            let Some(cache) = cache.upgrade() else { return };
+            let Change { before, now } = change;
+            let is_same = |before: &Object| {
+                let (before, now) = (&before.metadata, &now.metadata);
+                before.uid == now.uid && before.generation == now.generation
+            };
+            let is_there = cache.objects().get(&Name::of(now)).is_some();
+            if !(is_there && before.as_ref().is_some_and(is_same)) {
+                notify.notify_one();
+            }
+        }));
+        Changes { changed, _subscription: subscription }
     }
 
     fn tell(&self, news: &[Change]) {
@@ -209,6 +228,25 @@ pub(crate) fn as_cached(kind: &Kind, mut object: DynamicObject) -> Object {
     Arc::new(object)
 }
 
+/// Tells when objects come, go, or change in more than their status.
+pub struct Changes {
+    changed: Arc<Notify>,
+    _subscription: Subscription,
+}
+
+impl fmt::Debug for Changes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Changes")
+    }
+}
+
+impl Changes {
+    /// Returns once something has changed since it returned last.
+    pub async fn next(&self) {
+        self.changed.notified().await;
+    }
+}
+
 /// Keeps a listener listening.
 pub(crate) struct Subscription {
     cache: Arc<Cache>,
@@ -253,6 +291,29 @@ mod tests {
         assert_eq!(version(&cache).as_deref(), Some("9"));
         cache.put(pod("u", "10"));
         assert_eq!(version(&cache).as_deref(), Some("10"));
+    }
+
+    #[tokio::test]
+    async fn changes_are_told_but_for_those_of_a_status() {
+        let with = |generation: i64, version: &str| {
+            let mut pod = (*pod("u", version)).clone();
+            pod.metadata.generation = Some(generation);
+            Arc::new(pod)
+        };
+        let cache = Cache::new(&POD);
+        let changes = cache.changes();
+        let is_told = async || {
+            let soon = std::time::Duration::from_millis(1);
+            tokio::time::timeout(soon, changes.next()).await.is_ok()
+        };
+        cache.put(with(1, "5"));
+        assert!(is_told().await, "it came");
+        cache.put(with(1, "6"));
+        assert!(!is_told().await, "its status changed");
+        cache.put(with(2, "7"));
+        assert!(is_told().await, "it changed");
+        cache.remove(&with(2, "8"));
+        assert!(is_told().await, "it went");
     }
 
     #[test]

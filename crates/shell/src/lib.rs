@@ -31,7 +31,7 @@ mod turns;
 mod view;
 mod write;
 
-pub use cache::Cache;
+pub use cache::{Cache, Changes};
 pub use looks::look;
 pub use metrics::Metrics;
 pub use once::{Clock, Ended, News, Wiring, step_once};

@@ -27,6 +27,7 @@ pub(crate) struct Counts {
     step_microseconds: AtomicU64,
     retries: AtomicU64,
     queue: AtomicI64,
+    runners: AtomicI64,
     events: AtomicU64,
     events_dropped: AtomicU64,
 }
@@ -80,6 +81,11 @@ impl Counts {
 
     pub(crate) fn queued(&self, more: i64) {
         self.queue.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// A runner began, or has ended.
+    pub(crate) fn runs(&self, more: i64) {
+        self.runners.fetch_add(more, Ordering::Relaxed);
     }
 
     pub(crate) fn told(&self, is_taken: bool) {
@@ -145,6 +151,11 @@ impl Metrics {
         for (controller, counts) in &controllers {
             let queue = counts.queue.load(Ordering::Relaxed).max(0);
             line(&mut text, "queue_subjects", &format!("controller=\"{controller}\""), queue);
+        }
+        family(&mut text, "runners", "gauge", "Runners of a controller that have not ended.");
+        for (controller, counts) in &controllers {
+            let runners = counts.runners.load(Ordering::Relaxed);
+            line(&mut text, "runners", &format!("controller=\"{controller}\""), runners);
         }
         self.render_caches(&mut text);
         text

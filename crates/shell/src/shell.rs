@@ -139,8 +139,10 @@ impl Shell {
         });
         let looked_at: Arc<dyn Watchable> = Arc::clone(&running) as _;
         let alive = self.alive.0.clone();
+        running.counts.runs(1);
         let task = tokio::spawn(async move {
-            running.run().await;
+            Arc::clone(&running).run().await;
+            running.counts.runs(-1);
             drop(alive);
         });
         Ok(Runner { name, stopper, task, looked_at })
