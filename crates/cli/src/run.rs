@@ -9,6 +9,7 @@ pub(crate) mod page;
 mod repositories;
 pub(crate) mod roles;
 mod storage;
+pub(crate) mod supervisor;
 pub(crate) mod wiring;
 
 use crate::fleet::time;

@@ -2,35 +2,36 @@
 
 use crate::demo;
 use crate::output;
-use crate::run::access::{HUB, Who, allow_at_hub, allow_for_cluster};
-use crate::run::cluster::{Agent, Runtime, kind};
+use crate::run::access::{HUB, Who, allow_at_hub};
 use crate::run::metrics::page;
+use crate::run::supervisor::{Ground, Supervisor};
 use crate::run::wiring::{self, Seats};
 use crate::run::{self, install};
 use crate::serving::{Reach, Serving, Signals, block_on};
 use anyhow::Context;
 use clap::Args as ClapArgs;
-use interlock_api::placement::{Connection, Ref, WorkloadCluster, WorkloadClusterSpec};
-use interlock_kernel::{Kind, Place};
+use interlock_api::placement::{Connection, WorkloadCluster, WorkloadClusterSpec};
+use interlock_kernel::Place;
 use interlock_outside::processes::Processes;
 use interlock_programs::{accounts, list};
 use interlock_shell::{NoHands, Runner, Shell};
 use jiff::Timestamp;
-use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, PostParams};
+use kube::api::{Api, PostParams};
 use kube::{Client, ResourceExt};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::timeout;
 
-/// How long processes may take to stop when everything is stopped.
-const GRACE: Duration = Duration::from_secs(5);
+/// How often it is looked which clusters there are, until all are served.
+const CLUSTERS_AGAIN: Duration = Duration::from_secs(1);
 
 /// Options of `up`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
     #[command(flatten)]
     reach: Reach,
-    /// The workload clusters to have, besides those that are there already
+    /// The workload clusters to register, besides those that are registered already
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "west,east,north")]
     clusters: Vec<String>,
     /// Place a small app that writes without pause, and move it around
@@ -81,7 +82,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             output::say(&welcome(&serving, args))?;
         }
         let demo = demo::Demo {
-            hub: fleet.hub.clone(),
+            hub: fleet.ground.hub.clone(),
             directory: serving.directory.join("demo"),
             volumes: serving.directory.join("volumes"),
             clusters: args.clusters.clone(),
@@ -112,10 +113,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// Everything of the fleet but its server.
 struct Fleet {
-    hub: Client,
-    shell: Shell,
+    ground: Arc<Ground>,
+    /// The hub's controllers.
     runners: Vec<Runner>,
-    processes: Vec<Arc<Processes>>,
+    /// Starts and stops the agents of clusters.
+    supervisor: Supervisor,
 }
 
 impl Fleet {
@@ -129,82 +131,69 @@ impl Fleet {
         server.metrics().add(move || page(&counts, Timestamp::now()));
         let pace = run::Pace::default();
         let known = interlock_shell::Server::new("hub", Who::Caches.client(server, HUB));
-        let mut seats = Seats::new();
-        for account in accounts(&list(&run::hub_program(&pace))).into_keys() {
+        let program = run::hub_program(&pace);
+        let seat = |account| {
             let controllers = known.acting_as(Who::OfHub(account).client(server, HUB));
-            seats.insert(account, [(Place::HUB, controllers)].into());
+            (account, [(Place::HUB, controllers)].into())
+        };
+        let seats: Seats = accounts(&list(&program)).into_keys().map(seat).collect();
+        let runners = wiring::run(&shell, &program, &seats, NoHands)?;
+        for name in &args.clusters {
+            register(&hub, name).await?;
         }
-        let mut runners = wiring::run(&shell, &run::hub_program(&pace), &seats, NoHands)?;
-        let mut processes = Vec::new();
-        for name in clusters(&hub, &args.clusters).await? {
-            let registered = register(&hub, &name).await?;
-            let of = Ref::new(&name, registered.uid().unwrap_or_default());
-            let folder = serving.directory.join("clusters").join(&of.uid);
-            let runtime = run::open_processes(&folder, args.may_be_root())?;
-            processes.push(Arc::clone(&runtime));
-            let volumes = run::open_volumes(&serving.directory, (&of.uid, &runtime))?;
-            let further: Vec<Kind> = registered.spec.resources.iter().map(kind).collect();
-            let owner = Who::Owner.client(server, &name);
-            install::install_volumes(&owner).await?;
-            allow_for_cluster((&hub, &owner), &name, &further).await?;
-            let there = Who::Caches.client(server, &name);
-            let there = interlock_shell::Server::new(&name, there);
-            let agent = Agent {
-                of,
-                further: registered.spec.resources,
-                runtime: Runtime::on_this_machine(runtime, volumes),
-                heartbeat_every: pace.heartbeat_every,
-            };
-            let mut seats = Seats::new();
-            for (account, places) in accounts(&list(&agent.program())) {
-                let who = Who::OfCluster(account, &name);
-                let at = |place| match place {
-                    Place::HUB => (place, known.acting_as(who.client(server, HUB))),
-                    _ => (place, there.acting_as(who.client(server, &name))),
-                };
-                seats.insert(account, places.into_iter().map(at).collect());
+        let ground = Arc::new(Ground {
+            server: server.clone(),
+            hub,
+            known,
+            shell,
+            directory: serving.directory.clone(),
+            may_be_root: args.may_be_root(),
+            heartbeat_every: pace.heartbeat_every,
+        });
+        let supervisor = Supervisor::start(Arc::clone(&ground));
+        server.metrics().add(supervisor.metrics());
+        let fleet = Fleet { ground, runners, supervisor };
+        fleet.begin_to_serve().await?;
+        Ok(fleet)
+    }
+
+    /// Returns once the start of every agent was tried. One that failed is tried again later: it keeps
+    /// nobody else waiting.
+    async fn begin_to_serve(&self) -> anyhow::Result<()> {
+        loop {
+            // A cluster that goes in the meantime is never tried.
+            let clusters = clusters(&self.ground.hub).await?;
+            if timeout(CLUSTERS_AGAIN, self.supervisor.tried(&clusters)).await.is_ok() {
+                return Ok(());
             }
-            runners.extend(agent.run(&shell, &seats)?);
         }
-        Ok(Fleet { hub, shell, runners, processes })
     }
 
     /// Controllers first, so that nothing is started any more; then every process.
     async fn stop(self) {
-        self.shell.stop().await;
+        let agents = self.supervisor.stop().await;
+        match Arc::into_inner(self.ground) {
+            Some(ground) => ground.shell.stop().await,
+            // A start that did not end in time has it: the controllers end when they are dropped.
+            None => tracing::warn!("the controllers are stopped without waiting for them"),
+        }
         drop(self.runners);
-        for processes in self.processes {
-            let stopped = tokio::task::spawn_blocking(move || processes.stop_all(GRACE)).await;
-            match stopped {
-                Ok(Ok(left)) if left.is_empty() => {}
-                Ok(Ok(left)) => tracing::error!(?left, "these processes will not die"),
-                Ok(Err(error)) => tracing::error!(%error, "cannot stop the processes"),
-                Err(error) => tracing::error!(%error, "cannot stop the processes"),
-            }
+        for agent in agents {
+            agent.stop_processes().await;
         }
     }
 }
 
-/// The names of the workload clusters: those that the hub has, and those that are asked for.
-async fn clusters(hub: &Client, asked: &[String]) -> anyhow::Result<Vec<String>> {
+/// The uids of all clusters that the hub has.
+async fn clusters(hub: &Client) -> anyhow::Result<Vec<String>> {
     let known: Api<WorkloadCluster> = Api::all(hub.clone());
     let known = known.list(&Default::default()).await.context("cannot list the clusters")?;
-    let embedded = known.iter().filter_map(|cluster| match &cluster.spec.connection {
-        Connection::LogicalCluster(name) => Some(name.clone()),
-        Connection::KubeconfigSecret(_) | Connection::InCluster {} => None,
-    });
-    let mut names: Vec<String> = embedded.collect();
-    names.extend(asked.iter().filter(|name| !names.contains(name)).cloned().collect::<Vec<_>>());
-    names.sort();
-    Ok(names)
+    Ok(known.iter().filter_map(ResourceExt::uid).collect())
 }
 
-/// Makes a logical cluster and tells the hub of it, unless that was done before.
-async fn register(hub: &Client, name: &str) -> anyhow::Result<WorkloadCluster> {
-    let kind = GroupVersionKind::gvk("interlock.dev", "v1alpha1", "LogicalCluster");
-    let resource = ApiResource::from_gvk_with_plural(&kind, "logicalclusters");
-    let logical: Api<DynamicObject> = Api::all_with(hub.clone(), &resource);
-    create(&logical, &DynamicObject::new(name, &resource)).await?;
+/// Tells the hub of a cluster, unless that was done before. The supervisor does the rest, as it does
+/// for a cluster that somebody else registers.
+async fn register(hub: &Client, name: &str) -> anyhow::Result<()> {
     let clusters: Api<WorkloadCluster> = Api::all(hub.clone());
     let spec = WorkloadClusterSpec {
         connection: Connection::LogicalCluster(name.to_owned()),
@@ -214,19 +203,10 @@ async fn register(hub: &Client, name: &str) -> anyhow::Result<WorkloadCluster> {
     };
     let mut cluster = WorkloadCluster::new(name, spec);
     cluster.labels_mut().insert("interlock.dev/embedded".to_owned(), "true".to_owned());
-    create(&clusters, &cluster).await?;
-    clusters.get(name).await.with_context(|| format!("cannot read cluster {name}"))
-}
-
-async fn create<K>(api: &Api<K>, object: &K) -> anyhow::Result<()>
-where
-    K: kube::Resource + Clone + serde::Serialize + serde::de::DeserializeOwned + std::fmt::Debug,
-{
-    let name = object.meta().name.clone().unwrap_or_default();
-    match api.create(&PostParams::default(), object).await {
+    match clusters.create(&PostParams::default(), &cluster).await {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
-        Err(error) => Err(error).with_context(|| format!("cannot make {name}")),
+        Err(error) => Err(error).with_context(|| format!("cannot register cluster {name}")),
     }
 }
 

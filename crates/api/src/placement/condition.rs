@@ -8,6 +8,8 @@ pub const REACHABLE: &str = "Reachable";
 pub const RUNTIME_READY: &str = "RuntimeReady";
 /// WorkloadCluster: nothing is left on it; only while it is being deleted.
 pub const EMPTIED: &str = "Emptied";
+/// WorkloadCluster: `interlock up` runs its agent; only there once it could not.
+pub const SERVED: &str = "Served";
 
 /// Placement: the rules can be followed as they are written.
 pub const ACCEPTED: &str = "Accepted";

@@ -1,7 +1,8 @@
 //! The fleet as rows: what `interlock status` shows, and its form for programs.
 
 use super::picture::{
-    Picture, Subject, cluster_conditions, condition, event_time, phase_since, unreachable,
+    Picture, Subject, cluster_conditions, condition, condition_if, event_time, phase_since,
+    unreachable,
 };
 use super::standing::{Standing, Verdict, judge};
 use super::words::{Colour, age, age_or_dash, count, paint, table};
@@ -48,6 +49,8 @@ pub(crate) struct ClusterRow {
     pub(crate) drain: bool,
     /// Why it is not gone yet, if it is being deleted: what it has, and what to do about it.
     pub(crate) stays: Option<String>,
+    /// Why `interlock up` does not serve it, where it should.
+    pub(crate) not_served: Option<String>,
     /// When it was made.
     pub(crate) created: Option<Timestamp>,
 }
@@ -149,6 +152,7 @@ fn cluster_row(picture: &Picture, cluster: &WorkloadCluster) -> ClusterRow {
         version: status.and_then(|s| s.syncer.as_ref()).map(|syncer| syncer.version.clone()),
         unschedulable: cluster.spec.unschedulable,
         drain: cluster.spec.drain,
+        not_served: condition_if(conditions, kinds::SERVED, false).map(|it| it.message.clone()),
         stays: cluster.metadata.deletion_timestamp.as_ref().map(|_| {
             condition(conditions, kinds::EMPTIED).map_or_else(String::new, |it| it.message.clone())
         }),
@@ -212,6 +216,9 @@ pub(crate) fn clusters_text(picture: &Picture, report: &FleetReport) -> String {
             (claim, _) => word(claim).to_owned(),
         };
         let notes = match (&row.stays, row.drain, row.unschedulable) {
+            (None, ..) if row.not_served.is_some() => {
+                format!("not served: {}", row.not_served.as_deref().unwrap_or_default())
+            }
             (Some(why), ..) if why.is_empty() => "being deleted".to_owned(),
             (Some(why), ..) => format!("being deleted; {why}"),
             (None, true, _) => "draining".to_owned(),

@@ -8,7 +8,7 @@ use interlock_apiserver::{Identity, Server};
 use interlock_kernel::{Kind, Place};
 use interlock_programs::{Account, accounts};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
-use kube::api::{Api, Patch, PatchParams};
+use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -16,6 +16,9 @@ use std::fmt;
 
 /// The logical cluster that is the hub.
 pub(crate) const HUB: &str = "root";
+
+/// The role of those who enter a logical cluster; with the name of the cluster behind it.
+const ENTER: &str = "interlock:enter";
 
 /// Somebody who acts in a fleet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,14 +74,15 @@ pub(crate) async fn allow_at_hub(hub: &Client) -> anyhow::Result<()> {
 /// Lets the agent of a cluster do what it does, at the hub and on the cluster.
 pub(crate) async fn allow_for_cluster(
     (hub, cluster): (&Client, &Client),
-    name: &str,
+    (name, logical_cluster): (&str, &str),
     further: &[Kind],
 ) -> anyhow::Result<()> {
     let rooms = roles::of_agent(true, further);
     let accounts = accounts(&rooms);
     let mut who: Vec<Who<'_>> = accounts.keys().map(|of| Who::OfCluster(*of, name)).collect();
     who.push(Who::Caches);
-    grant(hub, &format!("interlock:enter:{name}"), &Rules::to_enter(name), &who).await?;
+    let enter = Rules::to_enter(logical_cluster);
+    grant(hub, &format!("{ENTER}:{name}"), &enter, &who).await?;
     for (account, places) in accounts {
         let (who, role) = ([Who::OfCluster(account, name)], account.role());
         if places.contains(&Place::HUB) {
@@ -91,6 +95,36 @@ pub(crate) async fn allow_for_cluster(
     grant(hub, &cached, &Rules::of_caches(Place::HUB, further), &[Who::Caches]).await?;
     let cached = Rules::of_caches(Place::CLUSTER, further);
     grant(cluster, roles::CACHES, &cached, &[Who::Caches]).await
+}
+
+/// Takes away at the hub what the agent of a cluster was allowed there.
+pub(crate) async fn forbid_for_cluster(hub: &Client, name: &str) -> anyhow::Result<()> {
+    let accounts = accounts(&roles::of_agent(true, &[]));
+    let at_hub = accounts.iter().filter(|(_, places)| places.contains(&Place::HUB));
+    let roles = at_hub.map(|(account, _)| account.role()).chain([ENTER, roles::CACHES]);
+    for role in roles {
+        let role = format!("{role}:{name}");
+        delete::<ClusterRoleBinding>(hub, &role).await?;
+        delete::<ClusterRole>(hub, &role).await?;
+    }
+    Ok(())
+}
+
+async fn delete<K>(client: &Client, name: &str) -> anyhow::Result<()>
+where
+    K: Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope>
+        + Clone
+        + DeserializeOwned
+        + fmt::Debug,
+{
+    let api: Api<K> = Api::all(client.clone());
+    match api.delete(name, &DeleteParams::default()).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        Err(error) => {
+            Err(error).with_context(|| format!("cannot delete the role or binding {name}"))
+        }
+    }
 }
 
 /// Makes a role, and binds these to it.

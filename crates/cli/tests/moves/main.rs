@@ -14,6 +14,7 @@ mod forcing;
 mod measuring;
 mod numbers;
 mod processes;
+mod registering;
 mod repository;
 mod resuming;
 mod rights;

@@ -153,7 +153,8 @@ fn the_form_for_programs_has_these_keys_and_no_others() {
     assert_eq!(keys(&report), "answer clusters namespaces phases standing");
     assert_eq!(
         keys(&report["clusters"][0]),
-        "created drain grants name reachable reachable_since ready stays uid unschedulable version"
+        "created drain grants name not_served reachable reachable_since ready stays uid \
+         unschedulable version"
     );
     let row =
         "epoch name next owner phase phase_since reason standing target waits_for waits_since";
