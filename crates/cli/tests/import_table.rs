@@ -69,10 +69,12 @@ const IMPURE: &[&str] =
 
 /// What cargo prints; it reads what is on disk and asks no network.
 fn cargo(args: &[&str]) -> Vec<u8> {
+    // Where cargo runs the test, not where it was compiled: clones may share a build cache.
+    let here = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo runs the test");
     let output = Command::new(env!("CARGO"))
         .args(args)
         .arg("--offline")
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .current_dir(here)
         .output()
         .expect("cargo runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
