@@ -374,7 +374,7 @@ const ROWS: &[Row] = &[
         })],
         "moves=1,flights=0,stale=0,crash=0,force=1,live=1",
     ),
-    // The largest last: a promise that no mistake before these has broken is looked for in each.
+    // The largest last: a promise that no mistake before it has broken is looked for in each.
     Row(
         "permit-from-cache",
         "a permit trusts the syncer's cache, which shows neither the forced release nor that the \
@@ -382,23 +382,6 @@ const ROWS: &[Row] = &[
         NOT_ONE,
         &[Bend::SyncerObserves(grant_in_the_cache)],
         "moves=0,flights=0,stale=2,crash=0,relist=1,force=1",
-    ),
-    Row(
-        "in-place-anywhere",
-        "volumes that were left in place are granted to another cluster",
-        &["InPlaceStays"],
-        &[Bend::SchedulerDecides(|facts| {
-            scheduled(facts, |facts| {
-                if let Some(grant) = &mut facts.grant {
-                    grant.images = schedule::Images::Anywhere;
-                    let in_place = |pin: &&mut schedule::Pinned| **pin == schedule::Pinned::InPlace;
-                    grant.pins.iter_mut().filter(in_place).for_each(|pin| {
-                        *pin = schedule::Pinned::Image;
-                    });
-                }
-            })
-        })],
-        "moves=3,flights=0,stale=0,crash=0,claims=1",
     ),
 ];
 
