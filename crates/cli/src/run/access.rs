@@ -110,13 +110,19 @@ pub(crate) async fn forbid_for_cluster(hub: &Client, name: &str) -> anyhow::Resu
     Ok(())
 }
 
-async fn delete<K>(client: &Client, name: &str) -> anyhow::Result<()>
-where
-    K: Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope>
-        + Clone
-        + DeserializeOwned
-        + fmt::Debug,
+/// A role, or the binding of one.
+trait Rbac:
+    Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope>
+    + Clone
+    + DeserializeOwned
+    + fmt::Debug
 {
+}
+
+impl Rbac for ClusterRole {}
+impl Rbac for ClusterRoleBinding {}
+
+async fn delete<K: Rbac>(client: &Client, name: &str) -> anyhow::Result<()> {
     let api: Api<K> = Api::all(client.clone());
     match api.delete(name, &DeleteParams::default()).await {
         Ok(_) => Ok(()),
@@ -135,13 +141,7 @@ async fn grant(client: &Client, name: &str, rules: &Rules, to: &[Who<'_>]) -> an
     apply::<ClusterRoleBinding>(client, name, &binding).await
 }
 
-async fn apply<K>(client: &Client, name: &str, object: &Value) -> anyhow::Result<()>
-where
-    K: Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope>
-        + Clone
-        + DeserializeOwned
-        + fmt::Debug,
-{
+async fn apply<K: Rbac>(client: &Client, name: &str, object: &Value) -> anyhow::Result<()> {
     let api: Api<K> = Api::all(client.clone());
     let params = PatchParams::apply("interlock").force();
     let applied = api.patch(name, &params, &Patch::Apply(object)).await;

@@ -106,7 +106,7 @@ impl Actor<'_> {
 
     fn report(&self) -> Option<Report<'_>> {
         let grant = self.scene.grant.as_ref()?;
-        Some(Report { syncer: self.syncer, scene: self.scene, grant, at: &self.scene.at })
+        Some(Report { syncer: self.syncer, scene: self.scene, grant })
     }
 
     /// One write to the notes, over the version that was seen.

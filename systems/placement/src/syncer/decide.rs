@@ -9,7 +9,7 @@ use super::claim::leave::HandedOver;
 use super::claim::{arrive, leave};
 use super::facts::{Facts, Runs};
 use super::leftover::decide as leftover;
-use super::objects::decide::{self as objects, Chore};
+use super::objects::decide::{self as objects, Chore, Survey};
 use super::tenancy::{self, Decision as Rule, Epoch, Why};
 use interlock_api::placement::CopyState;
 use interlock_api::placement::condition::{FILLED, RUNNING, STOPPED};
@@ -180,8 +180,9 @@ impl Decision {
 pub fn decide(facts: &Facts) -> Decision {
     // The rules know only of the claims that anybody needs.
     let needed: Vec<usize> = facts.needed().map(|(place, _)| place).collect();
-    match tenancy::decide(&facts.outline()) {
-        Rule::Nothing(why) => nothing(facts, why),
+    let survey = objects::survey(&facts.objects);
+    match tenancy::decide(&facts.outline(&survey)) {
+        Rule::Nothing(why) => nothing(facts, why, &survey),
         Rule::Withdraw => Decision::Withdraw,
         Rule::StopOne => stop(facts),
         Rule::LookWhetherStill => Decision::Look(Look::WhetherStill),
@@ -234,7 +235,7 @@ pub fn decide(facts: &Facts) -> Decision {
             let claims = needed.into_iter().filter(is_filled).collect();
             Decision::TellFilled { claims, is_starting: !facts.is_permitted() }
         }
-        Rule::ApplyOne => match objects::survey(&facts.objects).chore {
+        Rule::ApplyOne => match survey.chore {
             Some((place, chore)) => Decision::Mirror { place, chore },
             None => Decision::rest("every object is as the hub says"),
         },
@@ -290,7 +291,7 @@ fn settle(facts: &Facts, state: CopyState) -> Decision {
 }
 
 /// The rules have nothing to do: people are told why, where that is not plain.
-fn nothing(facts: &Facts, why: Why) -> Decision {
+fn nothing(facts: &Facts, why: Why, survey: &Survey) -> Decision {
     let (cluster, epoch) = (&facts.at.cluster, facts.at.epoch);
     match why {
         Why::NotInTheCache => Decision::rest("the grant is not in the cache, which proves nothing"),
@@ -328,19 +329,18 @@ fn nothing(facts: &Facts, why: Why) -> Decision {
         }
         Why::Cleaning => Decision::rest("what is left here is going"),
         Why::Keeping => Decision::wait("what is left here is kept for now", until_settled(facts)),
-        Why::Running => running(facts),
+        Why::Running => running(facts, survey),
     }
 }
 
 /// Everything is as it should be; what is true here goes up, and what earlier epochs left here goes.
-fn running(facts: &Facts) -> Decision {
+fn running(facts: &Facts, survey: &Survey) -> Decision {
     let (cluster, epoch) = (&facts.at.cluster, facts.at.epoch);
     let runs = format!("epoch {epoch} runs on {cluster}");
-    let held_back = objects::survey(&facts.objects).held_back;
-    let mut findings = vec![match held_back.is_empty() {
+    let mut findings = vec![match survey.held_back.is_empty() {
         true => Finding::holds(RUNNING, "Running", runs),
         false => {
-            let shown = listed(&held_back);
+            let shown = listed(&survey.held_back);
             Finding::holds(RUNNING, "HeldBack", format!("{runs}; not brought down: {shown}"))
         }
     }];

@@ -3,7 +3,7 @@
 use super::claim::facts::{At, Facts as Claim, Obstacle};
 use super::decide::Decision;
 use super::leftover::decide::{self as leftover, Part, Staying};
-use super::objects::decide::{self as objects, Facts as Object, Verdict};
+use super::objects::decide::{self as objects, Facts as Object, Survey, Verdict};
 use super::tenancy::{self, Epoch, Here, Notes, Party, Running, Stillness, Truth, Workload};
 use interlock_api::placement::{CopyState, Phase};
 use interlock_kernel::conditions::Finding;
@@ -29,7 +29,8 @@ pub struct Facts {
     pub namespace: Option<Namespace>,
     /// Whether our finalizer is on some object in it; asked for only once it is not ours any more.
     pub has_finalized_object: bool,
-    /// Everything here that runs or makes something run, in the order in which it is stopped.
+    /// Everything here that runs or makes something run, in the order in which it is stopped; nothing
+    /// of a namespace that is not noted as ours.
     pub running: Vec<Runs>,
     /// What a fresh look showed of the first of these that was not told to stop: whether it is still
     /// that; None: nobody looked.
@@ -119,23 +120,22 @@ pub struct FreshGrant {
 }
 
 impl Facts {
-    /// What the rules of tenancy rest on.
-    pub fn outline(&self) -> tenancy::Facts {
+    /// What the rules of tenancy rest on; the survey is that of the objects.
+    pub fn outline(&self, survey: &Survey) -> tenancy::Facts {
         let noted = self.noted();
-        let runs_here = noted.is_some();
         tenancy::Facts {
             grant: self.grant.as_ref().map(|grant| self.grant_outline(grant)),
             here: self.notes,
             has_finalizer: self.namespace.is_some_and(|namespace| namespace.has_finalizer)
                 || self.has_finalized_object,
-            workload: match runs_here {
-                true => workload(&self.running),
-                false => Workload::None,
-            },
+            workload: workload(&self.running),
             claims: self.needed().map(|(_, claim)| claim.outline(&self.at)).collect(),
             is_marked_superseded: self.to_mark().is_none(),
             leftover: leftover::left(&self.parts, noted.map(|_| Staying(!self.is_here_going))),
-            has_objects_to_apply: self.has_objects_to_apply(),
+            has_objects_to_apply: self.is_mine(&[Phase::Granted])
+                && self.is_permitted()
+                && !self.is_here_going
+                && survey.chore.is_some(),
             stillness: self.stirring.as_ref().map(|stirring| match stirring.is_empty() {
                 true => Stillness::Still,
                 false => Stillness::Astir,
@@ -195,13 +195,6 @@ impl Facts {
     /// Whether the present epoch may run here.
     pub fn is_permitted(&self) -> bool {
         self.noted().is_some_and(|notes| notes.running == Running::Permitted(self.at.epoch))
-    }
-
-    fn has_objects_to_apply(&self) -> bool {
-        self.is_mine(&[Phase::Granted])
-            && self.is_permitted()
-            && !self.is_here_going
-            && objects::survey(&self.objects).chore.is_some()
     }
 
     /// Whether what runs, wherever it does, has run for as long as old copies are kept.

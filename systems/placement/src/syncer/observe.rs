@@ -19,7 +19,7 @@ use interlock_kernel::{
     Address, Kind, Looks, Name, Object, Observed, Place, View, conditions, read_part,
 };
 use jiff::Timestamp;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// The objects that a decision is about. Each is taken from the view once, so that what was decided
@@ -273,13 +273,18 @@ impl<'a> Sight<'a> {
     ) -> (BTreeMap<String, Option<objects::decide::Facts>>, BTreeMap<String, Mirror>) {
         let sources = claims.iter().filter_map(|claim| claim.source.as_ref()?.secret.as_deref());
         let origins = claims.iter().filter_map(|claim| claim.secret());
-        let names = at.repository.as_deref().into_iter().chain(origins).chain(sources);
+        let names: BTreeSet<&str> =
+            at.repository.as_deref().into_iter().chain(origins).chain(sources).collect();
         let mut secrets = BTreeMap::new();
         let mut seen = BTreeMap::new();
         for secret in names {
-            let mut at_hub = self.at_hub(&SECRET).into_iter();
-            let found = at_hub.find(|found| name(found) == secret && !is_going(found));
-            let found = found.map(|hub| objects::observe::observe_one(self, (0, &SECRET), hub));
+            let namespace = self.hub_namespace.as_deref().map(name);
+            let found = namespace.and_then(|namespace| {
+                self.view.get(Place::HUB, &SECRET, &Name::within(namespace, secret))
+            });
+            let found = found
+                .filter(|found| !is_going(found))
+                .map(|hub| objects::observe::observe_one(self, (0, &SECRET), hub));
             let (facts, mirror) = found.unzip();
             secrets.insert(secret.to_owned(), facts);
             seen.extend(mirror.map(|mirror| (secret.to_owned(), mirror)));

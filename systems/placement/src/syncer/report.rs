@@ -2,7 +2,7 @@
 //! was seen.
 
 use super::claim::act::pin;
-use super::claim::facts::{At, Progress};
+use super::claim::facts::Progress;
 use super::decide::Handed;
 use super::observe::Scene;
 use super::tenancy::Here;
@@ -21,7 +21,6 @@ pub(super) struct Report<'a> {
     pub(super) syncer: &'a Syncer,
     pub(super) scene: &'a Scene,
     pub(super) grant: &'a GrantRecord,
-    pub(super) at: &'a At,
 }
 
 impl Report<'_> {
@@ -58,7 +57,7 @@ impl Report<'_> {
         let message = format!("every claim is filled on {cluster}");
         let mut findings = vec![Finding::holds(FILLED, "Filled", message.clone())];
         if is_starting {
-            let message = format!("epoch {} starts on {cluster}", self.at.epoch);
+            let message = format!("epoch {} starts on {cluster}", self.scene.at.epoch);
             findings.push(Finding::fails(RUNNING, "Starting", message));
         }
         let write = self.write(json!({"claims": claims}), &findings);
@@ -92,7 +91,7 @@ impl Report<'_> {
     pub(super) fn acknowledge(&self, handed: &[Handed]) -> Step<Locks> {
         let pin = |handed: &Handed| {
             let claim = &self.scene.claims[handed.place];
-            pin(claim, handed.from, self.at, (&self.syncer.cluster, self.scene.now))
+            pin(claim, handed.from, &self.scene.at, (&self.syncer.cluster, self.scene.now))
         };
         let Some(pins) = handed.iter().map(pin).collect::<Option<Vec<Pin>>>() else {
             return Step::rest("the last image of a claim cannot be read; the cache will show it");

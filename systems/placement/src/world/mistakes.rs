@@ -20,8 +20,8 @@ use interlock_api::names::ANNOTATION_RELEASED;
 use interlock_api::placement::Phase;
 use interlock_checker::Size;
 use interlock_kernel::{
-    Act, Altered, Bent, Decide, Deed, Looks, Name, Observe, Observed, Outside, Part, Place, Room,
-    Step, Subject, View, Watch, Watcher, Write,
+    Act, Address, Altered, Bent, Decide, Deed, Looks, Name, Observe, Observed, Outside, Part,
+    Place, Room, Step, Subject, View, Watch, Watcher, Write,
 };
 use interlock_world::{Actor, Mistake, shipped};
 use serde_json::{Value, json};
@@ -503,7 +503,6 @@ fn grant_in_the_cache(
     view: &dyn View,
     looks: &Looks<Locks>,
 ) -> Observed<SyncerFacts, <Syncer as Room>::Scene> {
-    use interlock_kernel::Address;
     let mut seen = Looks {
         objects: looks.objects.clone(),
         lists: looks.lists.clone(),

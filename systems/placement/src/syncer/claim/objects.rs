@@ -64,6 +64,15 @@ pub(super) fn describe(claim: &Object) -> String {
     format!("volume {} of claim {}", identity(claim), name(claim))
 }
 
+/// The class that a claim at the hub asks for, by its name on the cluster.
+pub(super) fn class_wanted<'a>(
+    at_hub: &'a DynamicObject,
+    policy: &'a VolumePolicy,
+) -> Option<&'a str> {
+    let class = at_hub.data["spec"]["storageClassName"].as_str()?;
+    Some(policy.storage_classes.get(class).map_or(class, String::as_str))
+}
+
 /// The claim on the cluster for a claim at the hub: a new volume, filled from what the claim names,
 /// and an empty one only if it names nothing.
 pub(super) fn new_claim(at_hub: &DynamicObject, policy: &VolumePolicy, at: &At) -> Value {
@@ -81,8 +90,7 @@ pub(super) fn new_claim(at_hub: &DynamicObject, policy: &VolumePolicy, at: &At) 
             spec.insert(field.to_owned(), asked[field].clone());
         }
     }
-    if let Some(class) = asked["storageClassName"].as_str() {
-        let class = policy.storage_classes.get(class).map_or(class, String::as_str);
+    if let Some(class) = class_wanted(at_hub, policy) {
         spec.insert("storageClassName".to_owned(), json!(class));
     }
     let mut labels = own_marks(at_hub.metadata.labels.as_ref());

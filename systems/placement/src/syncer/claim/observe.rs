@@ -4,8 +4,9 @@ use super::facts::{
     At, AtHub, Binding, Bound, Destination, Facts, Here, ImageHere, Own, Pin, Progress, Source,
     Tidying,
 };
-use super::objects::{image_class, is_on, new_claim, noted_epoch, place_of};
+use super::objects::{class_wanted, image_class, is_on, noted_epoch, place_of};
 use crate::kinds::{CLAIM, DESTINATION, SNAPSHOT, SOURCE, STORAGE_CLASS, VOLUME};
+use crate::record::GrantRecord;
 use crate::syncer::copying::{
     asked, confirmed, destination_name, has_given_up, is_arrival, is_final, is_syncing,
     is_through_repository, secret_of, source_name, tidy_name, tidy_tag, told, told_number, trouble,
@@ -18,7 +19,6 @@ use interlock_api::names::{FINALIZER_KEEP, FINALIZER_POPULATE, LOCAL_DRIVER, hol
 use interlock_api::placement::{self, Claim, Image};
 use interlock_kernel::{Address, Kind, Name, Object, Place, View};
 use kube_core::DynamicObject;
-use serde_json::Value;
 
 /// How often it is told, at most, how far the data has come.
 const TOLD_EVERY_SECONDS: i64 = 1;
@@ -54,11 +54,21 @@ pub(crate) struct ClaimSeen {
 
 /// All claims that the grant lists.
 pub(in crate::syncer) fn observe(sight: &Sight<'_>, at: &At) -> (Vec<Facts>, Vec<ClaimSeen>) {
-    let listed = sight.grant.iter().flat_map(|grant| &grant.status.claims);
-    listed.map(|listed| observe_one(sight, at, listed)).unzip()
+    let Some(grant) = &sight.grant else { return Default::default() };
+    let listed = &grant.status.claims;
+    let classes = match at.is_copying && !listed.is_empty() {
+        true => sight.view.list(Place::CLUSTER, &STORAGE_CLASS, None),
+        false => Vec::new(),
+    };
+    listed.iter().map(|listed| observe_one(sight, at, (grant, listed), &classes)).unzip()
 }
 
-fn observe_one(sight: &Sight<'_>, at: &At, listed: &Claim) -> (Facts, ClaimSeen) {
+fn observe_one(
+    sight: &Sight<'_>,
+    at: &At,
+    (grant, listed): (&GrantRecord, &Claim),
+    classes: &[Object],
+) -> (Facts, ClaimSeen) {
     let view = sight.view;
     let within = |other: &str| Name::within(sight.name, other);
     let copying = at.is_copying.then_some(view);
@@ -68,21 +78,15 @@ fn observe_one(sight: &Sight<'_>, at: &At, listed: &Claim) -> (Facts, ClaimSeen)
     let at_hub = at_hub.filter(|claim| uid(claim) == listed.uid);
     let here = view.get(Place::CLUSTER, &CLAIM, &within(&listed.name));
     let source = found(&SOURCE, &source_name(&listed.name));
-    let grant = sight.grant.as_ref();
-    let pins = grant.into_iter().flat_map(|grant| &grant.status.pins);
-    let pin = pins.into_iter().find(|pin| pin.claim_uid == listed.uid);
-    let policy = grant.map(|grant| &grant.spec.volumes);
-    let class_wanted = match (copying, &at_hub, policy) {
-        (Some(view), Some(at_hub), Some(policy)) => {
-            let spec = &new_claim(at_hub, policy, at)["spec"];
-            image_class(class_of(spec, view).as_deref())
-        }
-        _ => "",
-    };
-    let class_here = match (copying, &here) {
-        (Some(view), Some(here)) => image_class(class_of(&here.data["spec"], view).as_deref()),
-        _ => "",
-    };
+    let pin = grant.status.pins.iter().find(|pin| pin.claim_uid == listed.uid);
+    let class_of_images =
+        |name: Option<&str>| image_class(class_of(name, classes).map(|class| &**class));
+    let class_wanted = at_hub
+        .as_deref()
+        .map_or("", |at_hub| class_of_images(class_wanted(at_hub, &grant.spec.volumes)));
+    let class_here = here
+        .as_deref()
+        .map_or("", |here| class_of_images(here.data["spec"]["storageClassName"].as_str()));
     let is_restic = pin.is_some_and(|pin| matches!(pin.image, Image::Restic { .. }));
     let seen = ClaimSeen {
         listed: listed.clone(),
@@ -118,7 +122,10 @@ fn observe_one(sight: &Sight<'_>, at: &At, listed: &Claim) -> (Facts, ClaimSeen)
         }),
         pin: pin_facts(sight, pin),
         here: here_facts(sight, at, &seen),
-        binding: binding(seen.here.as_deref(), copying),
+        binding: match at.is_copying {
+            true => binding(seen.here.as_deref(), classes),
+            false => Binding::NotAsked,
+        },
         source: seen.source.as_ref().map(|source| source_facts(sight, at, (&seen, source))),
         destination: seen
             .destination
@@ -205,14 +212,14 @@ fn stays(volume: &DynamicObject, grant: &str) -> bool {
 }
 
 /// Whether a claim on this cluster has its volume.
-fn binding(here: Option<&DynamicObject>, view: Option<&dyn View>) -> Binding {
-    let (Some(here), Some(view)) = (here, view) else { return Binding::NotAsked };
+fn binding(here: Option<&DynamicObject>, classes: &[Object]) -> Binding {
+    let Some(here) = here else { return Binding::NotAsked };
     match here.data["status"]["phase"].as_str() {
         Some("Bound") => return Binding::Bound,
         Some("Lost") => return Binding::Lost,
         _ => {}
     }
-    let class = class_of(&here.data["spec"], view);
+    let class = class_of(here.data["spec"]["storageClassName"].as_str(), classes);
     let is_ours = class.as_ref().is_some_and(|class| class.data["provisioner"] == LOCAL_DRIVER);
     if !is_ours && here.data["spec"]["dataSourceRef"].is_null() {
         return Binding::NotAsked;
@@ -223,11 +230,9 @@ fn binding(here: Option<&DynamicObject>, view: Option<&dyn View>) -> Binding {
     }
 }
 
-/// The class of a claim on this cluster.
-fn class_of(spec: &Value, view: &dyn View) -> Option<Object> {
-    let wanted = spec["storageClassName"].as_str();
-    let classes = view.list(Place::CLUSTER, &STORAGE_CLASS, None);
-    classes.into_iter().find(|class| match wanted {
+/// The class of this name, or that of claims which name none.
+fn class_of<'a>(wanted: Option<&str>, classes: &'a [Object]) -> Option<&'a Object> {
+    classes.iter().find(|class| match wanted {
         Some(wanted) => name(class) == wanted,
         None => annotation(class, IS_DEFAULT) == Some("true"),
     })
