@@ -70,6 +70,9 @@ pub enum Error {
     /// Whoever was frozen goes on, and what was to be read meanwhile was not read in time.
     #[error("runs cannot be kept frozen for longer than {seconds} s: they go on")]
     FreezeTooLong { seconds: u64 },
+    /// Somebody else reads what the run writes, and has not let it go on.
+    #[error("run {id} is frozen by another for longer than {seconds} s: try again")]
+    FrozenByAnother { id: String, seconds: u64 },
     /// Somebody let a frozen process go on.
     #[error("process {pid} went on while it was frozen: somebody else let it")]
     NotStill { pid: i32 },

@@ -10,6 +10,9 @@
 //! executes a program or ends. No signal stops the parent there. A child that was stopped first would
 //! never get that far, and the parent would never be seen stopped.
 //!
+//! One run is frozen by one freezer at a time, and a second waits: whoever is done first would let
+//! go whom the other still reads.
+//!
 //! If nobody lives who could write to a folder, nobody is stopped, and nobody need hurry. A start
 //! that comes in the first seconds is put off. One that comes later goes ahead, and leaves a mark by
 //! which whoever reads the folder knows that it was disturbed.
@@ -36,6 +39,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tracing::{info, warn};
 
 const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
+/// How often a freezer that waits for another one looks whether that is done.
+const BETWEEN_TURNS: Duration = Duration::from_millis(10);
 
 /// Runs that are stopped until this is dropped, or until their time is over; or a folder that
 /// nobody writes to.
@@ -58,8 +63,31 @@ struct Shared {
 
 #[derive(Debug)]
 struct State {
+    /// Those that we have stopped, and let go in the end.
     stopped: BTreeSet<Stopped>,
+    /// Those that somebody else had stopped. They stay so, or what was read is not of one moment.
+    found_stopped: BTreeSet<Stopped>,
     end: Option<End>,
+}
+
+/// Whom to freeze, for how long at most.
+struct Order {
+    runs: Vec<String>,
+    /// All runs that have it as a volume are frozen as well.
+    folder: Option<PathBuf>,
+    longest: Duration,
+}
+
+/// A freeze that is on disk, before anybody is stopped.
+enum Announced {
+    Noted {
+        note: OpenNote,
+        /// Nobody, if nobody lives who could write to the folder.
+        runs: Vec<String>,
+        is_idle: bool,
+    },
+    /// Not announced: another freezer has stopped this run.
+    FrozenByAnother(String),
 }
 
 /// How a freeze ended.
@@ -73,7 +101,7 @@ impl Processes {
     /// Stops every process of these runs, and returns when none of them can do anything. They go
     /// on when the answer is dropped, or after `longest`. Nobody is left stopped by an error.
     pub fn freeze(&self, runs: &[String], longest: Duration) -> Result<Frozen> {
-        self.freeze_for(runs.to_vec(), None, longest)
+        self.freeze_as(&Order { runs: runs.to_vec(), folder: None, longest })
     }
 
     /// The same for all runs that have this folder, or one in or around it, as a volume. None that
@@ -82,35 +110,25 @@ impl Processes {
     pub fn freeze_writers(&self, folder: &Path, longest: Duration) -> Result<Frozen> {
         let real = folder.canonicalize();
         let folder = real.map_err(|source| Error::Read { path: folder.to_owned(), source })?;
-        self.freeze_for(Vec::new(), Some(folder), longest)
+        self.freeze_as(&Order { runs: Vec::new(), folder: Some(folder), longest })
     }
 
-    fn freeze_for(
-        &self,
-        mut runs: Vec<String>,
-        folder: Option<PathBuf>,
-        longest: Duration,
-    ) -> Result<Frozen> {
-        let (note, is_idle) = {
-            // A start writes its record under this guard: so it is seen here, or sees the note.
-            let _guard = RecordsGuard::take(&self.directory)?;
-            if let Some(folder) = &folder {
-                runs.extend(self.runs_with(folder)?);
+    fn freeze_as(&self, order: &Order) -> Result<Frozen> {
+        let give_up_at = Instant::now() + order.longest;
+        let (note, runs, is_idle) = loop {
+            match self.announce(order)? {
+                Announced::Noted { note, runs, is_idle } => break (note, runs, is_idle),
+                Announced::FrozenByAnother(id) if Instant::now() >= give_up_at => {
+                    return Err(Error::FrozenByAnother { id, seconds: order.longest.as_secs() });
+                }
+                Announced::FrozenByAnother(_) => std::thread::sleep(BETWEEN_TURNS),
             }
-            let is_idle = folder.is_some() && !self.any_lives(&runs)?;
-            if is_idle {
-                runs.clear();
-            }
-            let stopped_before = self.stopped_already(&runs)?;
-            let (boot_id, runs) = (self.boot_id.clone(), runs.clone());
-            let until_unix_milliseconds = unix_milliseconds(SystemTime::now() + longest);
-            let note = Note { boot_id, runs, folder, until_unix_milliseconds, stopped_before };
-            (self.write_note(&note)?, is_idle)
         };
+        let longest = order.longest;
         info!(?runs, is_idle, "freezing");
         // Nobody is stopped yet: what a slow disk took for the note is not taken from their time.
         let deadline = (!is_idle).then_some(Instant::now() + longest);
-        let state = State { stopped: BTreeSet::new(), end: None };
+        let state = State { stopped: BTreeSet::new(), found_stopped: BTreeSet::new(), end: None };
         let (state, changed) = (Mutex::new(state), Condvar::new());
         let shared = Arc::new(Shared { state, changed, note, longest, deadline });
         let mut frozen = Frozen { shared: Arc::clone(&shared), watchdog: None };
@@ -122,6 +140,45 @@ impl Processes {
         frozen.watchdog = Some(watchdog.map_err(|source| Error::Prepare { path, source })?);
         self.stop_until_still(&runs, &frozen.shared)?;
         Ok(frozen)
+    }
+
+    /// Puts on disk who is about to be stopped, unless another freezer has stopped one of them.
+    fn announce(&self, order: &Order) -> Result<Announced> {
+        // A start writes its record under this guard: so it is seen here, or sees the note. Another
+        // freezer writes its note under it: so one of the two sees the other.
+        let _guard = RecordsGuard::take(&self.directory)?;
+        let Order { folder, longest, .. } = order;
+        let mut runs = order.runs.clone();
+        if let Some(folder) = folder {
+            runs.extend(self.runs_with(folder)?);
+        }
+        if let Some(id) = self.frozen_by_another(&runs)? {
+            return Ok(Announced::FrozenByAnother(id));
+        }
+        let is_idle = folder.is_some() && !self.any_lives(&runs)?;
+        if is_idle {
+            runs.clear();
+        }
+        let note = self.write_note(&Note {
+            boot_id: self.boot_id.clone(),
+            runs: runs.clone(),
+            folder: folder.clone(),
+            until_unix_milliseconds: unix_milliseconds(SystemTime::now() + *longest),
+            stopped_before: self.stopped_already(&runs)?,
+        })?;
+        Ok(Announced::Noted { note, runs, is_idle })
+    }
+
+    /// One of these runs that a freezer who lives has stopped. Only for who has the guard.
+    fn frozen_by_another(&self, runs: &[String]) -> Result<Option<String>> {
+        for path in self.notes()? {
+            let Some(note) = read_note(&path)? else { continue };
+            let common = note.runs.into_iter().find(|id| runs.contains(id));
+            if common.is_some() && is_locked(&path)? {
+                return Ok(common);
+            }
+        }
+        Ok(None)
     }
 
     /// Stops what is not stopped, again and again, until nothing is found that moves.
@@ -278,8 +335,11 @@ impl Processes {
 /// Ruled out: to count a parent in state D as stopped. A thread in that state may as well be in the
 /// middle of a write, which arrives on the disk later. What a thread waits for is in
 /// `/proc/<pid>/wchan`, but many kernels say nothing there (x86 before 5.16), and what they do say
-/// is the name of a function of theirs. The freezer of a cgroup knows such parents, but needs a
-/// cgroup that is ours to write to, and we ask for no such right.
+/// is the name of a function of theirs. Which system call it is in is in `/proc/<pid>/syscall`, for
+/// those who may trace it only, and it does not say enough: a signal that comes in the middle of a
+/// fork(2) does not end that, and a parent that waits for memory there has one more child later.
+/// The freezer of a cgroup knows such parents, but needs a cgroup that is ours to write to, and we
+/// ask for no such right.
 ///
 /// A child that waits for something else before it executes a program delays the freeze until then.
 fn stop_members(members: &[(&str, Member)], shared: &Shared) -> Result<bool> {
@@ -300,15 +360,20 @@ fn stop_members(members: &[(&str, Member)], shared: &Shared) -> Result<bool> {
 
 /// Stops a process that is not stopped; true if it needed none of that.
 fn stop(id: &str, member: &Member, shared: &Shared) -> Result<bool> {
-    let stopped = Stopped::of(&member.process);
-    if is_wholly_stopped(stopped.pid) {
-        return Ok(true);
-    }
     if !member.is_proven {
         // It may be a stranger that has the number of an old session: it is let be.
         return Ok(true);
     }
+    let stopped = Stopped::of(&member.process);
     let mut state = shared.state();
+    if is_wholly_stopped(stopped.pid) {
+        if !state.stopped.contains(&stopped) {
+            state.found_stopped.insert(stopped);
+        }
+        return Ok(true);
+    }
+    // If somebody else had stopped it, that is over now: it is ours to stop and to let go.
+    state.found_stopped.remove(&stopped);
     if state.end.is_none() {
         state.stopped.insert(stopped);
         ended_is_fine(signal_exactly(stopped.pid, stopped.start_time, Signal::STOP))
@@ -377,7 +442,8 @@ impl Shared {
                 .is_some_and(|process| process.start_time == stopped.start_time && process.lives())
                 && !is_wholly_stopped(stopped.pid)
         };
-        let moved = state.stopped.iter().find(moves).map(|stopped| stopped.pid);
+        let mut all = state.stopped.iter().chain(&state.found_stopped);
+        let moved = all.find(moves).map(|stopped| stopped.pid);
         let mark = durable::read(&disturbed(&self.note.path)).ok().flatten();
         self.thaw(&mut state, End::InTime);
         self.changed.notify_all();

@@ -7,9 +7,12 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// A flag of the kernel, `PF_FORKNOEXEC`. It is the 1 in the column F of ps(1).
 const FORKED_BUT_NOT_EXECUTED: u32 = 0x40;
+/// A flag of the kernel, `PF_KTHREAD`.
+const IS_OF_THE_KERNEL: u32 = 0x0020_0000;
 
 /// One line of the process table.
 #[derive(Clone, Debug)]
@@ -23,6 +26,7 @@ pub(super) struct Process {
     pub(super) session: i32,
     /// Whether it has executed a program since it was forked.
     pub(super) has_executed: bool,
+    environment: EnvironmentSize,
     threads: i64,
     /// Ticks since the machine booted. With the pid, it names a process for a whole boot.
     pub(super) start_time: u64,
@@ -43,6 +47,40 @@ impl Process {
         let owner = fs::metadata(format!("/proc/{}", self.pid)).ok()?.uid();
         let own = rustix::process::geteuid();
         (own.is_root() || own.as_raw() == owner).then_some(self.wait_status)
+    }
+}
+
+/// How large the environment of a process is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum EnvironmentSize {
+    Bytes(u64),
+    /// A thread of the kernel has none.
+    Never,
+    /// The process executes a program or ends at this moment, or is not ours to look into.
+    NotShown,
+}
+
+impl EnvironmentSize {
+    fn from(flags: u32, start: Option<&str>, end: Option<&str>) -> EnvironmentSize {
+        if flags & IS_OF_THE_KERNEL != 0 {
+            return EnvironmentSize::Never;
+        }
+        let address = |field: Option<&str>| field.and_then(|text| text.parse::<u64>().ok());
+        match (address(start), address(end)) {
+            (Some(start), Some(end)) if start > 0 && end >= start => {
+                EnvironmentSize::Bytes(end - start)
+            }
+            _ => EnvironmentSize::NotShown,
+        }
+    }
+
+    /// Whether so much of it is all of it.
+    fn is_whole(self, bytes: usize) -> bool {
+        match self {
+            EnvironmentSize::Bytes(size) => u64::try_from(bytes) == Ok(size),
+            EnvironmentSize::Never => true,
+            EnvironmentSize::NotShown => false,
+        }
     }
 }
 
@@ -83,7 +121,7 @@ pub(super) fn others(folder: &Path) -> io::Result<Vec<Seen>> {
         let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
         let Some(process) = look(pid).filter(Process::lives) else { continue };
         if Some(pid) != own {
-            let (environment, open) = (Environment::of(pid), open_files(pid, folder));
+            let (environment, open) = (Environment::of(&process), open_files(pid, folder));
             seen.push(Seen { process, environment, open });
         }
     }
@@ -99,6 +137,7 @@ fn parse(line: &[u8]) -> Option<Process> {
     let fields: Vec<&str> = back.split_whitespace().collect();
     // Field numbers as in proc(5), which counts from one and has the pid and the name first.
     let field = |number: usize| fields.get(number - 3).copied();
+    let flags = field(9)?.parse::<u32>().ok()?;
     Some(Process {
         pid: pid.trim().parse().ok()?,
         name: name.to_owned(),
@@ -106,7 +145,8 @@ fn parse(line: &[u8]) -> Option<Process> {
         parent: field(4)?.parse().ok()?,
         group: field(5)?.parse().ok()?,
         session: field(6)?.parse().ok()?,
-        has_executed: field(9)?.parse::<u32>().ok()? & FORKED_BUT_NOT_EXECUTED == 0,
+        has_executed: flags & FORKED_BUT_NOT_EXECUTED == 0,
+        environment: EnvironmentSize::from(flags, field(50), field(51)),
         threads: field(20)?.parse().ok()?,
         start_time: field(22)?.parse().ok()?,
         wait_status: field(52).and_then(|status| status.parse().ok()).unwrap_or(0),
@@ -131,9 +171,37 @@ pub(super) fn is_stop_pending(pid: i32) -> bool {
 #[derive(Debug)]
 struct Environment(Vec<u8>);
 
+/// How often an environment is read that is not there yet, and how long it is waited for.
+const READS: u32 = 100;
+const BETWEEN_READS: Duration = Duration::from_millis(1);
+
 impl Environment {
-    fn of(pid: i32) -> Environment {
-        Environment(fs::read(format!("/proc/{pid}/environ")).unwrap_or_default())
+    /// A process that executes a program has no environment for some microseconds: the old one is
+    /// gone, and the new one is not shown yet. Whoever began to read the old one sees its beginning
+    /// only. So it is read again until it is whole. Otherwise a process that is known by nothing
+    /// else would be taken for gone.
+    ///
+    /// The wait is bounded: a program may be on a file system that does not answer.
+    fn of(process: &Process) -> Environment {
+        let path = format!("/proc/{}/environ", process.pid);
+        let mut seen = process.clone();
+        let mut environment = Vec::new();
+        for _ in 0..READS {
+            let Ok(read) = fs::read(&path) else { break };
+            environment = read;
+            if seen.environment.is_whole(environment.len()) {
+                break;
+            }
+            // It may have executed a program since it was looked at, or be doing so now.
+            match look(process.pid) {
+                Some(now) if now.start_time == process.start_time && now.state != 'Z' => seen = now,
+                _ => break,
+            }
+            if !seen.environment.is_whole(environment.len()) {
+                std::thread::sleep(BETWEEN_READS);
+            }
+        }
+        Environment(environment)
     }
 
     fn value(&self, name: &str) -> Option<&[u8]> {
@@ -182,7 +250,7 @@ fn use_of_descriptor(pid: i32, descriptor: &str) -> FileUse {
 
 #[cfg(test)]
 mod tests {
-    use super::parse;
+    use super::{EnvironmentSize, parse};
 
     const TAIL: &str = "1 40 41 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 98765 0 0 0 \
                         0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 256";
@@ -201,6 +269,18 @@ mod tests {
         let flags = TAIL.replacen("4194560", "4194624", 1);
         let forked = parse(format!("42 (a) S {flags}").as_bytes()).unwrap();
         assert_eq!((executed.has_executed, forked.has_executed), (true, false));
+    }
+
+    #[test]
+    fn an_environment_is_whole_if_it_is_as_large_as_the_kernel_says() {
+        let size = |flags, start, end| EnvironmentSize::from(flags, Some(start), Some(end));
+        assert_eq!(size(0, "1000", "1030"), EnvironmentSize::Bytes(30));
+        assert!(size(0, "1000", "1030").is_whole(30) && !size(0, "1000", "1030").is_whole(0));
+        assert!(size(0, "1000", "1000").is_whole(0), "it was started with none");
+        // While a program is executed.
+        assert!(!size(0, "0", "0").is_whole(0) && !size(0, "1000", "0").is_whole(0));
+        assert!(size(super::IS_OF_THE_KERNEL, "0", "0").is_whole(0));
+        assert_eq!(EnvironmentSize::from(0, None, None), EnvironmentSize::NotShown);
     }
 
     #[test]

@@ -40,7 +40,9 @@ impl Still for Frozen {
 
 fn failure(error: &processes::Error) -> Failure {
     let reason = match error {
-        processes::Error::FreezeTooLong { .. } => Reason::FreezeTooLong,
+        processes::Error::FreezeTooLong { .. } | processes::Error::FrozenByAnother { .. } => {
+            Reason::FreezeTooLong
+        }
         _ => Reason::SnapshotFailed,
     };
     let mut message = error.to_string();
