@@ -152,15 +152,30 @@ async fn writes_are_limited_for_each_cluster() {
     make_cluster(&server, "west").await;
     let (east, west) = (tenant(&server, "east").await, tenant(&server, "west").await);
     let map = json!({"metadata": {"generateName": "x-"}});
-    let mut codes = Vec::new();
-    for _ in 0..15 {
-        codes.push(east.post(CONFIG_MAPS, &map).await);
-    }
-    let taken = codes.iter().filter(|answer| answer.code == 201).count();
-    assert!((8..=11).contains(&taken), "{taken} of a burst of 10 were taken");
-    assert_told_to_come_back(codes.last().expect("the last of them"));
+    let began = Instant::now();
+    let mut taken = 0;
+    let refused = loop {
+        let answer = east.post(CONFIG_MAPS, &map).await;
+        if answer.code != 201 {
+            break answer;
+        }
+        taken += 1;
+        assert!(began.elapsed() < asking::DEADLINE, "{taken} writes, and none was refused");
+    };
+    // A slow machine is given one more for each second that it takes.
+    let most = 11 + began.elapsed().as_secs();
+    assert!((8..=most).contains(&taken), "{taken} of a burst of 10 were taken, {most} at most");
+    assert_told_to_come_back(&refused);
     // What is refused counts too: a flood of bad writes is a flood.
-    assert_told_to_come_back(&east.post(CONFIG_MAPS, &json!(7)).await);
+    let refused = loop {
+        let answer = east.post(CONFIG_MAPS, &json!(7)).await;
+        // One more second may be over by now.
+        if answer.code != 400 {
+            break answer;
+        }
+        assert!(began.elapsed() < asking::DEADLINE, "no bad write was refused for its number");
+    };
+    assert_told_to_come_back(&refused);
     assert_eq!(east.get(CONFIG_MAPS).await.code, 200);
     assert_eq!(west.post(CONFIG_MAPS, &map).await.code, 201);
     let lease = json!({"metadata": {"name": "a"}});
@@ -225,5 +240,6 @@ async fn one_tenant_at_its_limit_does_not_slow_another() {
          {beside_slowest:?}; of the flood {taken:?} were taken and {refused:?} told to come back"
     );
     // The flood keeps both cores busy with its refusals: the write waits its turn among 32, not behind them all.
-    assert!(beside < alone * 50 + Duration::from_millis(50), "{alone:?} became {beside:?}");
+    // How long a turn is depends on the machine, and on what else it does; who waits behind them all waits for ever.
+    assert!(beside < alone * 50 + Duration::from_secs(2), "{alone:?} became {beside:?}");
 }

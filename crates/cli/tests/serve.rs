@@ -237,7 +237,8 @@ fn a_polite_end_ends_watches_properly_and_takes_no_time() {
     process.signal("INT");
     let (status, took) = process.end();
     assert_eq!(status.code(), Some(0), "{}", process.says());
-    assert!(took < Duration::from_secs(5), "{took:?}");
+    // Less than the ten seconds that it would wait for requests under way.
+    assert!(took < Duration::from_secs(9), "{took:?}");
     for watch in &mut watches {
         while watch.next().expect("the stream ends as it should").is_some() {}
     }
@@ -260,7 +261,7 @@ fn a_signal_is_not_lost_while_the_kubeconfig_is_written() {
     process.signal("TERM");
     let (status, took) = process.end();
     assert_eq!(status.code(), Some(0), "{}", process.says());
-    assert!(took < Duration::from_secs(5), "{took:?}");
+    assert!(took < Duration::from_secs(60), "{took:?}");
 }
 
 #[test]

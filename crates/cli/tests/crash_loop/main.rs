@@ -267,7 +267,7 @@ fn stop_gently(world: &World, process: &mut Process) -> Duration {
     process.signal("TERM");
     let (status, took) = process.end();
     assert_eq!(status.code(), Some(0), "{}", process.says());
-    assert!(took < Duration::from_secs(10), "{took:?}");
+    assert!(took < Duration::from_secs(60), "{took:?}");
     took
 }
 

@@ -119,8 +119,8 @@ fn a_refusal_of_the_hub_exits_with_1() {
 #[test]
 fn an_outcome_that_does_not_come_exits_with_1_and_the_declaration_stays() {
     let (world, _) = silent_owner();
-    let said = world.run(&args("west", "3", &["--yes", "--timeout", "1s"]));
-    said.answers(1, &["is not answered after 1 s", "next: kubectl get forcerelease shop-"]);
+    let said = world.run(&args("west", "3", &["--yes", "--timeout", "3s"]));
+    said.answers(1, &["is not answered after 3 s", "next: kubectl get forcerelease shop-"]);
     assert_eq!(world.list("forcereleases").len(), 1);
 }
 

@@ -124,8 +124,8 @@ fn when_the_time_is_up_it_says_what_it_waits_for() {
     let world = World::new();
     let grant = world.granted("shop", "west", 3);
     world.status(&grant, &json!({"phase": "Revoking"}));
-    let said = world.run(&["move", "shop", "--to", "east", "--wait", "--timeout", "1s"]);
-    said.answers(1, &["after 1 s, and the move goes on", "it waits for west to stop"]);
+    let said = world.run(&["move", "shop", "--to", "east", "--wait", "--timeout", "3s"]);
+    said.answers(1, &["after 3 s, and the move goes on", "it waits for west to stop"]);
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn a_cluster_that_holds_something_is_not_deleted() {
     };
     told(&[name, "it owns 1 grant", "interlock move --all-from west"]);
 
-    let said = fleet.run(&["move", "ledger", "--to", "east", "--wait", "--timeout", "30s"]);
+    let said = fleet.run(&["move", "ledger", "--to", "east", "--wait", "--timeout", "180s"]);
     assert_eq!(said.code, Some(0), "{said:#?}");
     let grant = fleet.writes_on("ledger", &uid, "east");
     let grant_uid = grant["metadata"]["uid"].as_str().expect("it has one");

@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 /// A machine that is busy with other things takes longer than the 5 s that are promised.
-const SERVED_WITHIN: Duration = Duration::from_secs(30);
+const SERVED_WITHIN: Duration = Duration::from_secs(120);
 
 /// `interlock up` with one cluster, west.
-struct Up {
-    process: Process,
+pub(crate) struct Up {
+    pub(crate) process: Process,
     at: Place,
 }
 
 impl Up {
-    fn start() -> Up {
+    pub(crate) fn start() -> Up {
         let at = Place::new();
         let mut command = interlock();
         command.args(["up", "--clusters", "west", "--listen", "127.0.0.1:0", "--insecure-http"]);
@@ -38,7 +38,7 @@ impl Up {
     }
 
     /// Registers a cluster, as `kubectl apply` does.
-    fn register(&self, name: &str, connection: &Value) {
+    pub(crate) fn register(&self, name: &str, connection: &Value) {
         let body = json!({
             "apiVersion": "interlock.dev/v1alpha1", "kind": "WorkloadCluster",
             "metadata": {"name": name}, "spec": {"connection": connection},
@@ -84,7 +84,7 @@ impl Up {
         self.process.client().call("GET", "/metrics", None).expect("it answers").text
     }
 
-    fn run(&self, args: &[&str]) -> String {
+    pub(crate) fn run(&self, args: &[&str]) -> String {
         let mut command = interlock();
         command.env("HOME", self.at.path("home")).args(args);
         command.arg("--kubeconfig").arg(self.at.path("config"));
@@ -98,7 +98,7 @@ impl Up {
     }
 
     /// Deletes something, and waits until it is gone.
-    fn delete(&self, path: &str) {
+    pub(crate) fn delete(&self, path: &str) {
         self.process.client().must("DELETE", path, None);
         until(&format!("{path} is gone"), || {
             let found = self.get(path);
@@ -107,7 +107,7 @@ impl Up {
     }
 
     /// Stops it; nothing may be left, and nobody may have been refused anything.
-    fn end(mut self) {
+    pub(crate) fn end(mut self) {
         self.process.signal("TERM");
         let (status, _) = self.process.end();
         let said = self.process.says();
@@ -151,9 +151,9 @@ fn a_cluster_that_is_registered_while_up_runs_is_served_and_let_go_when_it_is_de
     let numbers = Numbers::in_new(up.at.path("numbers"));
     let uid = place(&mut up.process.client(), ("ledger", "west"), &numbers);
     writes_on(&up, ("ledger", &uid), "west", &numbers);
-    up.run(&["move", "ledger", "--to", "east", "--wait", "--timeout", "60s"]);
+    up.run(&["move", "ledger", "--to", "east", "--wait", "--timeout", "180s"]);
     writes_on(&up, ("ledger", &uid), "east", &numbers);
-    up.run(&["move", "ledger", "--to", "west", "--wait", "--timeout", "60s"]);
+    up.run(&["move", "ledger", "--to", "west", "--wait", "--timeout", "180s"]);
     let grant = writes_on(&up, ("ledger", &uid), "west", &numbers);
 
     // Its agent stays until the object is gone: what it has is given up by a person here.
@@ -183,7 +183,7 @@ fn a_cluster_that_is_registered_while_up_runs_is_served_and_let_go_when_it_is_de
     // Another one of the same name is served again.
     let second = up.serves("east");
     assert_ne!(first, second, "it is another cluster");
-    up.run(&["move", "ledger", "--to", "east", "--wait", "--timeout", "60s"]);
+    up.run(&["move", "ledger", "--to", "east", "--wait", "--timeout", "180s"]);
     writes_on(&up, ("ledger", &uid), "east", &numbers);
     assert_eq!(numbers.prove_one_writer_after_another(), [1, 2, 3, 4]);
     up.delete("/api/v1/namespaces/ledger");

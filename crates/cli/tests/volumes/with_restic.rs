@@ -106,7 +106,11 @@ fn the_lock_of_a_restic_that_died_goes_when_a_person_says_so() {
     // A restic that waits for what it is to save, and dies.
     let mut dying = restic(&repository, &["backup", "--stdin"]);
     let mut dying = dying.stdin(Stdio::piped()).spawn().expect("restic runs");
-    let locks = || std::fs::read_dir(repository.join("locks")).map_or(0, Iterator::count);
+    // restic writes `<id>-tmp-<number>` and renames it to `<id>`: only then does it hold the lock.
+    let locks = || {
+        let names = std::fs::read_dir(repository.join("locks")).into_iter().flatten().flatten();
+        names.filter(|lock| lock.file_name().len() == 64).count()
+    };
     until("restic has its lock", || if locks() > 0 { Ok(()) } else { Err("none".to_owned()) });
     dying.kill().expect("it is our child");
     dying.wait().expect("it is our child");

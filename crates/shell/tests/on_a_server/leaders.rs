@@ -47,8 +47,9 @@ impl Controller for Ticker {
 fn process(who: &'static str, client: &Client, steps: &Steps) -> (Shell, Runner) {
     let settings = LeaseSettings {
         namespace: "default".to_owned(),
-        holds_for: Duration::from_secs(4),
-        acts_for: Duration::from_secs(2),
+        // Longer than a busy machine keeps the one who leads from renewing its lease.
+        holds_for: Duration::from_secs(12),
+        acts_for: Duration::from_secs(6),
         tries_every: Duration::from_millis(100),
         ..LeaseSettings::new("placement", who)
     };

@@ -148,7 +148,7 @@ async fn a_watcher_that_is_about_to_wait_is_woken_all_the_same() {
         // Each write waits for the watchers, so one that was not woken is never woken.
         write(&store, "t", "a", "").await;
         for _ in 0..2 {
-            let seen = tokio::time::timeout(std::time::Duration::from_secs(20), seen.recv()).await;
+            let seen = tokio::time::timeout(std::time::Duration::from_secs(180), seen.recv()).await;
             assert_eq!(seen.expect("a watcher sleeps on"), Some(revision));
         }
     }
