@@ -4,6 +4,7 @@
 //!   `ForceRelease`.
 //! * [`volumes`]: VolSync's kinds, which Interlock serves on workload clusters.
 //!   `ReplicationSource`, `ReplicationDestination`.
+//! * [`turns`]: who may maintain a cluster. `MaintenanceTurn`.
 //! * [`names`]: labels, annotations, finalizers and names that are made of others.
 //! * [`manifest`]: the definitions as they are installed; `crates/api/crds` holds the same text for
 //!   review.
@@ -15,6 +16,7 @@ pub mod manifest;
 pub mod names;
 pub mod period;
 pub mod placement;
+pub mod turns;
 pub mod volumes;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -35,6 +37,7 @@ pub fn definitions() -> Vec<CustomResourceDefinition> {
         placement::Placement::crd(),
         placement::Grant::crd(),
         placement::ForceRelease::crd(),
+        turns::MaintenanceTurn::crd(),
     ]
 }
 

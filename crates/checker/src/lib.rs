@@ -112,7 +112,7 @@ pub use check::check;
 pub use explore::{CheckError, successors};
 pub use model::{
     Action, ActionId, Covers, Fairness, Flag, FlagMove, Formula, Invariant, Model, Mutant,
-    Property, Reachable, Refinement, StepRule, Steps,
+    Property, Reachable, Refinement, StepRule, Steps, reaches,
 };
 pub use mutants::{MutantReport, MutantsReport, check_mutants};
 pub use options::{Liveness, Options, Progress};

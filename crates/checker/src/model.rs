@@ -543,6 +543,34 @@ impl<S: 'static> Refinement<S> {
     }
 }
 
+/// Whether a specification gets from one state to another in at most so many steps. One step of a
+/// system may be several of its specification: what is written at once there is told apart here.
+pub fn reaches<M: Model>(specification: &M, from: &M::State, to: &M::State, most: usize) -> bool {
+    if from == to {
+        return true;
+    }
+    let flags = specification.flags();
+    let (mut known, mut begun) = (vec![from.clone()], 0);
+    let mut steps = Steps::default();
+    for _ in 0..most {
+        let mut found = Vec::new();
+        for state in &known[begun..] {
+            expand(specification, &flags, state, &mut steps);
+            found.extend(steps.as_slice().iter().map(|step| step.to.clone()));
+        }
+        if found.contains(to) {
+            return true;
+        }
+        begun = known.len();
+        for state in found {
+            if !known.contains(&state) {
+                known.push(state);
+            }
+        }
+    }
+    false
+}
+
 /// A model with one rule broken on purpose.
 pub struct Mutant<M> {
     /// A name to ask for it by.

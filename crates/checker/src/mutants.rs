@@ -51,7 +51,7 @@ impl MutantsReport {
 }
 
 /// Memory for the second look at a mutant, which is taken only to learn what else it breaks.
-const SECOND_LOOK_BYTES: usize = 256 << 20;
+const SECOND_LOOK_BYTES: usize = 8 << 20;
 
 /// Checks every mutant of a model until it breaks one of the promises that it must break, and then
 /// whether it also breaks invariants that no mutant has broken yet.

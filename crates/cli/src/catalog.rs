@@ -29,6 +29,7 @@ pub(crate) fn entries() -> Vec<Entry> {
     entries.extend(interlock_nodes::models());
     entries.extend(interlock_identities::models());
     entries.extend(interlock_rollouts::models());
+    entries.extend(interlock_turns::models());
     entries
 }
 

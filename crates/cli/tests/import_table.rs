@@ -21,13 +21,26 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "interlock-placement",
         &["interlock-api", "interlock-checker", "interlock-kernel", "interlock-world"],
     ),
-    ("interlock-volumes", &["interlock-api", "interlock-checker", "interlock-kernel"]),
+    (
+        "interlock-volumes",
+        &["interlock-api", "interlock-checker", "interlock-kernel", "interlock-world"],
+    ),
+    (
+        "interlock-turns",
+        &["interlock-api", "interlock-checker", "interlock-kernel", "interlock-world"],
+    ),
     ("interlock-nodes", &["interlock-checker"]),
     ("interlock-identities", &["interlock-checker"]),
     ("interlock-rollouts", &["interlock-checker"]),
     (
         "interlock-programs",
-        &["interlock-api", "interlock-kernel", "interlock-placement", "interlock-volumes"],
+        &[
+            "interlock-api",
+            "interlock-kernel",
+            "interlock-placement",
+            "interlock-turns",
+            "interlock-volumes",
+        ],
     ),
     (
         "interlock",
@@ -45,6 +58,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "interlock-nodes",
             "interlock-identities",
             "interlock-rollouts",
+            "interlock-turns",
         ],
     ),
     ("interlock-conformance", &["interlock-api", "interlock-apiserver"]),

@@ -9,7 +9,7 @@
 //! * [`Right`]: what a controller may do, which its role is written from.
 //! * [`Step`]: rest, wait, look, or act; each with a reason that a person can read.
 //! * [`Objects`]: a cache of one kind as plain data. [`Queue`]: whose turn it is, and when.
-//!   [`conditions`]: what is true of an object. [`nearest`]: the names that a person may have meant.
+//!   [`conditions`]: what is true of an object. [`metadata`]: its names, marks and finalizers. [`nearest`]: the names that a person may have meant.
 
 mod cache;
 mod controller;
@@ -23,6 +23,7 @@ mod step;
 mod view;
 
 pub mod conditions;
+pub mod metadata;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 

@@ -98,6 +98,7 @@ pub type Act<R> = fn(&R, &<R as Room>::Scene, <R as Room>::Decision) -> Step<<R 
 
 /// A shipped room with one of its functions replaced: a mistake made on purpose, to see that the
 /// model checker finds it.
+#[derive(Clone, Copy)]
 pub struct Bent<R: Room> {
     room: R,
     observe: Observe<R>,

@@ -26,5 +26,6 @@ impl<V: Visitor<Nothing>> Program<V> for Hub {
         visitor.room(account, fencing::Fencing);
         visitor.room(account, clusters::Clusters::patient_for(self.silence_seconds));
         visitor.room(account, departed::Departed);
+        visitor.room(account, interlock_turns::turn::Turns);
     }
 }

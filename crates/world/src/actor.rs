@@ -8,8 +8,8 @@ use interlock_kernel::{
 };
 use jiff::Timestamp;
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What is outside of the API, for one kind of question and deed. `M` is a machine.
 pub trait Driver<M>: Outside {
@@ -90,6 +90,8 @@ pub trait Inner<M>: Send + Sync {
     fn read(&self, read: u32, live: &Live<'_, M>) -> Found;
     /// On which server a read is made; None: outside of the API.
     fn place_of(&self, read: u32) -> Option<Place>;
+    /// The kind that a read is about; None: it is about something outside of the API.
+    fn kind_of(&self, read: u32) -> Option<Kind>;
     fn show_read(&self, read: u32) -> String;
     /// How often the controller itself was called, and how many views it had.
     fn counts(&self) -> (u64, usize);
@@ -125,6 +127,7 @@ where
         answer_values: Memo::default(),
         known: Memo::default(),
         subjects: Memo::default(),
+        last: Mutex::new(None),
         calls: AtomicU64::new(0),
     })
 }
@@ -142,6 +145,8 @@ struct Shipped<M, C: Controller> {
     answer_values: Memo<u32, <C::Outside as Outside>::Answer>,
     known: Memo<Key, Thought<M>>,
     subjects: Memo<(u32, u8), Arc<Vec<Subject>>>,
+    /// The last view and its objects: a controller is asked about all its subjects in a row.
+    last: Mutex<Option<(u32, Arc<Objects>)>>,
     calls: AtomicU64,
 }
 
@@ -175,7 +180,18 @@ where
     C::Outside: Driver<M>,
 {
     fn cache(&self, at: At<'_>) -> Cache<'_> {
-        let mut objects: HashMap<(u8, Kind), Vec<Object>> = HashMap::new();
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = last.as_ref().filter(|(view, _)| *view == at.view).map(|(_, it)| it.clone());
+        let objects = known.unwrap_or_else(|| {
+            let objects = Arc::new(self.objects(at));
+            *last = Some((at.view, Arc::clone(&objects)));
+            objects
+        });
+        Cache { now: at.now, watched: &self.watched, objects }
+    }
+
+    fn objects(&self, at: At<'_>) -> Objects {
+        let mut objects = Objects::new();
         for (place, version) in self.views.get(at.view).iter() {
             let kind = at.servers.key(at.servers.slot_of(*version)).0.clone();
             objects.entry((*place, kind)).or_default().extend(at.servers.object(*version));
@@ -183,7 +199,7 @@ where
         for all in objects.values_mut() {
             all.sort_by_cached_key(|object| Name::of(object));
         }
-        Cache { now: at.now, watched: &self.watched, objects }
+        objects
     }
 
     fn looks(&self, servers: &Servers, done: &Done) -> Looks<C::Outside> {
@@ -309,6 +325,14 @@ where
         }
     }
 
+    fn kind_of(&self, read: u32) -> Option<Kind> {
+        match &*self.reads.get(read) {
+            Read::Object(address) => Some(address.kind.clone()),
+            Read::List { kind, .. } => Some(kind.clone()),
+            Read::Ask(_) => None,
+        }
+    }
+
     fn show_read(&self, read: u32) -> String {
         match &*self.reads.get(read) {
             Read::Object(address) => format!("reads {address} live"),
@@ -329,11 +353,14 @@ pub(crate) fn place_named(place: u8) -> Place {
     if place == 0 { Place::HUB } else { Place::CLUSTER }
 }
 
+/// The objects of a view, by place and kind, each kind sorted by name.
+type Objects = HashMap<(u8, Kind), Vec<Object>>;
+
 /// What a controller is shown.
 struct Cache<'a> {
     now: Timestamp,
     watched: &'a [(Place, Kind)],
-    objects: HashMap<(u8, Kind), Vec<Object>>,
+    objects: Arc<Objects>,
 }
 
 impl Cache<'_> {

@@ -13,24 +13,31 @@
 //!
 //! * `system`: what a system says of its world. `scene`: what it may look at when it judges a state.
 //! * `server`: objects, servers and writes as numbers.
-//! * `actor`: a shipped controller whose steps are remembered.
+//! * `actor`: a shipped controller whose steps are remembered. `subjects`: what it is asked about.
 //! * `state`, `world`, `steps`: the states, and every step out of one. `flight`: steps under way.
 //! * `model`: the world as a model of the checker. `story`: a step in words.
+//! * `picture`: a state in the words of a specification.
+//! * `bent`: what mistakes made on purpose are made of.
 //! * `intern`: each value once, by number.
 
 mod actor;
+mod bent;
 mod flight;
 mod intern;
 mod model;
+mod picture;
 mod scene;
 mod server;
 mod state;
 mod steps;
 mod story;
+mod subjects;
 mod system;
 mod world;
 
 pub use actor::{Actor, Driver, shipped};
+pub use bent::{rewritten, unguarded};
+pub use picture::{Reading, Sight};
 pub use scene::{Objects, Scene};
 pub use server::Servers;
 pub use state::{CLUSTERS, State};

@@ -2,7 +2,7 @@
 
 use crate::server::Servers;
 use crate::state::CLUSTERS;
-use crate::system::{Chance, System};
+use crate::system::{Chance, Move, System};
 use interlock_kernel::{Kind, Name, Object};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -40,6 +40,13 @@ impl<'a, S: System> Scene<'a, S> {
     /// What is on a cluster.
     pub fn cluster(&self, cluster: usize) -> Objects<'a> {
         Objects { servers: self.servers, content: self.contents[1 + cluster] }
+    }
+
+    /// A move that changes nothing but what is at the hub.
+    pub fn at_hub(&self, name: usize, hub: u32) -> Move<S::Machine> {
+        let (mut servers, machines) = (self.contents, [const { None }; CLUSTERS]);
+        servers[0] = hub;
+        Move { name, servers, machines, chance: self.chance, restarts: None }
     }
 }
 

@@ -1,10 +1,11 @@
 //! API servers as numbers: every version of an object is kept once, a server is a sorted list of
 //! such versions, and a write makes one server of another.
 //!
-//! A version stands for the content of an object. The number is also the object's resourceVersion,
-//! so two versions with equal content would match where a real server would tell them apart. The
-//! lowest bit of the number mends that: it marks a version that somebody saw and that was replaced
-//! since ([`old`]). A marked version never matches what a server has now.
+//! A version stands for the content of an object. Two versions with equal content would match where a
+//! real server would tell them apart. The lowest bit of the number mends that: it marks a version
+//! that somebody saw and that was replaced since ([`old`]). A marked version never matches what a
+//! server has now. The resourceVersion that controllers are shown is made of the content too: some
+//! make names of it, and those must not depend on the order in which the world is explored.
 
 use crate::intern::Interner;
 use interlock_kernel::{Kind, Name, Object, Part, Write};
@@ -246,8 +247,9 @@ impl Servers {
             return *version;
         }
         let number = versions.objects.len() as Version;
-        for version in [number, old(number)] {
-            object["metadata"]["resourceVersion"] = json!(version.to_string());
+        let content = hash(&object.to_string()) & !1;
+        for mark in [0, 1] {
+            object["metadata"]["resourceVersion"] = json!((content | mark).to_string());
             let shown = serde_json::from_value::<DynamicObject>(object.clone());
             let shown = shown.expect("what a person or a controller wrote is an object");
             versions.objects.push((Some(Arc::new(shown)), slot));
@@ -255,6 +257,13 @@ impl Servers {
         versions.numbers.insert(text, number);
         number
     }
+}
+
+/// FNV-1a.
+fn hash(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
 }
 
 /// The status has its own way into a server: what a write of one part says of the other is dropped.

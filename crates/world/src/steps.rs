@@ -4,7 +4,7 @@ use crate::flight::Stage;
 use crate::server::{Changed, Slot, old};
 use crate::state::{CLUSTERS, Stale, State};
 use crate::system::{Crashes, System};
-use crate::world::{Advance, DeedOf, Engine, Moment, Reacted};
+use crate::world::{Advance, Asked, DeedOf, Engine, Moment, Reacted};
 use interlock_checker::{Action, ActionId, Fairness, Steps};
 use interlock_kernel::{Place, Subject};
 
@@ -71,7 +71,7 @@ impl<S: System> Engine<S> {
         let about = |verb: &str, actor: usize, subject: usize| {
             let of = &self.actors[actor];
             let program = &self.programs[of.program].name;
-            Action::new(format!("{verb}({}: {})", room(actor), of.subjects[subject]), program)
+            Action::new(format!("{verb}({}: {})", room(actor), of.subjects.label(subject)), program)
         };
         match kind {
             Kind::Step { actor, subject } => about("Step", actor, subject),
@@ -98,16 +98,20 @@ impl<S: System> Engine<S> {
     pub(crate) fn fairness(&self) -> Vec<Fairness> {
         let mut fairness = Vec::new();
         for (actor, of) in self.actors.iter().enumerate() {
-            for (subject, name) in of.subjects.iter().enumerate() {
+            for subject in 0..of.subjects.len() {
                 let ids = [Kind::Step { actor, subject }, Kind::Continue { actor, subject }];
                 let program = &self.programs[of.program].name;
-                let name = format!("{program}: {}: {name}", of.actor.name());
+                let name =
+                    format!("{program}: {}: {}", of.actor.name(), of.subjects.label(subject));
                 fairness.push(Fairness::weak(name, ids.map(|kind| self.id(kind))));
             }
         }
         for (program, of) in self.programs.iter().enumerate() {
             let hears = format!("{} hears", of.name);
             fairness.push(Fairness::weak(hears, [self.id(Kind::Hear { program })]));
+        }
+        if self.times.len() > 1 {
+            fairness.push(Fairness::weak("the clock goes on", [self.id(Kind::Time)]));
         }
         for (name, (words, _, must_happen)) in self.system.moves().into_iter().enumerate() {
             if must_happen {
@@ -146,7 +150,8 @@ impl<S: System> Engine<S> {
                 out.push(Kind::Crash { program }, State { crashes, ..next });
             }
         }
-        if (state.time as usize) + 1 < self.times.len() {
+        let has_time = (state.time as usize) + 1 < self.times.len();
+        if has_time && self.system.may_pass(&self.scene(state)) {
             out.push(Kind::Time, State { time: state.time + 1, ..*state });
         }
         for found in self.moves(state).iter() {
@@ -170,7 +175,8 @@ impl<S: System> Engine<S> {
             out.push(kind, State { trouble: reaction.trouble, ..*state });
             return;
         }
-        for (subject, reacted) in reaction.subjects.iter().enumerate() {
+        for Asked { subject, reacted, begins } in &reaction.subjects {
+            let (subject, begins) = (*subject, *begins);
             // One program takes no two steps about one subject at once.
             if self.is_under_way(actor, subject, state) {
                 continue;
@@ -179,7 +185,6 @@ impl<S: System> Engine<S> {
             if let Reacted::Acts(effect) = reacted {
                 self.land(*effect, Kind::Step { actor, subject }, state, *state, out);
             }
-            let begins = reaction.begins.get(subject).copied().unwrap_or(0);
             if begins == 0 || state.flight_count() >= self.hostility.flights {
                 continue;
             }
@@ -233,25 +238,29 @@ impl<S: System> Engine<S> {
 
     /// An effect happens: from `state`, into `next`, from which its flight was taken off.
     fn land(&self, number: u32, kind: Kind, state: &State, next: State, out: &mut Out<'_, S>) {
+        let after = self.after(number, state);
+        out.change(kind, after.servers, State { machines: after.machines, ..next });
+    }
+
+    /// The servers and machines after an effect; the same if it is refused, or has no machine.
+    pub(crate) fn after(&self, number: u32, state: &State) -> State {
         let effect = self.effects.get(&number).expect("it was numbered");
+        let mut after = *state;
         match &effect.deed {
             DeedOf::Write(server, write) => {
-                let mut servers = next.servers;
-                if let Ok(after) = self.landing(servers[*server], number, write) {
-                    servers[*server] = after;
+                if let Ok(content) = self.landing(state.servers[*server], number, write) {
+                    after.servers[*server] = content;
                 }
-                out.change(kind, servers, next);
             }
             DeedOf::Outside(perform, _) => {
                 let program = self.actors[effect.actor].program;
                 let cluster = self.programs[program].cluster.expect("it is on a machine");
-                let mut next = next;
                 if self.boot(effect.actor, state).is_some() {
-                    next.machines[cluster] = self.performed(number, perform, cluster, state);
+                    after.machines[cluster] = self.performed(number, perform, cluster, state);
                 }
-                out.push(kind, next);
             }
         }
+        after
     }
 
     fn crashed(&self, program: usize, state: &State) -> State {
@@ -442,14 +451,15 @@ impl<S: System> Engine<S> {
             return 0;
         }
         let mut woken = None;
-        for (subject, (old, new)) in was.subjects.iter().zip(&is.subjects).enumerate() {
-            let gains = *old == Reacted::Rests && matches!(new, Reacted::Acts(_));
-            if !gains || own == Some(subject) {
+        for Asked { subject, reacted, .. } in &is.subjects {
+            let gains =
+                was.about(*subject) == Reacted::Rests && matches!(reacted, Reacted::Acts(_));
+            if !gains || own == Some(*subject) {
                 continue;
             }
             let woken = woken.get_or_insert_with(|| self.woken(actor, from, to));
-            let name = &self.actors[actor].subjects[subject];
-            if !woken.contains(name) {
+            let name = self.actors[actor].subjects.name(*subject);
+            if !woken.contains(&name) {
                 let room = self.actors[actor].actor.name();
                 return self.troubles.put(format!("{room} has work about {name}, and sleeps"));
             }

@@ -18,7 +18,7 @@ impl<S: System> Engine<S> {
         let mut told = match kind {
             Kind::Step { actor, subject } => {
                 let reaction = self.reaction(self.moment(actor, from), from);
-                match reaction.subjects[subject] {
+                match reaction.about(subject) {
                     Reacted::Acts(effect) => self.effect_in_words(effect),
                     Reacted::Rests | Reacted::Waits => "nothing to do".to_owned(),
                 }

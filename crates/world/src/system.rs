@@ -4,8 +4,9 @@ use crate::actor::Actor;
 use crate::scene::Scene;
 use crate::server::Servers;
 use crate::state::{CLUSTERS, State};
+use crate::subjects::Subjects;
 use crate::world::World;
-use interlock_checker::Refinement;
+use interlock_checker::{Refinement, Size, SizeError, SizeKey};
 use interlock_kernel::Subject;
 use jiff::Timestamp;
 use std::fmt::Debug;
@@ -17,8 +18,8 @@ pub struct Program<M> {
     pub name: String,
     /// The cluster that it works on, and on whose machine it runs; None: at the hub.
     pub cluster: Option<usize>,
-    /// Its controllers, each with every subject that it can be asked about.
-    pub rooms: Vec<(Box<dyn Actor<M>>, Vec<Subject>)>,
+    /// Its controllers, each with the subjects that it can be asked about.
+    pub(crate) rooms: Vec<(Box<dyn Actor<M>>, Subjects)>,
 }
 
 impl<M> Program<M> {
@@ -30,7 +31,16 @@ impl<M> Program<M> {
     /// The same with one more controller and the subjects that it can be asked about.
     #[must_use]
     pub fn with(mut self, room: Box<dyn Actor<M>>, subjects: &[&str]) -> Self {
-        self.rooms.push((room, subjects.iter().map(|subject| Subject::from(*subject)).collect()));
+        let subjects = subjects.iter().map(|subject| Subject::from(*subject)).collect();
+        self.rooms.push((room, Subjects::Listed(subjects)));
+        self
+    }
+
+    /// The same with one more controller, which is asked about whatever its watches name: for
+    /// subjects whose names nobody knows beforehand. There are at most so many, over all states.
+    #[must_use]
+    pub fn asking(mut self, room: Box<dyn Actor<M>>, most: usize) -> Self {
+        self.rooms.push((room, Subjects::found(most)));
         self
     }
 }
@@ -49,6 +59,61 @@ pub struct Hostility {
     pub relists: bool,
     /// Whether it is checked that whoever gains work is woken.
     pub wakes: bool,
+}
+
+impl Hostility {
+    /// The sizes of a world in which nothing but hostility differs.
+    pub const KEYS: [SizeKey; 3] = [
+        SizeKey::new("flights", "steps that are under way at once", 1, 0, 2),
+        SizeKey::new("stale", "objects that are out of date at once", 1, 0, 2),
+        SizeKey::new("live", "1: what must happen in the end is checked", 0, 0, 1),
+    ];
+
+    /// A step under way, an object out of date, and any number of crashes.
+    pub const HARSH: Hostility =
+        Hostility { flights: 1, stale: 1, crashes: Crashes::Any, relists: false, wakes: true };
+
+    /// What must happen in the end can be asked: a program that crashes for ever gets nothing done.
+    pub const LIVE: Hostility = Hostility {
+        flights: 0,
+        stale: 0,
+        crashes: Crashes::AtMost(1),
+        relists: false,
+        wakes: false,
+    };
+
+    /// The hostility of a size in these keys, for the model of this name.
+    pub fn from_size(model: &str, size: &Size) -> Result<Hostility, SizeError> {
+        let [flights, stale, live] = size.numbers(model, &Hostility::KEYS)?;
+        let others = if live == 1 { Hostility::LIVE } else { Hostility::HARSH };
+        Ok(Hostility { flights: flights as usize, stale: stale as usize, ..others })
+    }
+
+    /// From the numbers of a size; where it is asked what must happen in the end, crashes are counted: a
+    /// program that crashes for ever gets nothing done.
+    pub fn of([flights, stale, crash, relist, wakes, live]: [u64; 6]) -> Hostility {
+        let crashes = match (crash, live) {
+            (0, _) => Crashes::None,
+            (_, 0) => Crashes::Any,
+            (most, _) => Crashes::AtMost(most as u8),
+        };
+        let (flights, stale) = (flights as usize, stale as usize);
+        Hostility { flights, stale, crashes, relists: relist == 1, wakes: wakes == 1 }
+    }
+
+    /// The number of a size that says how often programs crash.
+    pub fn crash(&self) -> u8 {
+        match self.crashes {
+            Crashes::None => 0,
+            Crashes::Any => 1,
+            Crashes::AtMost(most) => most,
+        }
+    }
+
+    /// Whether crashes end, so that it can be asked what must happen in the end.
+    pub fn is_live(&self) -> bool {
+        self.crashes != Crashes::Any
+    }
 }
 
 /// How often programs crash.
@@ -134,7 +199,11 @@ pub trait System: Clone + Send + Sync + Sized + 'static {
     type Truth: Clone + Eq + Hash + Debug + Send + Sync + 'static;
 
     /// The size, as a person would ask for it.
-    fn size(&self) -> String;
+    fn size(&self) -> String {
+        let hostility = self.hostility();
+        let Hostility { flights, stale, .. } = hostility;
+        format!("flights={flights},stale={stale},live={}", u8::from(hostility.is_live()))
+    }
 
     /// How hostile the world is.
     fn hostility(&self) -> Hostility;
@@ -149,10 +218,20 @@ pub trait System: Clone + Send + Sync + Sized + 'static {
     fn programs(&self) -> Vec<Program<Self::Machine>>;
 
     /// The names of the clusters.
-    fn clusters(&self) -> [&'static str; CLUSTERS];
+    fn clusters(&self) -> [&'static str; CLUSTERS] {
+        ["a", "b"]
+    }
 
     /// The times that the clock shows, one after the other.
-    fn times(&self) -> Vec<Timestamp>;
+    fn times(&self) -> Vec<Timestamp> {
+        vec![Timestamp::UNIX_EPOCH]
+    }
+
+    /// Whether the clock may go on to the next time now.
+    fn may_pass(&self, scene: &Scene<'_, Self>) -> bool {
+        let _ = scene;
+        true
+    }
 
     /// The servers and machines at the start, and what may happen.
     fn initial(
@@ -174,7 +253,10 @@ pub trait System: Clone + Send + Sync + Sized + 'static {
     }
 
     /// How often a machine has started; None: it has no power, and nothing runs on it.
-    fn boot(&self, machine: &Self::Machine) -> Option<u8>;
+    fn boot(&self, machine: &Self::Machine) -> Option<u8> {
+        let _ = machine;
+        Some(0)
+    }
 
     /// What is true in a state, in the words of the promises.
     fn truth(&self, scene: &Scene<'_, Self>) -> Self::Truth;

@@ -6,8 +6,9 @@ use crate::intern::{Interner, Memo};
 use crate::scene::Scene;
 use crate::server::{Changed, Refused, Servers, Slot, Version};
 use crate::state::{CLUSTERS, MOST_FLIGHTS, MOST_STALE, Stale, State};
+use crate::subjects::Subjects;
 use crate::system::{Hostility, Move, System};
-use interlock_kernel::{Place, Subject, Write};
+use interlock_kernel::{Place, Write};
 use jiff::Timestamp;
 use std::sync::Arc;
 
@@ -61,7 +62,7 @@ pub(crate) struct ProgramOf {
 pub(crate) struct ActorOf<M> {
     pub(crate) actor: Box<dyn Actor<M>>,
     pub(crate) program: usize,
-    pub(crate) subjects: Vec<Subject>,
+    pub(crate) subjects: Subjects,
     sees_hub: bool,
 }
 
@@ -78,12 +79,26 @@ pub(crate) struct Moment {
 
 /// What a controller would do now about each of its subjects.
 pub(crate) struct Reaction {
-    /// If nothing came in between.
-    pub(crate) subjects: Vec<Reacted>,
-    /// The flights of steps that something comes in between, by their numbers; 0: there is none.
-    pub(crate) begins: Vec<u32>,
+    pub(crate) subjects: Vec<Asked>,
     /// What is wrong with the controller itself; 0: nothing.
     pub(crate) trouble: u32,
+}
+
+/// What a controller would do about one subject.
+pub(crate) struct Asked {
+    pub(crate) subject: usize,
+    /// If nothing came in between.
+    pub(crate) reacted: Reacted,
+    /// The flight of a step that something comes in between, by its number; 0: there is none.
+    pub(crate) begins: u32,
+}
+
+impl Reaction {
+    /// What it would do about a subject, if nothing came in between.
+    pub(crate) fn about(&self, subject: usize) -> Reacted {
+        let found = self.subjects.iter().find(|asked| asked.subject == subject);
+        found.map_or(Reacted::Rests, |asked| asked.reacted)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -267,31 +282,28 @@ impl<S: System> Engine<S> {
     fn react(&self, actor: usize, state: &State) -> Reaction {
         let of = &self.actors[actor];
         let Some(at) = self.at(actor, state) else {
-            let (subjects, begins) = (vec![Reacted::Rests; of.subjects.len()], Vec::new());
-            return Reaction { subjects, begins, trouble: 0 };
+            return Reaction { subjects: Vec::new(), trouble: 0 };
         };
-        let mut trouble = 0;
-        for subject in self.inner(actor).subjects(at).iter() {
-            if !of.subjects.contains(subject) {
+        let numbers = match of.subjects.asked(&self.inner(actor).subjects(at)) {
+            Ok(numbers) => numbers,
+            Err(subject) => {
                 let name = of.actor.name();
                 let words =
-                    format!("{name} is asked about {subject}, which the world does not list");
-                trouble = self.troubles.put(words);
+                    format!("{name} is asked about {subject}, for which the world has no room");
+                return Reaction { subjects: Vec::new(), trouble: self.troubles.put(words) };
             }
-        }
-        let reacted = |subject: usize| match self.react_to(actor, subject, at, state) {
-            Ok(reacted) => reacted,
-            Err(_) => Reacted::Rests,
         };
-        let subjects: Vec<Reacted> = (0..of.subjects.len()).map(reacted).collect();
-        let begins = (0..of.subjects.len()).map(|subject| self.begin(actor, subject, at)).collect();
-        Reaction { subjects, begins, trouble }
+        let asked = |subject: usize| {
+            let reacted = self.react_to(actor, subject, at, state).unwrap_or(Reacted::Rests);
+            Asked { subject, reacted, begins: self.begin(actor, subject, at) }
+        };
+        Reaction { subjects: numbers.into_iter().map(asked).collect(), trouble: 0 }
     }
 
     /// The number of the flight with which a step begins; 0: there is nothing to do.
     fn begin(&self, actor: usize, subject: usize, at: At<'_>) -> u32 {
-        let name = &self.actors[actor].subjects[subject];
-        let stage = match self.inner(actor).think(name, at, &Vec::new()) {
+        let name = self.actors[actor].subjects.name(subject);
+        let stage = match self.inner(actor).think(&name, at, &Vec::new()) {
             Thought::Rest { .. } => return 0,
             Thought::Read(reads) => Stage::Reading { done: Vec::new(), left: reads.to_vec() },
             thought => Stage::Decided(self.effect(actor, subject, thought)),
@@ -322,7 +334,8 @@ impl<S: System> Engine<S> {
             return with(Stage::Reading { done, left: rest.to_vec() });
         }
         let Some(at) = self.at(*actor, state) else { return Advance::Over };
-        match self.inner(*actor).think(&self.actors[*actor].subjects[*subject], at, done) {
+        let name = self.actors[*actor].subjects.name(*subject);
+        match self.inner(*actor).think(&name, at, done) {
             Thought::Rest { .. } => Advance::Over,
             Thought::Read(reads) => {
                 with(Stage::Reading { done: done.clone(), left: reads.to_vec() })
@@ -353,9 +366,10 @@ impl<S: System> Engine<S> {
         at: At<'_>,
         state: &State,
     ) -> Result<Reacted, ()> {
+        let name = self.actors[actor].subjects.name(subject);
         let mut done = Vec::new();
         for _ in 0..MOST_ROUNDS {
-            match self.inner(actor).think(&self.actors[actor].subjects[subject], at, &done) {
+            match self.inner(actor).think(&name, at, &done) {
                 Thought::Rest { waits: false } => return Ok(Reacted::Rests),
                 Thought::Rest { waits: true } => return Ok(Reacted::Waits),
                 Thought::Read(reads) => {

@@ -33,9 +33,9 @@
 //! fill.
 
 use crate::kinds::{CLAIM, GRANT, NAMESPACE, NAMESPACES_BY_GRANT};
-use crate::record::{name_of, uid_of};
 use crate::scheduler::about_claim;
 use interlock_api::names::grant_name;
+use interlock_kernel::metadata::{name_of, uid_of};
 use interlock_kernel::{
     Looks, Nothing, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch, Watcher,
 };

@@ -14,7 +14,7 @@
 //! an owner is never given up that way.
 
 use crate::kinds::{GRANT, GRANTS_BY_COPY, GRANTS_HELD_BY, GRANTS_TO_COME, WORKLOAD_CLUSTER};
-use crate::record::{is_deleting, name_of};
+use interlock_kernel::metadata::{is_deleting, name_of};
 use interlock_kernel::{
     Looks, Name, Nothing, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch,
     Watcher,

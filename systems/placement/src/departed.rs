@@ -16,8 +16,9 @@
 use crate::kinds::{
     GRANT, GRANTS_BY_COPY, GRANTS_HELD_BY, NAMESPACE, NAMESPACES_BY_SYNCER, WORKLOAD_CLUSTER,
 };
-use crate::record::{name_of, syncers};
+use crate::record::syncers;
 use crate::syncer::objects::kinds::Kinds;
+use interlock_kernel::metadata::name_of;
 use interlock_kernel::{
     Index, Looks, Nothing, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch,
     Watcher,

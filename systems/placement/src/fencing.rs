@@ -6,7 +6,7 @@
 //! even the next grant, do not turn an applied ForceRelease into a refused one.
 
 use crate::kinds::{FORCE_RELEASE, FORCES_BY_GRANT, GRANT};
-use crate::record::{name_of, uid_of};
+use interlock_kernel::metadata::{name_of, uid_of};
 use interlock_kernel::{
     Looks, Nothing, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch, Watcher,
 };

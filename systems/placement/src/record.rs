@@ -4,6 +4,7 @@ use crate::kinds::{GRANT, NAMESPACE};
 use interlock_api::names::SYNCER_FINALIZER_PREFIX;
 use interlock_api::placement::{Fill, GrantSpec, GrantStatus, Phase, Ref};
 use interlock_kernel::conditions::{self, Finding};
+use interlock_kernel::metadata::{finalizers, name_of, uid_of};
 use interlock_kernel::{Address, Event, Importance, Name, Object, Part, Place, Write, read_part};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -34,7 +35,7 @@ impl GrantRecord {
 
     /// Whether a cluster has it now.
     pub(crate) fn is_held(&self) -> bool {
-        matches!(self.status.phase, Phase::Granted | Phase::Revoking)
+        self.status.phase.is_held()
     }
 
     /// Whether every claim has its data at the owner.
@@ -95,43 +96,14 @@ pub(crate) fn with_all(
     findings.iter().fold(conditions.to_vec(), |all, found| conditions::with(&all, found, at))
 }
 
-pub(crate) fn uid_of(object: &DynamicObject) -> &str {
-    object.metadata.uid.as_deref().unwrap_or_default()
-}
-
-pub(crate) fn name_of(object: &DynamicObject) -> &str {
-    object.metadata.name.as_deref().unwrap_or_default()
-}
-
 /// An object as a reference to it.
 pub(crate) fn ref_to(object: &DynamicObject) -> Ref {
     Ref::new(name_of(object), uid_of(object))
 }
 
-pub(crate) fn is_deleting(object: &DynamicObject) -> bool {
-    object.metadata.deletion_timestamp.is_some()
-}
-
-pub(crate) fn has_finalizer(object: &DynamicObject, finalizer: &str) -> bool {
-    object.metadata.finalizers.iter().flatten().any(|known| known == finalizer)
-}
-
 /// The uids of the clusters whose syncers have a finalizer on an object.
 pub(crate) fn syncers(object: &DynamicObject) -> impl Iterator<Item = &str> {
-    let finalizers = object.metadata.finalizers.iter().flatten();
-    finalizers.filter_map(|finalizer| finalizer.strip_prefix(SYNCER_FINALIZER_PREFIX))
-}
-
-/// The finalizers of an object with one more.
-pub(crate) fn finalizers_with(object: &DynamicObject, finalizer: &str) -> Vec<String> {
-    let known = object.metadata.finalizers.iter().flatten().cloned();
-    known.chain([finalizer.to_owned()]).collect()
-}
-
-/// The finalizers of an object with one less.
-pub(crate) fn finalizers_without(object: &DynamicObject, finalizer: &str) -> Vec<String> {
-    let known = object.metadata.finalizers.iter().flatten();
-    known.filter(|known| *known != finalizer).cloned().collect()
+    finalizers(object).filter_map(|finalizer| finalizer.strip_prefix(SYNCER_FINALIZER_PREFIX))
 }
 
 /// The status of a condition of an object, read as it is: `True`, `False`, `Unknown`.

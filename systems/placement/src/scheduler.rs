@@ -16,9 +16,9 @@ use crate::kinds::{
     GRANTS_DELAYED, GRANTS_MOVING, GRANTS_WAITING, NAMESPACE, NAMESPACES_BY_GRANT,
     NAMESPACES_BY_WISH, NAMESPACES_PLACED, PLACEMENT, WORKLOAD_CLUSTER, YES,
 };
-use crate::record::{name_of, uid_of};
 use interlock_api::names::grant_name;
 use interlock_api::placement::PlacementSpec;
+use interlock_kernel::metadata::{name_of, uid_of};
 use interlock_kernel::{
     Looks, Name, Nothing, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch,
     Watcher, read_part,

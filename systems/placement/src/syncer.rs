@@ -27,6 +27,7 @@ use crate::kinds::{
 };
 use interlock_api::names::{ANNOTATION_GRANT, grant_name, syncer_finalizer};
 use interlock_api::placement::Ref;
+use interlock_kernel::metadata::{annotation, has_finalizer, label};
 use interlock_kernel::{
     Kind, Looks, Name, Nothing, Object, Observed, Outside, Place, Right, Room, Step, Subject, Verb,
     View, Watch, Watcher,
@@ -95,7 +96,7 @@ impl Syncer {
     /// Whether a namespace of a grant is on this cluster.
     fn is_here(&self, name: &str, view: &dyn View) -> bool {
         let here = view.get(Place::CLUSTER, &NAMESPACE, &Name::cluster_wide(name));
-        here.is_some_and(|here| marks::annotation(&here, ANNOTATION_GRANT).is_some())
+        here.is_some_and(|here| annotation(&here, ANNOTATION_GRANT).is_some())
     }
 
     /// Whether a grant is, or was, this cluster's.
@@ -111,7 +112,7 @@ impl Syncer {
     fn has_namespace_finalizer(&self, grant: &Object, view: &dyn View) -> bool {
         let Some(name) = grant.data["spec"]["namespace"]["name"].as_str() else { return false };
         let namespace = view.get(Place::HUB, &NAMESPACE, &Name::cluster_wide(name));
-        namespace.is_some_and(|namespace| marks::has_finalizer(&namespace, &self.finalizer))
+        namespace.is_some_and(|namespace| has_finalizer(&namespace, &self.finalizer))
     }
 
     /// The names of the grants that may be any of this cluster's business, some of them twice: those
@@ -135,7 +136,7 @@ impl Syncer {
         let own = object.metadata.name.clone();
         let within = object.metadata.namespace.as_deref();
         if watch.place == Place::CLUSTER && watch.kind == VOLUME {
-            return marks::label(object, marks::LABEL_GRANT).map(str::to_owned);
+            return label(object, marks::LABEL_GRANT).map(str::to_owned);
         }
         if watch.place == Place::CLUSTER {
             // A namespace on the cluster has the name of its grant.
@@ -216,7 +217,7 @@ impl Watcher for Syncer {
         // A namespace of ours that was just deleted is not in the view any more.
         let is_ours_here = watch.place == Place::CLUSTER
             && watch.kind == NAMESPACE
-            && marks::annotation(object, ANNOTATION_GRANT).is_some();
+            && annotation(object, ANNOTATION_GRANT).is_some();
         // Every syncer hears of every grant: those that it does not concern must cost next to nothing.
         let is_grant = watch.place == Place::HUB && watch.kind == GRANT;
         let is_concerned = match is_grant {

@@ -9,6 +9,7 @@
 mod machine;
 mod mistakes;
 mod promises;
+mod refine;
 mod storage;
 mod truth;
 
@@ -16,14 +17,15 @@ use crate::claims::Claims;
 use crate::clusters::Clusters;
 use crate::departed::Departed;
 use crate::kinds::{CLAIM, FORCE_RELEASE, GRANT, NAMESPACE, POD, STORAGE_CLASS, WORKLOAD_CLUSTER};
+use crate::spec::hub::MOST_EPOCHS;
 use crate::syncer::Syncer;
 use interlock_api::names::ANNOTATION_CLUSTER;
 use interlock_api::placement::Ref;
-use interlock_checker::{Entry, Size, SizeError, SizeKey};
+use interlock_checker::{Entry, Refinement, Size, SizeError, SizeKey};
 use interlock_kernel::Name;
 use interlock_world::{
-    CLUSTERS, Chance, Crashes, Goal, Hostility, Mistake, Move, Program, Promise, Rule, Scene,
-    Servers, System, World, shipped,
+    CLUSTERS, Chance, Goal, Hostility, Mistake, Move, Program, Promise, Rule, Scene, Servers,
+    State, System, World, shipped,
 };
 use jiff::Timestamp;
 use machine::{Life, Machine, start};
@@ -50,11 +52,13 @@ const SYNCERS: SizeKey = SizeKey::new("syncers", "syncers of cluster a at once",
 const ALL: SizeKey =
     SizeKey::new("all", "1: with the controllers that only mirror what others decide", 0, 0, 1);
 const WAKES: SizeKey = SizeKey::new("wakes", "1: whoever gains work must be woken", 0, 0, 1);
+const REFINE: SizeKey =
+    SizeKey::new("refine", "1: every step is compared with spec/placement", 1, 0, 1);
 const LIVE: SizeKey = SizeKey::new("live", "1: what must happen in the end is checked", 0, 0, 1);
 
-const KEYS: [SizeKey; 14] = [
+const KEYS: [SizeKey; 15] = [
     MOVES, FLIGHTS, STALE, CRASH, RELIST, FORCE, CLAIMS, LATER, SILENT, UNFIT, SYNCERS, ALL, WAKES,
-    LIVE,
+    REFINE, LIVE,
 ];
 
 /// For the catalog.
@@ -86,6 +90,8 @@ pub struct Namespaces {
     twin: bool,
     /// With the controllers that only mirror what others decide.
     all: bool,
+    /// Every step is compared with the protocol, for which every epoch is remembered.
+    is_refined: bool,
     live: bool,
     /// What is done otherwise, on purpose.
     bends: &'static [mistakes::Bend],
@@ -107,21 +113,12 @@ impl Namespaces {
             syncers,
             all,
             wakes,
+            refine,
             live,
         ] = size.numbers(NAME, &KEYS)?;
-        let crashes = match (crash, live) {
-            (0, _) => Crashes::None,
-            (_, 0) => Crashes::Any,
-            // A program that crashes for ever gets nothing done.
-            (most, _) => Crashes::AtMost(most as u8),
-        };
-        let hostility = Hostility {
-            flights: flights as usize,
-            stale: stale as usize,
-            crashes,
-            relists: relist == 1,
-            wakes: wakes == 1,
-        };
+        let hostility = Hostility::of([flights, stale, crash, relist, wakes, live]);
+        // The protocol has so many epochs: the first, one for each move, and one after a forced release.
+        let is_comparable = moves + 1 + force <= MOST_EPOCHS as u64;
         Ok(Namespaces {
             moves: moves as u32,
             hostility,
@@ -132,6 +129,7 @@ impl Namespaces {
             unfit: unfit == 1,
             twin: syncers == 2,
             all: all == 1,
+            is_refined: refine == 1 && is_comparable,
             live: live == 1,
             bends: &[],
         })
@@ -197,20 +195,17 @@ impl System for Namespaces {
     type Truth = Truth;
 
     fn size(&self) -> String {
-        let Hostility { flights, stale, crashes, relists, wakes } = self.hostility;
-        let crash = match crashes {
-            Crashes::None => 0,
-            Crashes::Any => 1,
-            Crashes::AtMost(most) => most,
-        };
+        let Hostility { flights, stale, relists, wakes, .. } = self.hostility;
+        let crash = self.hostility.crash();
         let flags = [relists, self.force, self.claim, self.later, self.silent, self.unfit];
         let [relist, force, claims, later, silent, unfit] = flags.map(u8::from);
-        let [all, wakes, live] = [self.all, wakes, self.live].map(u8::from);
+        let [all, wakes] = [self.all, wakes].map(u8::from);
+        let [refine, live] = [self.is_refined, self.live].map(u8::from);
         let syncers = 1 + u8::from(self.twin);
         format!(
             "moves={},flights={flights},stale={stale},crash={crash},relist={relist},force={force},\
              claims={claims},later={later},silent={silent},unfit={unfit},syncers={syncers},all={all},\
-             wakes={wakes},live={live}",
+             wakes={wakes},refine={refine},live={live}",
             self.moves
         )
     }
@@ -341,7 +336,7 @@ impl System for Namespaces {
         };
         if moves_left(scene.chance) > 0 {
             let mut found = unchanged(MOVE);
-            let desired = truth::read(scene).desired;
+            let desired = truth::read(self, scene).desired;
             let to = if desired == Some(0) { "b" } else { "a" };
             let patch = json!({"metadata": {"annotations": {ANNOTATION_CLUSTER: to}}});
             found.servers[0] =
@@ -389,11 +384,15 @@ impl System for Namespaces {
     }
 
     fn truth(&self, scene: &Scene<'_, Self>) -> Truth {
-        truth::read(scene)
+        truth::read(self, scene)
     }
 
     fn remember(&self, past: &truth::Past, before: &Truth, after: &Truth) -> truth::Past {
-        truth::remember(past, before, after)
+        let mut past = truth::remember(past, before, after);
+        if self.is_refined {
+            truth::remember_tenures(&mut past, after);
+        }
+        past
     }
 
     fn promises(&self) -> Vec<Promise<Self>> {
@@ -410,6 +409,10 @@ impl System for Namespaces {
 
     fn goals(&self) -> Vec<Goal<Self>> {
         if self.live { promises::goals(self) } else { Vec::new() }
+    }
+
+    fn refines(&self, world: &World<Self>) -> Vec<Refinement<State>> {
+        if self.is_refined { refine::refines(self, world) } else { Vec::new() }
     }
 
     fn mistakes(&self) -> Vec<Mistake<Self>> {

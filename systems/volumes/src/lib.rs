@@ -1,5 +1,6 @@
 //! Volumes: a claim is filled from the latest image, and that image stays until it is.
 //!
+//! * [`world`]: the shipped controllers as they are, in every order of events.
 //! * `model`: a hostile world around these rules, in which every order of events is tried.
 //! * `seed`: the VolSyncPopulator specification as its author wrote it, defects included.
 //! * `fixed`: the whole flow, with claims, volumes, and a hold on the image in use.
@@ -30,10 +31,19 @@ pub mod storage;
 pub mod sync;
 #[cfg(test)]
 mod testing;
+pub mod world;
 
 use interlock_checker::Entry;
 
 /// The models of this system, by name.
 pub fn models() -> Vec<Entry> {
-    vec![model::ENTRY, seed::ENTRY, fixed::ENTRY, spec::ENTRY, hold::ENTRY, sync::model::ENTRY]
+    vec![
+        world::ENTRY,
+        model::ENTRY,
+        seed::ENTRY,
+        fixed::ENTRY,
+        spec::ENTRY,
+        hold::ENTRY,
+        sync::model::ENTRY,
+    ]
 }

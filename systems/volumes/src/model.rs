@@ -32,7 +32,7 @@ use interlock_checker::{
 };
 use state::{MOST_CLAIMS, MOST_FAULTS, MOST_IMAGES};
 
-const NAME: &str = "volumes";
+const NAME: &str = "design/volumes";
 
 const KEYS: [SizeKey; 7] = [
     SizeKey::new("images", "images that the destination takes", 2, 1, MOST_IMAGES as u64),

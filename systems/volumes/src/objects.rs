@@ -1,6 +1,11 @@
 //! Objects of the cluster, read as they are: whoever wrote them, a missing field is only a fact.
 
 use interlock_kernel::conditions::Finding;
+use interlock_kernel::metadata;
+pub(crate) use interlock_kernel::metadata::{
+    annotation, finalizers_with, has_finalizer, is_deleting, is_owned_by, label, name_of,
+    namespace_of, owner_reference, uid_of,
+};
 use interlock_kernel::{Address, Event, Importance, Kind, Name, Object, Part, Place, Write};
 use jiff::Timestamp;
 use kube_core::DynamicObject;
@@ -8,59 +13,6 @@ use serde_json::{Value, json};
 
 /// The condition that says why something does not go on.
 pub(crate) const HEALTHY: &str = "interlock.dev/Healthy";
-
-pub(crate) fn uid_of(object: &DynamicObject) -> &str {
-    object.metadata.uid.as_deref().unwrap_or_default()
-}
-
-pub(crate) fn name_of(object: &DynamicObject) -> &str {
-    object.metadata.name.as_deref().unwrap_or_default()
-}
-
-pub(crate) fn namespace_of(object: &DynamicObject) -> &str {
-    object.metadata.namespace.as_deref().unwrap_or_default()
-}
-
-pub(crate) fn is_deleting(object: &DynamicObject) -> bool {
-    object.metadata.deletion_timestamp.is_some()
-}
-
-pub(crate) fn has_finalizer(object: &DynamicObject, finalizer: &str) -> bool {
-    object.metadata.finalizers.iter().flatten().any(|known| known == finalizer)
-}
-
-/// The finalizers of an object with one more.
-pub(crate) fn finalizers_with(object: &DynamicObject, finalizer: &str) -> Vec<String> {
-    let known = object.metadata.finalizers.iter().flatten().filter(|known| *known != finalizer);
-    known.cloned().chain([finalizer.to_owned()]).collect()
-}
-
-/// The finalizers of an object with one less.
-pub(crate) fn finalizers_without(object: &DynamicObject, finalizer: &str) -> Vec<String> {
-    let known = object.metadata.finalizers.iter().flatten();
-    known.filter(|known| *known != finalizer).cloned().collect()
-}
-
-pub(crate) fn annotation<'a>(object: &'a DynamicObject, key: &str) -> Option<&'a str> {
-    object.metadata.annotations.as_ref()?.get(key).map(String::as_str)
-}
-
-pub(crate) fn label<'a>(object: &'a DynamicObject, key: &str) -> Option<&'a str> {
-    object.metadata.labels.as_ref()?.get(key).map(String::as_str)
-}
-
-/// A reference to the owner of an object that is to go with it.
-pub(crate) fn owner_reference(kind: &Kind, owner: &DynamicObject) -> Value {
-    json!({
-        "apiVersion": kind.api_version(), "kind": kind.kind,
-        "name": name_of(owner), "uid": uid_of(owner), "controller": true,
-    })
-}
-
-/// Whether one object owns the other.
-pub(crate) fn is_owned_by(object: &DynamicObject, owner_uid: &str) -> bool {
-    object.metadata.owner_references.iter().flatten().any(|owner| owner.uid == owner_uid)
-}
 
 /// A text somewhere in an object; empty if it is not there.
 pub(crate) fn text<'a>(value: &'a Value, path: &[&str]) -> &'a str {
@@ -101,14 +53,12 @@ pub(crate) fn change_status(kind: &Kind, object: &Object, status: Value) -> Writ
 
 /// The object with one finalizer more, over the version that was seen.
 pub(crate) fn put_finalizer_on(kind: &Kind, object: &Object, finalizer: &str) -> Write {
-    let finalizers = finalizers_with(object, finalizer);
-    change(kind, object, json!({"metadata": {"finalizers": finalizers}}))
+    change(kind, object, metadata::put_finalizer(object, finalizer))
 }
 
 /// The object with one finalizer less, over the version that was seen.
 pub(crate) fn take_finalizer_off(kind: &Kind, object: &Object, finalizer: &str) -> Write {
-    let finalizers = finalizers_without(object, finalizer);
-    change(kind, object, json!({"metadata": {"finalizers": finalizers}}))
+    change(kind, object, metadata::take_finalizer_off(object, finalizer))
 }
 
 /// What the owner of an object is told.

@@ -20,6 +20,8 @@
 //!
 //! | seen | effect |
 //! |---|---|
+//! | it goes, its mover runs | wait: the mover keeps its place |
+//! | it goes, it has a place, no mover runs | give the place back |
 //! | it goes, an image of it is held | wait; the condition of a destination says by whom |
 //! | it goes, none is held | its images go one by one, then the finalizer |
 //! | no intent, an image that nobody needs | delete it |

@@ -180,6 +180,13 @@ pub enum Phase {
 }
 displayed_as_on_the_wire!(Phase { Unassigned, Granted, Revoking, Released, Fenced, Deleting });
 
+impl Phase {
+    /// Whether a cluster has it: its owner may run it, or has not given it back yet.
+    pub fn is_held(self) -> bool {
+        matches!(self, Phase::Granted | Phase::Revoking)
+    }
+}
+
 /// Why a Grant is being revoked.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,

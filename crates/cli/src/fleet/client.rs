@@ -152,6 +152,13 @@ impl Fleet {
         Ok(placements)
     }
 
+    /// All objects of a kind; none if the hub is older than the kind.
+    async fn list_if_known<K: OurKind>(&self) -> anyhow::Result<Vec<K>> {
+        let kind = GroupVersionKind::gvk(&K::group(&()), &K::version(&()), &K::kind(&()));
+        let found = self.list_within(&self.client, &kind, &K::plural(&())).await?;
+        found.into_iter().map(|object| Ok(object.try_parse()?)).collect()
+    }
+
     /// All grants.
     pub(crate) async fn grants(&self) -> anyhow::Result<Vec<Grant>> {
         self.list(&self.all::<Grant>(), "grants", &ListParams::default()).await
@@ -184,6 +191,7 @@ impl Fleet {
             now: Timestamp::now(),
             clusters: self.clusters().await?,
             placements: self.placements().await?,
+            turns: self.list_if_known().await?,
             subjects: Picture::pair(namespaces, grants),
         })
     }
@@ -195,6 +203,7 @@ impl Fleet {
             now: Timestamp::now(),
             clusters: self.clusters().await?,
             placements: self.placements().await?,
+            turns: Vec::new(),
             subjects: vec![subject],
         })
     }
@@ -324,11 +333,26 @@ impl Fleet {
         News::of(self.all(), name)
     }
 
-    /// What becomes of all clusters.
-    pub(crate) fn follow_clusters(&self) -> News<WorkloadCluster> {
+    /// What becomes of all objects of a kind.
+    pub(crate) fn follow_all<K: OurKind>(&self) -> News<K> {
         News::of(self.all(), None)
     }
 }
+
+/// A kind of ours at the hub; none is in a namespace.
+pub(crate) trait OurKind:
+    Resource<DynamicType = (), Scope = kube::core::ClusterResourceScope>
+    + Clone
+    + DeserializeOwned
+    + Debug
+    + Send
+    + Sync
+    + 'static
+{
+}
+
+impl OurKind for WorkloadCluster {}
+impl OurKind for interlock_api::turns::MaintenanceTurn {}
 
 /// Who writes the fields that a person asked for.
 fn manager() -> String {

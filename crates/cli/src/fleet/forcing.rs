@@ -8,7 +8,7 @@ use super::words::{age, table};
 use crate::output::{complain, say};
 use anyhow::{Context, bail};
 use interlock_api::placement::{
-    Attestation, ForceOutcome, ForceRelease, ForceReleaseSpec, GrantStatus, Phase, Ref,
+    Attestation, ForceOutcome, ForceRelease, ForceReleaseSpec, GrantStatus, Ref,
 };
 use kube::ResourceExt;
 use std::io::{BufRead, IsTerminal, Write};
@@ -129,7 +129,7 @@ fn look(args: &Args, subject: &Subject) -> anyhow::Result<(Ref, Ref)> {
     };
     let status = grant.status_or_default();
     let GrantStatus { phase, owner, epoch, .. } = status;
-    let Some(owner) = owner.filter(|_| matches!(phase, Phase::Granted | Phase::Revoking)) else {
+    let Some(owner) = owner.filter(|_| phase.is_held()) else {
         bail!("nobody has `{name}` now ({phase}, epoch {epoch}): there is nothing to release");
     };
     let there = format!("{owner} has it at epoch {epoch} ({phase})");

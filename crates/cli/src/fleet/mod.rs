@@ -3,6 +3,7 @@
 //! * `location`, `client`, `picture`: which hub, what is asked of it, and what it looked like then.
 //! * `standing`: how it is with a namespace; `report`, `page`, `explain`: that told in three lengths.
 //! * `progress`, `follow`: how far a move is; `volumes`: what each cluster has of claims and images.
+//! * `turns`: who may maintain a cluster.
 //! * `moving`, `showing`, `forcing`: the commands.
 
 mod client;
@@ -22,6 +23,7 @@ mod showing;
 mod standing;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod volumes;
 mod words;
 

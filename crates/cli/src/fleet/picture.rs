@@ -18,6 +18,8 @@ pub(crate) struct Picture {
     pub(crate) clusters: Vec<WorkloadCluster>,
     /// All Placements, by name.
     pub(crate) placements: Vec<Placement>,
+    /// All MaintenanceTurns, where they were asked for.
+    pub(crate) turns: Vec<interlock_api::turns::MaintenanceTurn>,
     /// The subjects that were asked for, by name.
     pub(crate) subjects: Vec<Subject>,
 }
@@ -125,7 +127,7 @@ impl Subject {
     /// The owner, while it may use the volumes.
     pub(crate) fn holder(&self) -> Option<&Ref> {
         let status = self.grant.as_ref()?.status.as_ref()?;
-        let is_held = matches!(status.phase, Phase::Granted | Phase::Revoking);
+        let is_held = status.phase.is_held();
         status.owner.as_ref().filter(|_| is_held)
     }
 }

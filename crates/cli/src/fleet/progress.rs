@@ -268,7 +268,7 @@ impl Follower {
     /// Why nothing will happen before a person acts.
     fn why_it_stands(&self, grant: &Grant, status: &GrantStatus) -> Option<String> {
         let conditions = conditions_of(grant);
-        let is_held = matches!(status.phase, Phase::Granted | Phase::Revoking);
+        let is_held = status.phase.is_held();
         let lost = condition_if(conditions, kinds::OWNER_UNREACHABLE, true);
         if let Some(lost) = lost.filter(|_| is_held) {
             return Some(clause(&lost.message).to_owned());

@@ -5,6 +5,7 @@ use super::picture::{
     unreachable,
 };
 use super::standing::{Standing, Verdict, judge};
+use super::turns::{self, TurnRow};
 use super::words::{Colour, age, age_or_dash, count, paint, table};
 use interlock_api::placement::{Phase, WorkloadCluster, condition as kinds};
 use jiff::Timestamp;
@@ -24,6 +25,8 @@ pub(crate) struct FleetReport {
     pub(crate) phases: BTreeMap<String, usize>,
     /// All placed namespaces, by name.
     pub(crate) namespaces: Vec<NamespaceRow>,
+    /// The MaintenanceTurns that are not over, by cluster.
+    pub(crate) turns: Vec<TurnRow>,
 }
 
 /// A cluster, for programs.
@@ -92,7 +95,8 @@ pub(crate) fn fleet(picture: &Picture) -> FleetReport {
     }
     let standing = namespaces.iter().map(|row| row.standing).min().unwrap_or(Standing::AtRest);
     let clusters = picture.clusters.iter().map(|cluster| cluster_row(picture, cluster)).collect();
-    FleetReport { answer: answer(&namespaces), standing, clusters, phases, namespaces }
+    let turns = turns::rows(picture);
+    FleetReport { answer: answer(&namespaces), standing, clusters, phases, namespaces, turns }
 }
 
 fn answer(rows: &[NamespaceRow]) -> String {
@@ -186,6 +190,7 @@ pub(crate) fn text(picture: &Picture, report: &FleetReport, has_colour: bool) ->
         text += "\n";
         text += &restless_text(picture.now, &restless);
     }
+    text += &turns::text(picture.now, &report.turns);
     text += &format!("\nnext: {}\n", next(report, &restless));
     text
 }

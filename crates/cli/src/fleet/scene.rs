@@ -235,6 +235,7 @@ impl Scene {
             now: ago(0),
             clusters: self.clusters.clone(),
             placements: self.placements.clone(),
+            turns: Vec::new(),
             subjects: vec![self.subject.clone()],
         }
     }

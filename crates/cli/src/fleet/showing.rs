@@ -6,6 +6,7 @@ use super::standing::Standing;
 use super::{explain, page, report, volumes};
 use crate::output::{Format, color, complain, say, say_json};
 use anyhow::Context;
+use interlock_api::placement::WorkloadCluster;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -75,7 +76,9 @@ pub(crate) async fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
     if !args.watch {
         return show(&fleet, args).await;
     }
-    let (mut grants, mut clusters) = (fleet.follow_grants(None), fleet.follow_clusters());
+    let mut grants = fleet.follow_grants(None);
+    let mut clusters = fleet.follow_all::<WorkloadCluster>();
+    let mut turns = fleet.follow_all::<interlock_api::turns::MaintenanceTurn>();
     let interrupted = tokio::signal::ctrl_c();
     tokio::pin!(interrupted);
     loop {
@@ -90,6 +93,7 @@ pub(crate) async fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
             tokio::select! {
                 _ = grants.next() => is_changed = true,
                 _ = clusters.next() => is_changed = true,
+                _ = turns.next() => is_changed = true,
                 () = &mut pause, if !pause.is_elapsed() => {}
                 stopped = &mut interrupted => {
                     stopped.context("cannot listen for Ctrl-C")?;

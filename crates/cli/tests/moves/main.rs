@@ -18,3 +18,4 @@ mod registering;
 mod repository;
 mod resuming;
 mod rights;
+mod turns;

@@ -3,8 +3,8 @@
 use super::decide::{Decision, Mirror, Since, Why};
 use super::observe::{Scene, claim_address, grant_address};
 use crate::kinds::{CLAIM, NAMESPACE};
-use crate::record::{finalizers_with, finalizers_without, name_of, uid_of};
 use interlock_api::names::{DELETION_PREFIX, FINALIZER_CLAIM, STATE_PREFIX, deletion_annotation};
+use interlock_kernel::metadata::{finalizers_with, finalizers_without, name_of, uid_of};
 use interlock_kernel::{Address, Nothing, Object, Part, Place, Read, Step, Write};
 use kube_core::DynamicObject;
 use serde_json::{Map, Value, json};

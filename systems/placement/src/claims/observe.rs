@@ -2,12 +2,13 @@
 
 use super::decide::{Claim, Facts, Found, Grant, Labels, Listed, Mirror, Missing, Since};
 use crate::kinds::{CLAIM, GRANT, NAMESPACE, NAMESPACES_BY_GRANT};
-use crate::record::{GrantRecord, has_finalizer, is_deleting, name_of, syncers, uid_of};
+use crate::record::{GrantRecord, syncers};
 use interlock_api::names::{
     DELETION_PREFIX, FINALIZER_CLAIM, STATE_EMPTY, STATE_PREFIX, STATE_SYNC, deletion_annotation,
     state_label,
 };
 use interlock_api::placement;
+use interlock_kernel::metadata::{has_finalizer, is_deleting, name_of, uid_of};
 use interlock_kernel::{Address, Looks, Name, Nothing, Object, Observed, Place, View};
 use jiff::Timestamp;
 use kube_core::DynamicObject;

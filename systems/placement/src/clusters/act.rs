@@ -4,11 +4,12 @@ use super::decide::{Conditions, Decision, Why};
 use super::findings::findings;
 use super::observe::{Scene, is_here};
 use crate::kinds::{GRANT, WORKLOAD_CLUSTER};
-use crate::record::{finalizers_with, finalizers_without, name_of, uid_of, with_all};
+use crate::record::with_all;
 use interlock_api::names::{ANNOTATION_FORGET_COPIES, FINALIZER_LIVE_GRANTS};
 use interlock_api::placement::CopyState;
 use interlock_api::placement::condition::EMPTIED;
 use interlock_kernel::conditions::Finding;
+use interlock_kernel::metadata::{name_of, put_finalizer, take_finalizer_off, uid_of};
 use interlock_kernel::{Address, Event, Importance, Name, Nothing, Part, Place, Read, Step, Write};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -19,13 +20,11 @@ pub(crate) fn act(scene: &Scene, decision: Decision) -> Step<Nothing> {
     let cluster = &scene.cluster;
     match decision {
         Decision::PutFinalizer => {
-            let finalizers = finalizers_with(cluster, FINALIZER_LIVE_GRANTS);
-            let change = json!({"metadata": {"finalizers": finalizers}});
+            let change = put_finalizer(cluster, FINALIZER_LIVE_GRANTS);
             Step::write(main(scene, change), "it must not vanish while it has something")
         }
         Decision::TakeFinalizerOff => {
-            let finalizers = finalizers_without(cluster, FINALIZER_LIVE_GRANTS);
-            let change = json!({"metadata": {"finalizers": finalizers}});
+            let change = take_finalizer_off(cluster, FINALIZER_LIVE_GRANTS);
             Step::write(main(scene, change), "no grant is owned by it or has data on it")
         }
         Decision::Stamp(conditions) => stamp(scene, &conditions),

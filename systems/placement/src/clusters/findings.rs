@@ -2,11 +2,12 @@
 
 use super::decide::{Conditions, Left, Reachable, Ready, Said, is_forgettable};
 use super::observe::{Scene, is_here};
-use crate::record::{GrantRecord, name_of};
+use crate::record::GrantRecord;
 use interlock_api::names::ANNOTATION_FORGET_COPIES;
 use interlock_api::placement::condition::{EMPTIED, REACHABLE, READY};
 use interlock_kernel::Object;
 use interlock_kernel::conditions::{self, Finding};
+use interlock_kernel::metadata::name_of;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube_core::DynamicObject;
 use std::slice;

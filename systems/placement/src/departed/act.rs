@@ -3,12 +3,11 @@
 use super::decide::{Decision, Why};
 use super::observe::{Scene, within};
 use crate::kinds::{GRANT, NAMESPACE, WORKLOAD_CLUSTER};
-use crate::record::{finalizers_without, name_of, uid_of};
 use interlock_api::names::syncer_finalizer;
+use interlock_kernel::metadata::{name_of, take_finalizer_off, uid_of};
 use interlock_kernel::{
     Address, Event, Importance, Kind, Name, Nothing, Object, Part, Place, Read, Step, Write,
 };
-use serde_json::json;
 
 /// The one effect of a decision.
 pub(crate) fn act(scene: &Scene, decision: Decision) -> Step<Nothing> {
@@ -53,8 +52,7 @@ fn look(scene: &Scene) -> Step<Nothing> {
 }
 
 fn take_off(scene: &Scene, kind: &Kind, object: &Object) -> Step<Nothing> {
-    let finalizers = finalizers_without(object, &syncer_finalizer(&scene.cluster_uid));
-    let change = json!({"metadata": {"finalizers": finalizers}});
+    let change = take_finalizer_off(object, &syncer_finalizer(&scene.cluster_uid));
     let write = Write::patch(Place::HUB, kind, object, (Part::Main, change));
     Step::write(write, format!("the cluster that held {kind} {} is gone for good", name_of(object)))
 }

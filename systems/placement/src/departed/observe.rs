@@ -3,9 +3,10 @@
 use super::decide::{Facts, Truth};
 use super::is_known;
 use crate::kinds::{GRANT, GRANTS_BY_COPY, GRANTS_HELD_BY, NAMESPACE, WORKLOAD_CLUSTER};
-use crate::record::{has_finalizer, syncers, uid_of};
+use crate::record::syncers;
 use crate::syncer::objects::kinds::Kinds;
 use interlock_api::names::syncer_finalizer;
+use interlock_kernel::metadata::{has_finalizer, uid_of};
 use interlock_kernel::{Kind, Looks, Name, Nothing, Object, Place, View};
 
 /// The objects that one step is about.

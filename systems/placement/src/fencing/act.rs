@@ -3,7 +3,7 @@
 use super::decide::{Decision, Refusal, StartsFrom};
 use super::observe::{Scene, grant_address, incoming, is_untouched};
 use crate::kinds::FORCE_RELEASE;
-use crate::record::{GrantRecord, name_of, ref_to, uid_of};
+use crate::record::{GrantRecord, ref_to};
 use interlock_api::placement::condition::{
     AT_MOST_ONE_GIVEN_UP, DATA_LOSS_BOUND, FENCED, OWNER_UNREACHABLE, PLACED,
 };
@@ -11,6 +11,7 @@ use interlock_api::placement::{
     Attestation, Claim, CopyState, DataCopy, Fill, ForceOutcome, Image, Phase, Pin,
 };
 use interlock_kernel::conditions::{self, Finding};
+use interlock_kernel::metadata::{name_of, uid_of};
 use interlock_kernel::{Address, Event, Importance, Name, Nothing, Part, Place, Read, Step, Write};
 use jiff::Timestamp;
 use serde_json::json;

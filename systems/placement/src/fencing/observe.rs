@@ -2,10 +2,11 @@
 
 use super::decide::{Claim, Facts, Grant, Left};
 use crate::kinds::{FORCE_RELEASE, GRANT};
-use crate::record::{GrantRecord, uid_of};
+use crate::record::GrantRecord;
 use interlock_api::placement::{
     self, Fill, ForceReleaseSpec, ForceReleaseStatus, Image, Phase, Pin,
 };
+use interlock_kernel::metadata::uid_of;
 use interlock_kernel::{Address, Looks, Name, Nothing, Object, Observed, Place, View, read_part};
 use jiff::Timestamp;
 use kube_core::DynamicObject;

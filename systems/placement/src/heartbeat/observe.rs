@@ -3,8 +3,8 @@
 use super::decide::Facts;
 use super::{Heartbeat, VOLUME_SNAPSHOT_CLASS};
 use crate::kinds::{STORAGE_CLASS, WORKLOAD_CLUSTER};
-use crate::record::{name_of, uid_of};
 use interlock_api::placement::{StorageClass, WorkloadClusterStatus};
+use interlock_kernel::metadata::{name_of, uid_of};
 use interlock_kernel::{Name, Object, Place, View, read_part};
 use jiff::Timestamp;
 use std::time::Duration;

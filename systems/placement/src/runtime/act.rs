@@ -6,7 +6,8 @@ use super::observe::{PodScene, Scene, in_hand, permit_address, pod_address};
 use super::outside::{Deed as MachineDeed, LockName, Machine, Question, Run};
 use super::status::{FIELD_WITHOUT_EFFECT, reporting, waiting};
 use crate::kinds::POD;
-use crate::syncer::marks::{FINALIZER_PROCESS, take_finalizer_off, uid};
+use crate::syncer::marks::FINALIZER_PROCESS;
+use interlock_kernel::metadata::{take_finalizer_off, uid_of};
 use interlock_kernel::{Deed, Effect, Event, Importance, Name, Part, Place, Read, Step, Write};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -39,7 +40,7 @@ fn without_pod(name: &Name, stray: Option<&LockName>, decision: Decision) -> Ste
 }
 
 fn with_pod(scene: &PodScene, decision: Decision) -> Step<Machine> {
-    let pod = || uid(&scene.pod).to_owned();
+    let pod = || uid_of(&scene.pod).to_owned();
     let let_go = |because| perform(MachineDeed::LetGo(scene.lock()), because);
     match decision {
         Decision::Nothing(why) => nothing(scene, why),
@@ -82,7 +83,7 @@ fn about_nothing(decision: Decision) -> Step<Machine> {
 }
 
 fn questions(scene: &PodScene) -> Vec<Read<Machine>> {
-    let process = Question::Process(uid(&scene.pod).to_owned());
+    let process = Question::Process(uid_of(&scene.pod).to_owned());
     let lock = Question::Lock(scene.lock());
     [process, lock, in_hand(&Name::of(&scene.pod))].map(Read::Ask).into()
 }
@@ -109,7 +110,7 @@ fn start(scene: &PodScene, epoch: i64) -> Step<Machine> {
 fn no_effect(scene: &PodScene) -> Event {
     Event {
         about: pod_address(&scene.pod),
-        uid: uid(&scene.pod).to_owned(),
+        uid: uid_of(&scene.pod).to_owned(),
         importance: Importance::Normal,
         reason: FIELD_WITHOUT_EFFECT,
         note: without_effect(&scene.pod.data["spec"]).unwrap_or_default(),
@@ -147,7 +148,7 @@ fn tell_problem(scene: &PodScene) -> Step<Machine> {
 fn delete(scene: &PodScene) -> Step<Machine> {
     let write = Write::Delete {
         address: pod_address(&scene.pod),
-        uid: uid(&scene.pod).to_owned(),
+        uid: uid_of(&scene.pod).to_owned(),
         resource_version: None,
         grace_seconds: Some(0),
     };

@@ -3,9 +3,10 @@
 use super::Runtime;
 use super::outside::{LockName, Mount, Run};
 use crate::kinds::{CLAIM, CONFIG_MAP, SECRET, VOLUME};
-use crate::syncer::marks::{annotation, is_going, is_ours, label, name, uid};
+use crate::syncer::marks::is_ours;
 use crate::syncer::objects::desired::TOKEN_VOLUME_PREFIX;
 use interlock_api::names::{ANNOTATION_EPOCH, LOCAL_DRIVER, NODE_LABEL};
+use interlock_kernel::metadata::{annotation, is_deleting, label, name_of, uid_of};
 use interlock_kernel::{Kind, Name, Object, Place, View};
 use k8s_openapi::ByteString;
 use serde::Deserialize;
@@ -81,7 +82,7 @@ pub(super) fn describe(
 /// The lock of a pod.
 pub(super) fn lock_of(pod: &Object) -> LockName {
     let namespace = pod.metadata.namespace.clone().unwrap_or_default();
-    LockName { namespace, pod: uid(pod).to_owned(), name: name(pod).to_owned() }
+    LockName { namespace, pod: uid_of(pod).to_owned(), name: name_of(pod).to_owned() }
 }
 
 /// How long a stop of the pod may take.
@@ -223,7 +224,7 @@ fn mounts(
             .and_then(|volume| volume["persistentVolumeClaim"]["claimName"].as_str())
             .ok_or("a volume that is mounted has no claim")?;
         let found = view.get(Place::CLUSTER, &CLAIM, &Name::within(namespace, claim));
-        let found = found.filter(|found| is_ours(found, namespace) && !is_going(found));
+        let found = found.filter(|found| is_ours(found, namespace) && !is_deleting(found));
         let found = found.ok_or_else(|| format!("claim {claim} is not here"))?;
         let noted = annotation(&found, ANNOTATION_EPOCH).unwrap_or("none");
         if noted.parse() != Ok(epoch) {
@@ -232,7 +233,7 @@ fn mounts(
         Ok(Mount {
             name: mount["name"].as_str().unwrap_or_default().to_owned(),
             claim: claim.to_owned(),
-            claim_uid: uid(&found).to_owned(),
+            claim_uid: uid_of(&found).to_owned(),
             handle: has_storage.then(|| handle(&found, view)).transpose()?,
             path: mount["mountPath"].as_str().unwrap_or_default().to_owned(),
         })
@@ -242,13 +243,13 @@ fn mounts(
 
 /// The volume that a claim has, by its name on this machine: claim and volume must both say so.
 fn handle(claim: &Object, view: &dyn View) -> Result<String, String> {
-    let called = name(claim);
+    let called = name_of(claim);
     let unbound = || format!("claim {called} has no volume yet");
     let volume = claim.data["spec"]["volumeName"].as_str().filter(|volume| !volume.is_empty());
     let volume = volume.filter(|_| claim.data["status"]["phase"] == "Bound").ok_or_else(unbound)?;
     let found = view.get(Place::CLUSTER, &VOLUME, &Name::cluster_wide(volume));
     let found = found.ok_or_else(|| format!("volume {volume} of claim {called} is not here"))?;
-    if found.data["spec"]["claimRef"]["uid"] != uid(claim) {
+    if found.data["spec"]["claimRef"]["uid"] != uid_of(claim) {
         return Err(format!("volume {volume} is not claim {called}'s"));
     }
     let csi = &found.data["spec"]["csi"];

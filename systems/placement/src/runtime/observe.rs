@@ -9,10 +9,11 @@ use super::describe::{Problem, describe, grace_seconds, lock_of, without_effect}
 use super::outside::{Answer, Held, Known, LockName, Machine, Question, Run};
 use super::status::{Ended, reporting, waiting};
 use crate::kinds::{NAMESPACE, POD};
-use crate::syncer::marks::{FINALIZER_PROCESS, has_finalizer, is_going, uid};
+use crate::syncer::marks::FINALIZER_PROCESS;
 use crate::syncer::notes;
 use crate::syncer::objects::compare::contains;
 use crate::syncer::tenancy::Running;
+use interlock_kernel::metadata::{has_finalizer, is_deleting, uid_of};
 use interlock_kernel::{Address, Looks, Name, Object, Observed, Place, View};
 use jiff::Timestamp;
 use std::time::Duration;
@@ -144,7 +145,7 @@ impl Sight<'_> {
     /// None: the machine was not asked all of it.
     fn answers(&self) -> Option<Answers> {
         let answer = |question: &Question| self.looks.answers.get(question);
-        let process = Question::Process(uid(self.pod).to_owned());
+        let process = Question::Process(uid_of(self.pod).to_owned());
         let Some(Answer::Process(known)) = answer(&process) else { return None };
         let lock = Question::Lock(lock_of(self.pod));
         let Some(Answer::Lock(held)) = answer(&lock) else { return None };
@@ -156,12 +157,12 @@ impl Sight<'_> {
                 Held::Mine => Lock::Mine,
                 Held::Taken => Lock::Taken,
             },
-            stray: locks.iter().find(|lock| lock.pod != uid(self.pod)).cloned(),
+            stray: locks.iter().find(|lock| lock.pod != uid_of(self.pod)).cloned(),
         })
     }
 
     fn pod_fact(&self) -> Pod {
-        if is_going(self.pod) {
+        if is_deleting(self.pod) {
             return Pod::Leaving;
         }
         match self.pod.data["status"]["phase"].as_str() {
@@ -213,7 +214,7 @@ impl Sight<'_> {
     fn permit(&self) -> Option<Permit> {
         let namespace = self.looks.objects.get(&permit_address(self.pod))?;
         let pod = self.looks.objects.get(&pod_address(self.pod))?;
-        let is_there = |pod: &Object| uid(pod) == uid(self.pod) && !is_going(pod);
+        let is_there = |pod: &Object| uid_of(pod) == uid_of(self.pod) && !is_deleting(pod);
         Some(self.permit_of(namespace.as_ref(), pod.as_ref().is_some_and(is_there)))
     }
 

@@ -3,8 +3,8 @@
 use super::decide::Report;
 use super::describe::{Problem, without_effect};
 use super::outside::{Ending, Known, Started};
-use crate::syncer::marks::uid;
 use interlock_kernel::Object;
+use interlock_kernel::metadata::uid_of;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -235,7 +235,7 @@ fn last_end(pod: &Object, run: Started) -> Option<Value> {
 }
 
 fn container_id(pod: &Object, run: Started) -> String {
-    format!("process://{}/{}-{}", uid(pod), run.since.as_millisecond(), run.pid)
+    format!("process://{}/{}-{}", uid_of(pod), run.since.as_millisecond(), run.pid)
 }
 
 /// A time as the API writes it: whole seconds.

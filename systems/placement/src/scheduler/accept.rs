@@ -2,10 +2,10 @@
 
 use super::selector::flaw;
 use crate::kinds::PLACEMENT;
-use crate::record::is_deleting;
 use interlock_api::placement::condition::ACCEPTED;
 use interlock_api::placement::{OnUnreachable, PlacementSpec, PlacementStatus};
 use interlock_kernel::conditions::{self, Finding};
+use interlock_kernel::metadata::is_deleting;
 use interlock_kernel::{
     Name, Nothing, Object, Observed, Part, Place, Step, View, Write, read_part,
 };

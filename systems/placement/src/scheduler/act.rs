@@ -5,13 +5,14 @@ use super::findings::{ambiguous, finding, granted, heard_again, stopping};
 use super::observe::{Scene, cluster_address, grant_address, namespace_address};
 use super::policy;
 use crate::kinds::{GRANT, NAMESPACE};
-use crate::record::{GrantRecord, finalizers_with, finalizers_without, name_of, ref_to, uid_of};
+use crate::record::{GrantRecord, ref_to};
 use interlock_api::names::FINALIZER_GRANT;
 use interlock_api::placement::condition::{DATA_SYNCED, FENCED, FILLED, RUNNING, STOPPED};
 use interlock_api::placement::{
     Claim, CopyState, DataCopy, Fill, Image, Phase, Pin, Ref, RevokedBecause,
 };
 use interlock_kernel::conditions::Finding;
+use interlock_kernel::metadata::{name_of, put_finalizer, take_finalizer_off, uid_of};
 use interlock_kernel::{
     Address, Event, Importance, Name, Nothing, Object, Part, Place, Read, Step, Write,
 };
@@ -37,12 +38,12 @@ pub(crate) fn act(scene: &Scene, decision: Decision) -> Step<Nothing> {
             because: "a cluster that is being deleted may be let go at any time".to_owned(),
         },
         (Decision::PutFinalizer, _, Some(namespace)) => {
-            let finalizers = finalizers_with(namespace, FINALIZER_GRANT);
-            set_finalizers(namespace, finalizers, "it must not vanish while a cluster has it")
+            let change = put_finalizer(namespace, FINALIZER_GRANT);
+            change_namespace(namespace, change, "it must not vanish while a cluster has it")
         }
         (Decision::TakeFinalizerOff, _, Some(namespace)) => {
-            let finalizers = finalizers_without(namespace, FINALIZER_GRANT);
-            set_finalizers(namespace, finalizers, "no cluster has anything of it")
+            let change = take_finalizer_off(namespace, FINALIZER_GRANT);
+            change_namespace(namespace, change, "no cluster has anything of it")
         }
         (Decision::CreateGrant, _, Some(namespace)) => create(scene, namespace),
         (Decision::CreateAmbiguousGrant, _, Some(namespace)) => {
@@ -119,8 +120,7 @@ fn resting(why: Why) -> String {
     .to_owned()
 }
 
-fn set_finalizers(namespace: &Object, finalizers: Vec<String>, because: &str) -> Step<Nothing> {
-    let change = json!({"metadata": {"finalizers": finalizers}});
+fn change_namespace(namespace: &Object, change: Value, because: &str) -> Step<Nothing> {
     let write = Write::patch(Place::HUB, &NAMESPACE, namespace, (Part::Main, change));
     Step::write(write, because)
 }

@@ -366,7 +366,7 @@ fn unlisted(facts: &Facts) -> Vec<usize> {
 
 /// Whether the cluster that is to have it, and has it not, is being deleted.
 fn is_target_going(facts: &Facts, grant: &Grant) -> bool {
-    let is_held = matches!(grant.phase, Phase::Granted | Phase::Revoking);
+    let is_held = grant.phase.is_held();
     grant.target.is_some_and(|target| {
         let misfit = facts.clusters.get(target).and_then(|cluster| cluster.misfit.as_ref());
         misfit == Some(&Misfit::Deleting)
@@ -434,7 +434,7 @@ fn wish(facts: &Facts, grant: &Grant) -> Result<usize, Why> {
         Some(Owner::Cluster(owner)) => Some(owner),
         Some(Owner::Replaced) | None => None,
     };
-    let is_held = matches!(grant.phase, Phase::Granted | Phase::Revoking);
+    let is_held = grant.phase.is_held();
     match facts.wish {
         Wish::Unknown => return Err(Why::UnknownCluster),
         // Where it runs it may stay, whatever is said of new ones.
@@ -555,7 +555,7 @@ fn keep_or_move(facts: &Facts, grant: &Grant, target: usize) -> Decision {
 
 /// Nothing can be done, and an owner that is not heard of is the first thing to say.
 fn held_up(facts: &Facts, grant: &Grant, why: Why) -> Decision {
-    let is_held = matches!(grant.phase, Phase::Granted | Phase::Revoking);
+    let is_held = grant.phase.is_held();
     match grant.owner {
         Some(Owner::Replaced) if is_held => Decision::Nothing(Why::ClusterReplaced),
         Some(Owner::Cluster(owner))

@@ -6,10 +6,11 @@
 use super::decide::{Missed, Reason, Said, SaidPlaced, SaidUnreachable, Why, Wish};
 use super::observe::{Scene, wish};
 use crate::kinds::MOVES_FULL;
-use crate::record::{GrantRecord, condition, name_of, syncers, uid_of};
+use crate::record::{GrantRecord, condition, syncers};
 use interlock_api::placement::condition::{FENCED, OWNER_UNREACHABLE, PLACED, REACHABLE};
 use interlock_api::placement::{CopyState, Image, Ref, RevokedBecause};
 use interlock_kernel::conditions::{self, Finding};
+use interlock_kernel::metadata::{name_of, uid_of};
 
 /// How many clusters one message names.
 const NAMED: usize = 20;

@@ -4,10 +4,11 @@
 //! say does not matter here.
 
 use super::decide::Misfit;
-use crate::record::{is_condition_true, is_deleting, uid_of};
+use crate::record::is_condition_true;
 use interlock_api::placement::condition::READY;
 use interlock_api::placement::{Fill, GrantStatus, Image, Phase, PlacementSpec, VolumePolicy};
 use interlock_kernel::Object;
+use interlock_kernel::metadata::{is_deleting, uid_of};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube_core::DynamicObject;
 use serde_json::Value;

@@ -10,14 +10,13 @@ use crate::kinds::{
     CLAIM, GRANT, GRANTS_COUNTED_ON, GRANTS_MOVING, NAMESPACE, NAMESPACES_BY_GRANT, PLACEMENT,
     WORKLOAD_CLUSTER, YES,
 };
-use crate::record::{
-    GrantRecord, has_finalizer, is_condition_true, is_deleting, name_of, syncers, uid_of,
-};
+use crate::record::{GrantRecord, is_condition_true, syncers};
 use interlock_api::names::{
     ANNOTATION_CLUSTER, FINALIZER_CLAIM, FINALIZER_GRANT, LABEL_PLACED, PLACED_TRUE,
 };
 use interlock_api::placement::condition::REACHABLE;
 use interlock_api::placement::{Fill, Image, PlacementSpec, Ref, Transport};
+use interlock_kernel::metadata::{has_finalizer, is_deleting, name_of, uid_of};
 use interlock_kernel::{Address, Name, Object, Place, View, nearest, read_part};
 use jiff::Timestamp;
 

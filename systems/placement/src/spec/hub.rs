@@ -49,7 +49,7 @@ impl Extent {
 }
 
 /// What the hub says of the namespace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) enum Phase {
     /// Never granted yet.
     #[default]
@@ -67,7 +67,7 @@ pub(crate) enum Phase {
 const ASSIGNED: [Phase; 4] = [Phase::Granted, Phase::Revoking, Phase::Released, Phase::Fenced];
 
 /// The Grant: the one record that decides. Epoch 0 is `Unassigned`, with no owner.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Hub {
     pub(crate) epoch: u8,
     pub(crate) owner: u8,
@@ -127,7 +127,7 @@ impl Hub {
 }
 
 /// How an epoch ended, as far as it did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 enum Ending {
     #[default]
     Open,
@@ -139,7 +139,7 @@ const ENDINGS: [Ending; 3] = [Ending::Open, Ending::Released, Ending::Fenced];
 
 /// What the record said during one epoch. Its phases only go forward and its pin changes only at
 /// the end, so this little is the exact set of its values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct Tenure {
     owner: u8,
     pin: Writes,
@@ -164,7 +164,7 @@ pub(crate) enum PinOfGrant {
 }
 
 /// Every value that the record has had (`hist`), epoch by epoch.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Past {
     tenures: [Tenure; MOST_EPOCHS],
 }

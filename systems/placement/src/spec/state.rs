@@ -10,7 +10,7 @@ use interlock_checker::{Coder, Rng};
 pub(crate) const MOST_CLUSTERS: usize = 3;
 
 /// What one cluster knows, has and does; the names of the specification in brackets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Cluster {
     /// What its syncer last saw of the hub (`view`).
     pub(crate) view: Hub,
@@ -65,14 +65,14 @@ impl Cluster {
 }
 
 /// The image of an epoch (`img`, `made`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Image {
     pub(crate) writes: Writes,
     pub(crate) made: bool,
 }
 
 /// The whole of it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct State {
     pub(crate) hub: Hub,
     /// Every value the hub had, where a syncer may list them (`hist`).

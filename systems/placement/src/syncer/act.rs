@@ -1,7 +1,7 @@
 //! A decision of the syncer as one step: one write, one look, or a reason to wait.
 
 use super::decide::{Decision, Look};
-use super::marks::{LABEL_GRANT, put_finalizer, take_finalizer_off};
+use super::marks::LABEL_GRANT;
 use super::observe::{Scene, grant_address, locks_question, notes_address};
 use super::report::Report;
 use super::tenancy::Epoch;
@@ -11,6 +11,7 @@ use interlock_api::names::{
     ANNOTATION_EPOCH, ANNOTATION_GRANT, ANNOTATION_RAN, ANNOTATION_RELEASED, ANNOTATION_RUNNING,
     Permit,
 };
+use interlock_kernel::metadata::{put_finalizer, take_finalizer_off};
 use interlock_kernel::{Address, Kind, Name, Object, Part, Place, Read, Step, Write};
 use serde_json::{Value, json};
 

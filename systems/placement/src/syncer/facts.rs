@@ -207,8 +207,7 @@ impl Facts {
     pub fn to_mark(&self) -> Option<usize> {
         let grant = self.grant.as_ref()?;
         let is_superseded = grant.copies.contains(&CopyState::Superseded);
-        let has_successor =
-            matches!(grant.phase, Phase::Granted | Phase::Revoking) && !self.is_ours_to_say();
+        let has_successor = grant.phase.is_held() && !self.is_ours_to_say();
         leftover::unmarked(&self.parts).filter(|_| is_superseded && has_successor)
     }
 

@@ -1,12 +1,12 @@
 //! What a cluster notes on its namespace: it survives every restart, and no cache of the hub can
 //! contradict it.
 
-use super::marks::annotation;
 use super::tenancy::{Epoch, Here, Notes, Running};
 use interlock_api::names::{
     ANNOTATION_EPOCH, ANNOTATION_GRANT, ANNOTATION_RAN, ANNOTATION_RELEASED, ANNOTATION_RUNNING,
     Permit,
 };
+use interlock_kernel::metadata::annotation;
 use kube_core::DynamicObject;
 
 /// What the namespace says of the grant with this uid.

@@ -3,7 +3,6 @@
 use super::claim::facts::At;
 use super::claim::observe::{self as claims, ClaimSeen};
 use super::facts::{Facts, Fresh, FreshGrant, Grant, Namespace, Runs};
-use super::marks::{annotation, has_finalizer, is_going, name, uid};
 use super::objects::observe::Mirror;
 use super::tenancy::{Epoch, Here, Party};
 use super::{Holding, Locks, LocksOf, Syncer, leftover, notes, objects};
@@ -15,6 +14,7 @@ use interlock_api::placement::{
     CopyState, Fill, ForceOutcome, ForceReleaseSpec, ForceReleaseStatus, Phase, Ref,
     RevokedBecause, Transport,
 };
+use interlock_kernel::metadata::{annotation, has_finalizer, is_deleting, name_of, uid_of};
 use interlock_kernel::{
     Address, Kind, Looks, Name, Object, Observed, Place, View, conditions, read_part,
 };
@@ -89,7 +89,7 @@ impl<'a> Sight<'a> {
                 let namespace = &grant.spec.namespace;
                 let hub = view.get(Place::HUB, &NAMESPACE, &Name::cluster_wide(&namespace.name));
                 let notes = notes::read(here.as_deref(), grant.uid(), &syncer.boot_id);
-                (hub.filter(|hub| uid(hub) == namespace.uid), notes)
+                (hub.filter(|hub| uid_of(hub) == namespace.uid), notes)
             }
         };
         Ok(Sight { syncer, view, looks, name, grant, hub_namespace, here, notes })
@@ -102,7 +102,7 @@ impl<'a> Sight<'a> {
             grant.is_some_and(|grant| self.party(grant.status.owner.as_ref()) == Party::Me)
         };
         let running = self.running();
-        let to_stop = running.iter().find(|(_, object)| !is_going(object)).cloned();
+        let to_stop = running.iter().find(|(_, object)| !is_deleting(object)).cloned();
         let (claims, claims_seen) = claims::observe(&self, &at);
         let (secrets, secrets_seen) = self.secrets(&at, &claims);
         // Objects come down only to where the namespace may run.
@@ -125,17 +125,17 @@ impl<'a> Sight<'a> {
                 None => Vec::new(),
             },
             notes: self.notes,
-            is_here_going: self.here.as_deref().is_some_and(is_going),
+            is_here_going: self.here.as_deref().is_some_and(is_deleting),
             namespace: self.hub_namespace.as_ref().map(|namespace| Namespace {
-                is_going: is_going(namespace),
+                is_going: is_deleting(namespace),
                 has_finalizer: has_finalizer(namespace, &self.syncer.finalizer),
             }),
             has_finalized_object: finalized.is_some(),
             running: running
                 .iter()
                 .map(|(kind, object)| Runs {
-                    what: format!("{kind} {}", name(object)),
-                    is_going: is_going(object),
+                    what: format!("{kind} {}", name_of(object)),
+                    is_going: is_deleting(object),
                 })
                 .collect(),
             stop_look: to_stop.as_ref().and_then(|found| self.stop_look(found)),
@@ -172,7 +172,7 @@ impl<'a> Sight<'a> {
     /// The objects of a kind in the namespace at the hub.
     pub(super) fn at_hub(&self, kind: &Kind) -> Vec<Object> {
         match &self.hub_namespace {
-            Some(namespace) => self.view.list(Place::HUB, kind, Some(name(namespace))),
+            Some(namespace) => self.view.list(Place::HUB, kind, Some(name_of(namespace))),
             None => Vec::new(),
         }
     }
@@ -262,7 +262,7 @@ impl<'a> Sight<'a> {
     fn stop_look(&self, (kind, object): &(Kind, Object)) -> Option<bool> {
         let address = Address::new(Place::CLUSTER, kind, Name::of(object));
         let there = self.looks.objects.get(&address)?;
-        Some(there.as_ref().is_some_and(|there| uid(there) == uid(object)))
+        Some(there.as_ref().is_some_and(|there| uid_of(there) == uid_of(object)))
     }
 
     /// The Secrets of repositories that data may come from or leave through.
@@ -278,12 +278,12 @@ impl<'a> Sight<'a> {
         let mut secrets = BTreeMap::new();
         let mut seen = BTreeMap::new();
         for secret in names {
-            let namespace = self.hub_namespace.as_deref().map(name);
+            let namespace = self.hub_namespace.as_deref().map(name_of);
             let found = namespace.and_then(|namespace| {
                 self.view.get(Place::HUB, &SECRET, &Name::within(namespace, secret))
             });
             let found = found
-                .filter(|found| !is_going(found))
+                .filter(|found| !is_deleting(found))
                 .map(|hub| objects::observe::observe_one(self, (0, &SECRET), hub));
             let (facts, mirror) = found.unzip();
             secrets.insert(secret.to_owned(), facts);
@@ -299,7 +299,7 @@ impl<'a> Sight<'a> {
         for kind in self.syncer.kinds.running() {
             let within = Some(self.name.to_owned());
             let objects = self.looks.lists.get(&(Place::CLUSTER, kind.clone(), within))?;
-            found.extend(objects.iter().map(|object| format!("{kind} {}", name(object))));
+            found.extend(objects.iter().map(|object| format!("{kind} {}", name_of(object))));
         }
         if self.syncer.sees_attachments {
             let list = (Place::CLUSTER, VOLUME_ATTACHMENT, None);

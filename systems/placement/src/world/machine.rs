@@ -52,6 +52,11 @@ impl Machine {
         living.map(|process| process.epoch).collect()
     }
 
+    /// Whether the runtime has a lock that it has given to no process.
+    pub(super) fn has_lock_in_hand(&self) -> bool {
+        !self.in_hand.is_empty()
+    }
+
     fn holder(&self, pod: &str) -> Held {
         match self.processes.get(pod).map(|process| process.life) {
             _ if self.in_hand.contains_key(pod) => Held::Mine,

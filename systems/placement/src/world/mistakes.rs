@@ -20,10 +20,10 @@ use interlock_api::names::ANNOTATION_RELEASED;
 use interlock_api::placement::Phase;
 use interlock_checker::Size;
 use interlock_kernel::{
-    Act, Address, Altered, Bent, Decide, Deed, Looks, Name, Observe, Observed, Outside, Part,
-    Place, Room, Step, Subject, View, Watch, Watcher, Write,
+    Act, Address, Altered, Bent, Decide, Looks, Name, Observe, Observed, Place, Room, Subject,
+    View, Watch, Watcher, Write,
 };
-use interlock_world::{Actor, Mistake, shipped};
+use interlock_world::{Actor, Mistake, rewritten, shipped, unguarded};
 use serde_json::{Value, json};
 
 /// What is done otherwise.
@@ -65,7 +65,7 @@ const ROWS: &[Row] = &[
     Row(
         "grant-without-release",
         "the namespace is granted to the next cluster while another still owns it",
-        NOT_ONE,
+        &["UsableByAtMostOne"],
         &[Bend::SchedulerDecides(|facts| {
             scheduled(facts, |facts| {
                 if let Some(grant) = facts.grant.as_mut().filter(|it| it.phase == Phase::Revoking) {
@@ -78,7 +78,7 @@ const ROWS: &[Row] = &[
     Row(
         "silence-is-release",
         "an owner that is not heard of is taken for one that has given the namespace back",
-        NOT_ONE,
+        &["PermittedToAtMostOne"],
         &[Bend::SchedulerDecides(|facts| {
             scheduled(facts, |facts| {
                 let is_silent = |it: &schedule::Grant| match it.owner {
@@ -135,7 +135,7 @@ const ROWS: &[Row] = &[
     Row(
         "stillness-assumed",
         "an epoch is closed without a look at what runs",
-        NOT_ONE,
+        &["ClosedIsStill"],
         &[Bend::SyncerDecides(|facts| {
             synced(facts, |facts| {
                 facts.running.clear();
@@ -197,7 +197,7 @@ const ROWS: &[Row] = &[
     Row(
         "leaving-is-closed",
         "an epoch that has to leave is taken for one that is closed",
-        NOT_ONE,
+        &["ReleasedIsStill"],
         &[Bend::SyncerDecides(|facts| {
             synced(facts, |facts| {
                 if facts.is_mine(&[Phase::Revoking]) {
@@ -248,7 +248,7 @@ const ROWS: &[Row] = &[
     Row(
         "no-last-image",
         "the namespace is released with whatever its owner started from",
-        LOSES,
+        &["NoLoss"],
         &[Bend::SyncerDecides(|facts| {
             let is_due = matches!(Syncer::decide(facts), Syncs::Leave { .. });
             let as_it_came = |place| Handed { place, from: HandedOver::AsItCame, remembers: false };
@@ -383,6 +383,23 @@ const ROWS: &[Row] = &[
         &[Bend::SyncerObserves(grant_in_the_cache)],
         "moves=0,flights=0,stale=2,crash=0,relist=1,force=1",
     ),
+    Row(
+        "in-place-anywhere",
+        "volumes that were left in place are granted to another cluster",
+        &["InPlaceStays"],
+        &[Bend::SchedulerDecides(|facts| {
+            scheduled(facts, |facts| {
+                if let Some(grant) = &mut facts.grant {
+                    grant.images = schedule::Images::Anywhere;
+                    let in_place = |pin: &&mut schedule::Pinned| **pin == schedule::Pinned::InPlace;
+                    grant.pins.iter_mut().filter(in_place).for_each(|pin| {
+                        *pin = schedule::Pinned::Image;
+                    });
+                }
+            })
+        })],
+        "moves=3,flights=0,stale=0,crash=0,claims=1",
+    ),
 ];
 
 /// Every mistake, as a system that makes it.
@@ -390,7 +407,9 @@ pub(super) fn mistakes() -> Vec<Mistake<Namespaces>> {
     let made = |Row(name, sentence, breaks, bends, size): &Row| {
         let size = Size::parse(size).expect("the sizes here can be read");
         let system = Namespaces::from_size(&size).expect("the sizes here are in range");
-        Mistake { name, sentence, breaks, system: Namespaces { bends, ..system } }
+        // A mistake must break a promise: a comparison with the protocol would find it, too.
+        let system = Namespaces { bends, is_refined: false, ..system };
+        Mistake { name, sentence, breaks, system }
     };
     ROWS.iter().map(made).collect()
 }
@@ -547,27 +566,4 @@ fn permit_in_the_cache(
         asked.permit = Some(runs::Permit { is_pod_there: true, running, released });
     }
     Observed::Seen { facts: runs::Facts::Asked(asked), scene }
-}
-
-/// The same step with another write.
-fn rewritten<O: Outside>(mut step: Step<O>, rewrite: fn(&mut Write)) -> Step<O> {
-    if let Step::Act(effect) = &mut step
-        && let Deed::Write(write) = &mut effect.deed
-    {
-        rewrite(write);
-    }
-    step
-}
-
-/// The same step without the version that its patch rests on.
-fn unguarded<O: Outside>(mut step: Step<O>, is_bent: fn(&Write) -> bool) -> Step<O> {
-    let Step::Act(effect) = &mut step else { return step };
-    let Deed::Write(write) = &effect.deed else { return step };
-    let Write::Patch { address, part, change, .. } = write else { return step };
-    if is_bent(write) {
-        let (address, object) = (address.clone(), change.clone());
-        let part: Part = *part;
-        effect.deed = Deed::Write(Write::Apply { address, part, uid: None, object });
-    }
-    step
 }

@@ -1,7 +1,7 @@
 //! What placement promises: of every state, of every step, and in the end.
 
 use super::Namespaces;
-use super::truth::Truth;
+use super::truth::{Cluster, Truth};
 use interlock_api::placement::{CopyState, ForceOutcome, Phase};
 use interlock_world::{Goal, Promise, Rule};
 
@@ -75,10 +75,14 @@ pub(super) fn rules() -> Vec<Rule<Namespaces>> {
         },
         Rule {
             name: "ReleasedNeverFalls",
-            sentence: "a closed epoch stays closed",
+            sentence: "a closed epoch stays closed, for as long as anything of the namespace is there",
             allows: |_, from, to| {
-                let pairs = from.clusters.iter().zip(&to.clusters);
-                pairs.into_iter().all(|(old, new)| new.released >= old.released)
+                // Once another owner has all of its data, the old copy may go, and its notes with it.
+                let is_gone = |old: &Cluster, new: &Cluster| {
+                    new.epoch == 0 && new.running.is_empty() && to.epoch() > old.released
+                };
+                let mut pairs = from.clusters.iter().zip(&to.clusters);
+                pairs.all(|(old, new)| new.released >= old.released || is_gone(old, new))
             },
         },
         Rule {

@@ -5,7 +5,7 @@
 use super::machine::Machine;
 use super::{BIND_CLAIM, BRING_SNAPSHOT, DELETE_VOLUME, Namespaces, TAKE_SNAPSHOT};
 use crate::kinds::{CLAIM, DESTINATION, SNAPSHOT, SOURCE, VOLUME};
-use crate::record::uid_of;
+use interlock_kernel::metadata::{is_deleting, uid_of};
 use interlock_kernel::{Name, Object};
 use interlock_world::{Move, Scene};
 use serde_json::{Value, json};
@@ -53,7 +53,7 @@ impl Storage<'_> {
     fn bind_claims(&self, moves: &mut Vec<Move<Machine>>) {
         let objects = self.scene.cluster(self.cluster);
         for claim in self.all(&CLAIM) {
-            let is_going = claim.metadata.deletion_timestamp.is_some();
+            let is_going = is_deleting(&claim);
             if claim.data["status"]["phase"] == "Bound" || is_going {
                 continue;
             }

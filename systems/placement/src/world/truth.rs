@@ -8,11 +8,11 @@ use interlock_api::names::{
     Permit,
 };
 use interlock_api::placement::{
-    CopyState, ForceOutcome, GrantSpec, GrantStatus, Image, Phase, Pin,
+    Claim, CopyState, Fill, ForceOutcome, GrantSpec, GrantStatus, Image, Phase, Pin,
 };
 use interlock_kernel::{Name, Object, read_part};
 use interlock_world::{CLUSTERS, Scene};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The whole of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -36,10 +36,54 @@ pub struct Truth {
 /// The epochs whose writes are in something.
 pub(super) type Writes = BTreeSet<i64>;
 
-/// What is remembered: the epochs whose writes were declared lost, by a forced release.
+/// What is remembered.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Past {
-    lost: Writes,
+    /// The epochs whose writes were declared lost, by a forced release.
+    pub(super) lost: Writes,
+    /// Every epoch, where the world is compared with its specification.
+    pub(super) tenures: Vec<Tenure>,
+    /// The highest epoch that each cluster ever closed, which it forgets with its copy.
+    pub(super) closed: [i64; CLUSTERS],
+}
+
+/// What became of one epoch.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Tenure {
+    pub(super) owner: usize,
+    /// What it began with.
+    pub(super) pin: Writes,
+    pub(super) is_revoked: bool,
+    /// Whether its owner had all data.
+    pub(super) is_filled: bool,
+    /// How it ended, and with what data for the next.
+    pub(super) ending: Option<(Phase, Writes)>,
+}
+
+/// The epochs after a step.
+pub(super) fn remember_tenures(past: &mut Past, after: &Truth) {
+    for (closed, cluster) in past.closed.iter_mut().zip(&after.clusters) {
+        *closed = cluster.released.max(*closed);
+    }
+    let (Some(grant), Some(owner)) = (&after.grant, after.owner()) else { return };
+    let pin = after.pinned.clone().unwrap_or_default();
+    let Ok(epoch) = usize::try_from(grant.epoch) else { return };
+    if epoch > past.tenures.len() {
+        let pin = pin.clone();
+        let tenure = Tenure { owner, pin, is_revoked: false, is_filled: false, ending: None };
+        past.tenures.push(tenure);
+    }
+    let Some(tenure) = epoch.checked_sub(1).and_then(|it| past.tenures.get_mut(it)) else { return };
+    let here = &after.clusters[owner];
+    let is_here = here.epoch == grant.epoch && here.released < grant.epoch;
+    tenure.is_filled |= is_here && grant.is_filled;
+    match grant.phase {
+        Phase::Revoking => tenure.is_revoked = true,
+        Phase::Released | Phase::Fenced if tenure.ending.is_none() => {
+            tenure.ending = Some((grant.phase, pin));
+        }
+        _ => {}
+    }
 }
 
 /// A fence gives up what the grant's snapshots do not have, and says so.
@@ -64,6 +108,8 @@ pub(super) struct Grant {
     pub(super) copies: Vec<(usize, i64, CopyState)>,
     /// The clusters that have volumes which were left in place.
     pub(super) in_place: Vec<usize>,
+    /// Whether every claim has its data at the owner.
+    pub(super) is_filled: bool,
 }
 
 /// What one cluster noted, and what runs there.
@@ -82,6 +128,12 @@ pub(super) struct Cluster {
     pub(super) running: BTreeSet<i64>,
     /// What is in the volume that they write to; None: they have none.
     pub(super) volume: Option<Writes>,
+    /// How often the machine has started.
+    pub(super) boots: u8,
+    /// Whether the runtime has a lock that it has given to no process.
+    pub(super) has_lock_in_hand: bool,
+    /// What is in the volume that each epoch wrote to.
+    pub(super) written: BTreeMap<i64, Writes>,
 }
 
 /// A forced release.
@@ -94,8 +146,7 @@ pub(super) struct Force {
 
 impl Truth {
     pub(super) fn is_held(&self) -> bool {
-        let phase = self.grant.as_ref().map(|grant| grant.phase);
-        matches!(phase, Some(Phase::Granted | Phase::Revoking))
+        self.grant.as_ref().is_some_and(|grant| grant.phase.is_held())
     }
 
     pub(super) fn epoch(&self) -> i64 {
@@ -129,7 +180,7 @@ fn annotation(object: Option<&Object>, key: &str) -> String {
     notes.and_then(|notes| notes.get(key)).cloned().unwrap_or_default()
 }
 
-pub(super) fn read(scene: &Scene<'_, Namespaces>) -> Truth {
+pub(super) fn read(system: &Namespaces, scene: &Scene<'_, Namespaces>) -> Truth {
     let hub = scene.hub();
     let home = hub.get(&NAMESPACE, &namespace());
     let force = |object: &Object| Force {
@@ -145,8 +196,8 @@ pub(super) fn read(scene: &Scene<'_, Namespaces>) -> Truth {
     Truth {
         desired: cluster_named(&annotation(home.as_ref(), ANNOTATION_CLUSTER)),
         may_change: super::moves_left(scene.chance) > 0,
-        grant: found.as_ref().map(grant),
-        clusters: std::array::from_fn(|c| cluster(scene, c)),
+        grant: found.as_ref().map(|found| grant(system, found)),
+        clusters: std::array::from_fn(|c| cluster(system, scene, c)),
         pod_phase: pod["phase"].as_str().unwrap_or_default().to_owned(),
         forces: hub.list(&FORCE_RELEASE).iter().map(force).collect(),
         must,
@@ -154,7 +205,7 @@ pub(super) fn read(scene: &Scene<'_, Namespaces>) -> Truth {
     }
 }
 
-fn grant(object: &Object) -> Grant {
+fn grant(system: &Namespaces, object: &Object) -> Grant {
     let spec: GrantSpec = read_part(object, "spec").ok().flatten().unwrap_or_default();
     let status: GrantStatus = read_part(object, "status").ok().flatten().unwrap_or_default();
     let copies = status.copies.iter();
@@ -165,7 +216,9 @@ fn grant(object: &Object) -> Grant {
         Image::InPlace { cluster, .. } => cluster_named(&cluster.name),
         Image::VolumeSnapshot { .. } | Image::Restic { .. } | Image::Fresh {} => None,
     };
+    let is_filled = |claim: &Claim| claim.fill == Fill::Filled;
     Grant {
+        is_filled: system.is_refined && status.claims.iter().all(is_filled),
         in_place: status.pins.iter().filter_map(in_place).collect(),
         phase: status.phase,
         owner: status.owner.and_then(|owner| cluster_named(&owner.name)),
@@ -192,21 +245,26 @@ fn pinned(scene: &Scene<'_, Namespaces>, grant: &Object) -> Option<Writes> {
     (!pins.is_empty()).then(|| pins.into_iter().flatten().collect())
 }
 
-fn cluster(scene: &Scene<'_, Namespaces>, c: usize) -> Cluster {
+fn cluster(system: &Namespaces, scene: &Scene<'_, Namespaces>, c: usize) -> Cluster {
     let here = scene.cluster(c).get(&NAMESPACE, &Name::cluster_wide(&grant_name()));
     let machine: &Machine = &scene.machines[c];
     let number = |key: &str| annotation(here.as_ref(), key).parse().unwrap_or(0);
     let permit = Permit::read(&annotation(here.as_ref(), ANNOTATION_RUNNING));
     let permit = permit.filter(|permit| permit.boot_id == super::boot_id(c, machine.boots));
+    let content = |volume: &String| machine.disks.get(volume).cloned().unwrap_or_default();
+    let mounted = machine.mounted.iter().filter(|_| system.is_refined);
     Cluster {
         is_off: machine.is_off,
+        boots: if system.is_refined { machine.boots } else { 0 },
+        has_lock_in_hand: system.is_refined && machine.has_lock_in_hand(),
+        written: mounted.map(|(epoch, volume)| (*epoch, content(volume))).collect(),
         epoch: number(ANNOTATION_EPOCH),
         released: number(ANNOTATION_RELEASED),
         permitted: permit.map_or(0, |permit| permit.epoch),
         ran: number(ANNOTATION_RAN),
         volume: machine.running().iter().find_map(|epoch| {
             let volume = machine.mounted.get(epoch)?;
-            Some(machine.disks.get(volume).cloned().unwrap_or_default())
+            Some(content(volume))
         }),
         running: machine.running(),
     }

@@ -2,13 +2,13 @@
 
 use super::*;
 use crate::kinds::{CLAIM, CONTENT, POD, SNAPSHOT_CLASS, SNAPSHOT_KIND, VOLUME};
-use crate::outside::DiskQuestion;
+use crate::outside::{DiskQuestion, Made};
 use crate::testing::{
     TestDisk, Thing, calm_storage, claim, claim_of, class, content, from_destination,
     from_snapshot, full, image, snapshot, snapshot_of, volume_of, world_of_storage,
 };
 use interlock_kernel::testing::{Machine, Run, World, condition, patched, survives};
-use interlock_kernel::{Controller, Kind, Place, View, Write};
+use interlock_kernel::{Address, Controller, Kind, Place, View, Write};
 use serde_json::{Value, json};
 
 const PROTECTION: &str = "kubernetes.io/pvc-protection";
@@ -372,6 +372,37 @@ fn a_claim_that_goes_before_it_is_bound_takes_what_was_made_for_it_along() {
     assert!(case.disk.words("pvc-uid-data").is_none());
     let finalizers = &snapshot_of(&case.world, "monday")["metadata"]["finalizers"];
     assert_eq!(finalizers.as_array().unwrap().len(), 1, "the hold is dropped");
+}
+
+#[test]
+fn a_claim_goes_only_when_the_image_itself_says_that_it_is_not_held() {
+    let [snapshot, record] = image("monday", "a", json!({}));
+    let mut case = Case::of([snapshot, record, claim("data", from_snapshot("monday"))]);
+    let name = Name::within("shop", "monday");
+    case.settle(&Claims, "shop/data");
+    let held = case.world.get(Place::CLUSTER, &SNAPSHOT_KIND, &name);
+    assert!(held.as_ref().unwrap().metadata.finalizers.as_ref().unwrap().len() > 1);
+    case.delete(&CLAIM, "data");
+    // The cache has not heard of the hold yet.
+    let bare = json!({"metadata": {"finalizers": null}});
+    case.change(&SNAPSHOT_KIND, "monday", bare);
+    let mut looks = interlock_kernel::Looks::<crate::outside::Disk>::default();
+    let subject = "shop/data".into();
+    let Step::Look { reads, .. } = Claims.step(&subject, &case.world, &looks) else {
+        panic!("a claim is not let go without a live read")
+    };
+    let image = Address::new(Place::CLUSTER, &SNAPSHOT_KIND, name);
+    assert!(reads.contains(&Read::Object(image.clone())), "{reads:?}");
+    looks.lists.insert((Place::CLUSTER, POD, Some("shop".to_owned())), Vec::new());
+    looks.objects.insert(image, held);
+    let record = Address::new(Place::CLUSTER, &VOLUME, Name::cluster_wide("pvc-uid-data"));
+    looks.objects.insert(record, None);
+    looks.answers.insert(DiskQuestion::Volume("pvc-uid-data".to_owned()), Made::Missing);
+    let Step::Act(effect) = Claims.step(&subject, &case.world, &looks) else {
+        panic!("the hold is dropped first")
+    };
+    let Deed::Write(write) = effect.deed else { panic!("by a write") };
+    assert_eq!(write.address().kind, SNAPSHOT_KIND);
 }
 
 #[test]

@@ -155,8 +155,13 @@ fn wait(facts: &Facts, why: Why) -> Decision {
 
 /// The object is being deleted.
 fn leave(facts: &Facts) -> Decision {
-    if facts.sync.is_some_and(|sync| sync.slot == Slot::Mine) {
-        return Decision::GiveSlotBack;
+    if let Some(sync) = facts.sync.filter(|sync| sync.slot == Slot::Mine) {
+        // A mover that runs needs its place until it ends, whatever became of its object.
+        return match sync.mover {
+            Mover::NotAsked => Decision::AskMover,
+            Mover::Runs { .. } => Decision::Nothing(Why::Runs { is_news: false }),
+            Mover::Unknown | Mover::Done | Mover::Failed { .. } => Decision::GiveSlotBack,
+        };
     }
     if facts.has_held_image {
         return match facts.side {
@@ -592,6 +597,24 @@ mod tests {
             assert_eq!(failed(true, false), Decision::Retry);
             assert_eq!(failed(true, true), Decision::GiveUp(Hopeless::RetriesExhausted));
             assert_eq!(failed(false, false), Decision::GiveUp(Hopeless::MoverFailed));
+        }
+    }
+
+    #[test]
+    fn an_object_that_goes_keeps_its_place_until_its_mover_has_ended() {
+        for facts in [source(Purpose::Backup { tidying: None }), destination()] {
+            let goes = |mover| {
+                let facts = Facts { is_going: true, ..facts.clone() };
+                decide(&syncing(facts, |sync| {
+                    sync.slot = Slot::Mine;
+                    sync.mover = mover;
+                }))
+            };
+            assert_eq!(goes(Mover::NotAsked), Decision::AskMover);
+            let runs = Mover::Runs { is_news: true };
+            assert_eq!(goes(runs), Decision::Nothing(Why::Runs { is_news: false }));
+            assert_eq!(goes(Mover::Unknown), Decision::GiveSlotBack);
+            assert_eq!(goes(Mover::Done), Decision::GiveSlotBack);
         }
     }
 

@@ -29,7 +29,7 @@ use interlock_checker::{
 use state::{MOST_FAULTS, MOST_TAGS};
 use steps::Deed;
 
-const NAME: &str = "volumes-sync";
+const NAME: &str = "design/volumes-sync";
 const KEYS: [SizeKey; 4] = [
     SizeKey::new("kind", "1: a source of images, 2: of backups, 3: a destination", 3, 1, 3),
     SizeKey::new("tags", "tags that somebody sets, one sync each", 2, 1, MOST_TAGS as u64),

@@ -150,7 +150,7 @@ fn the_form_for_programs_has_these_keys_and_no_others() {
         object.keys().map(String::as_str).collect::<Vec<_>>().join(" ")
     };
     let report = serde_json::to_value(fleet(&picture)).unwrap();
-    assert_eq!(keys(&report), "answer clusters namespaces phases standing");
+    assert_eq!(keys(&report), "answer clusters namespaces phases standing turns");
     assert_eq!(
         keys(&report["clusters"][0]),
         "created drain grants name not_served reachable reachable_since ready stays uid \

@@ -125,7 +125,7 @@ pub(super) struct Grant {
 
 impl Grant {
     pub(super) fn is_held(&self) -> bool {
-        self.exists && matches!(self.phase, Phase::Granted | Phase::Revoking)
+        self.exists && self.phase.is_held()
     }
 
     pub(super) fn is_held_by(&self, c: usize) -> bool {

@@ -14,11 +14,11 @@ use crate::syncer::copying::{
     ask_again, destination_name, is_through_repository, secret_of, source_name, tidy_name, told,
     told_number,
 };
-use crate::syncer::marks::{annotation, name, put_finalizer, take_finalizer_off, uid};
 use interlock_api::names::{
     ANNOTATION_BYTES, ANNOTATION_DIGEST, ANNOTATION_FILES, FINALIZER_KEEP, hold_finalizer,
 };
 use interlock_api::placement::{Image, Pin, Ref, VolumePolicy};
+use interlock_kernel::metadata::{annotation, name_of, put_finalizer, take_finalizer_off, uid_of};
 use interlock_kernel::{Address, Kind, Name, Object, Part, Place, Step, Write};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -214,8 +214,8 @@ fn last_image<'a>(
     let pinned = Image::VolumeSnapshot {
         cluster: cluster.clone(),
         namespace: at.grant.clone(),
-        name: name(image).to_owned(),
-        uid: uid(image).to_owned(),
+        name: name_of(image).to_owned(),
+        uid: uid_of(image).to_owned(),
     };
     Some((pinned, &image.data["status"]["creationTime"]))
 }

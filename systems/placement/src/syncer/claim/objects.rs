@@ -5,9 +5,7 @@ use super::facts::At;
 use super::observe::ClaimSeen;
 use crate::kinds::DESTINATION;
 use crate::syncer::copying::{arrival_tag, final_tag, tidy_tag};
-use crate::syncer::marks::{
-    ANNOTATION_FROM, ANNOTATION_LAST, LABEL_GRANT, annotation, name, put_finalizer, uid,
-};
+use crate::syncer::marks::{ANNOTATION_FROM, ANNOTATION_LAST, LABEL_GRANT};
 use crate::syncer::objects::desired::own_marks;
 use crate::syncer::tenancy::Epoch;
 use interlock_api::names::{
@@ -16,6 +14,7 @@ use interlock_api::names::{
 };
 use interlock_api::placement::{Image, Pin, VolumePolicy};
 use interlock_kernel::Object;
+use interlock_kernel::metadata::{annotation, name_of, put_finalizer, uid_of};
 use kube_core::DynamicObject;
 use serde_json::{Map, Value, json};
 
@@ -49,19 +48,19 @@ pub(super) fn noted_epoch(here: &DynamicObject) -> Epoch {
 
 /// Whether a claim has the volume that goes by this name, before or since it was bound.
 pub(super) fn is_on(here: &DynamicObject, volume: &str) -> bool {
-    volume == identity(here) || volume == uid(here)
+    volume == identity(here) || volume == uid_of(here)
 }
 
 /// What tells a volume from all others on its cluster: the volume that the claim is bound to, or,
 /// before it is bound, the claim itself.
 pub(in crate::syncer) fn identity(here: &DynamicObject) -> &str {
     let volume = here.data["spec"]["volumeName"].as_str().filter(|name| !name.is_empty());
-    volume.unwrap_or_else(|| uid(here))
+    volume.unwrap_or_else(|| uid_of(here))
 }
 
 /// A volume here, for people.
 pub(super) fn describe(claim: &Object) -> String {
-    format!("volume {} of claim {}", identity(claim), name(claim))
+    format!("volume {} of claim {}", identity(claim), name_of(claim))
 }
 
 /// The class that a claim at the hub asks for, by its name on the cluster.
@@ -97,7 +96,7 @@ pub(super) fn new_claim(at_hub: &DynamicObject, policy: &VolumePolicy, at: &At) 
     labels.insert(LABEL_GRANT.to_owned(), at.grant.clone());
     let mut annotations = own_marks(at_hub.metadata.annotations.as_ref());
     annotations.retain(|key, _| !key.starts_with("volume.") && !key.starts_with("pv."));
-    annotations.insert(ANNOTATION_FROM.to_owned(), format!("{}/claim", uid(at_hub)));
+    annotations.insert(ANNOTATION_FROM.to_owned(), format!("{}/claim", uid_of(at_hub)));
     annotations.insert(ANNOTATION_EPOCH.to_owned(), at.epoch.to_string());
     json!({
         "metadata": {

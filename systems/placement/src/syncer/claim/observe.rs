@@ -11,12 +11,11 @@ use crate::syncer::copying::{
     asked, confirmed, destination_name, has_given_up, is_arrival, is_final, is_syncing,
     is_through_repository, secret_of, source_name, tidy_name, tidy_tag, told, told_number, trouble,
 };
-use crate::syncer::marks::{
-    ANNOTATION_LAST, annotation, from_uid, has_finalizer, is_going, is_ours, name, uid,
-};
+use crate::syncer::marks::{ANNOTATION_LAST, from_uid, is_ours};
 use crate::syncer::observe::Sight;
 use interlock_api::names::{FINALIZER_KEEP, FINALIZER_POPULATE, LOCAL_DRIVER, hold_finalizer};
 use interlock_api::placement::{self, Claim, Image};
+use interlock_kernel::metadata::{annotation, has_finalizer, is_deleting, name_of, uid_of};
 use interlock_kernel::{Address, Kind, Name, Object, Place, View};
 use kube_core::DynamicObject;
 
@@ -75,7 +74,7 @@ fn observe_one(
     let found = |kind: &Kind, other: &str| copying?.get(Place::CLUSTER, kind, &within(other));
     let hub = Address::new(Place::HUB, &CLAIM, Name::within(&at.namespace, &listed.name));
     let at_hub = view.get(Place::HUB, &CLAIM, &hub.name);
-    let at_hub = at_hub.filter(|claim| uid(claim) == listed.uid);
+    let at_hub = at_hub.filter(|claim| uid_of(claim) == listed.uid);
     let here = view.get(Place::CLUSTER, &CLAIM, &within(&listed.name));
     let source = found(&SOURCE, &source_name(&listed.name));
     let pin = grant.status.pins.iter().find(|pin| pin.claim_uid == listed.uid);
@@ -106,14 +105,14 @@ fn observe_one(
         name: listed.name.clone(),
         uid: listed.uid.clone(),
         at_hub: seen.at_hub.as_ref().map(|claim| AtHub {
-            is_going: is_going(claim),
+            is_going: is_deleting(claim),
             has_finalizer: has_finalizer(claim, &sight.syncer.finalizer),
         }),
         hub_look: sight
             .looks
             .objects
             .get(&hub)
-            .map(|found| found.as_ref().is_some_and(|found| uid(found) == listed.uid)),
+            .map(|found| found.as_ref().is_some_and(|found| uid_of(found) == listed.uid)),
         fill: listed.fill,
         told: told_before.map(|told| Progress { bytes: told.bytes, of_bytes: told.of_bytes }),
         is_told_lately: told_before.is_some_and(|told| {
@@ -180,7 +179,7 @@ fn here_facts(sight: &Sight<'_>, at: &At, seen: &ClaimSeen) -> Here {
     let bound_to = here.data["spec"]["volumeName"].as_str().filter(|volume| !volume.is_empty());
     Here::Own(Own {
         epoch: noted_epoch(here),
-        is_going: is_going(here),
+        is_going: is_deleting(here),
         is_kept: has_finalizer(here, FINALIZER_KEEP),
         is_bound: here.data["status"]["phase"] == "Bound",
         is_being_filled: has_finalizer(here, FINALIZER_POPULATE),
@@ -233,7 +232,7 @@ fn binding(here: Option<&DynamicObject>, classes: &[Object]) -> Binding {
 /// The class of this name, or that of claims which name none.
 fn class_of<'a>(wanted: Option<&str>, classes: &'a [Object]) -> Option<&'a Object> {
     classes.iter().find(|class| match wanted {
-        Some(wanted) => name(class) == wanted,
+        Some(wanted) => name_of(class) == wanted,
         None => annotation(class, IS_DEFAULT) == Some("true"),
     })
 }
@@ -242,23 +241,23 @@ fn class_of<'a>(wanted: Option<&str>, classes: &'a [Object]) -> Option<&'a Objec
 fn image_of(source: &Object, sight: &Sight<'_>) -> Option<Object> {
     let image = Name::within(sight.name, told(source, "image")?);
     let image = sight.view.get(Place::CLUSTER, &SNAPSHOT, &image)?;
-    (Some(uid(&image)) == told(source, "imageUID")).then_some(image)
+    (Some(uid_of(&image)) == told(source, "imageUID")).then_some(image)
 }
 
 /// What a fresh look showed of the image that a source or destination names.
 fn image_look(sight: &Sight<'_>, mover: &Object) -> Option<Option<Object>> {
     let image = Name::within(sight.name, told(mover, "image")?);
     let found = sight.looks.objects.get(&Address::new(Place::CLUSTER, &SNAPSHOT, image))?.clone();
-    Some(found.filter(|found| Some(uid(found)) == told(mover, "imageUID")))
+    Some(found.filter(|found| Some(uid_of(found)) == told(mover, "imageUID")))
 }
 
 fn source_facts(sight: &Sight<'_>, at: &At, (seen, source): (&ClaimSeen, &Object)) -> Source {
     let hold = hold_finalizer(sight.grant_uid());
     Source {
-        name: name(source).to_owned(),
+        name: name_of(source).to_owned(),
         is_ours: is_ours(source, sight.name),
         is_for_claim: from_uid(source) == Some(&seen.listed.uid),
-        is_going: is_going(source),
+        is_going: is_deleting(source),
         is_asked: asked(source).is_some_and(|tag| is_final(tag, at.epoch)),
         is_confirmed: asked(source) == confirmed(source),
         is_syncing: is_syncing(source),
@@ -269,13 +268,13 @@ fn source_facts(sight: &Sight<'_>, at: &At, (seen, source): (&ClaimSeen, &Object
         has_saved: told(source, "snapshotID").is_some(),
         names_image: told(source, "image").is_some() && told(source, "imageUID").is_some(),
         image: seen.image.as_ref().map(|image| ImageHere {
-            uid: uid(image).to_owned(),
+            uid: uid_of(image).to_owned(),
             is_ready: image.data["status"]["readyToUse"] == true,
             is_held: has_finalizer(image, &hold),
-            is_going: is_going(image),
+            is_going: is_deleting(image),
         }),
         image_look: image_look(sight, source)
-            .map(|found| found.is_some_and(|found| !is_going(&found))),
+            .map(|found| found.is_some_and(|found| !is_deleting(&found))),
     }
 }
 
@@ -303,7 +302,7 @@ fn destination_facts(
 /// stays, is not at work for an earlier epoch, and was not asked yet.
 fn can_be_asked_to_tidy(there: &Object, at: &At) -> bool {
     is_ours(there, &at.grant)
-        && !is_going(there)
+        && !is_deleting(there)
         && asked(there) == confirmed(there)
         && asked(there) != Some(&tidy_tag(at.epoch))
 }

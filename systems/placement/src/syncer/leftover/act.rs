@@ -2,10 +2,11 @@
 
 use super::decide::Deed;
 use crate::kinds::{CLAIM, VOLUME};
-use crate::syncer::marks::{LABEL_GRANT, annotation, take_finalizer_off};
+use crate::syncer::marks::LABEL_GRANT;
 use interlock_api::names::{
     ANNOTATION_RECLAIM, FINALIZER_KEEP, LABEL_SUPERSEDED_BY, hold_finalizer,
 };
+use interlock_kernel::metadata::{annotation, take_finalizer_off};
 use interlock_kernel::{Kind, Object, Part, Place, Write};
 use serde_json::json;
 

@@ -3,10 +3,11 @@
 use super::decide::Part;
 use crate::kinds::{CLAIM, DESTINATION, SNAPSHOT, SOURCE, VOLUME, VOLUMES_BY_GRANT};
 use crate::syncer::copying::asked;
-use crate::syncer::marks::{annotation, from_uid, has_finalizer, is_going, is_ours, label, uid};
+use crate::syncer::marks::{from_uid, is_ours};
 use crate::syncer::observe::Sight;
 use interlock_api::names::{ANNOTATION_EPOCH, FINALIZER_KEEP, LABEL_SUPERSEDED_BY, hold_finalizer};
 use interlock_api::placement::{Image, Pin};
+use interlock_kernel::metadata::{annotation, has_finalizer, is_deleting, label, uid_of};
 use interlock_kernel::{Kind, Object, Place};
 
 /// All parts, in the order in which they go. The namespace is ours, and so are all images in it; of
@@ -22,7 +23,7 @@ pub(in crate::syncer) fn observe(sight: &Sight<'_>) -> (Vec<Part>, Vec<(Kind, Ob
     if sight.syncer.is_copying {
         parts.extend(ours(&DESTINATION).map(|found| {
             let part = Part::Destination {
-                is_going: is_going(&found),
+                is_going: is_deleting(&found),
                 is_held: has_finalizer(&found, &hold),
                 is_asked: asked(&found).is_some(),
                 claim: from_uid(&found).map(str::to_owned),
@@ -31,21 +32,21 @@ pub(in crate::syncer) fn observe(sight: &Sight<'_>) -> (Vec<Part>, Vec<(Kind, Ob
         }));
         parts.extend(ours(&SOURCE).map(|found| {
             let is_held = has_finalizer(&found, &hold);
-            (Part::Source { is_going: is_going(&found), is_held }, (SOURCE, found))
+            (Part::Source { is_going: is_deleting(&found), is_held }, (SOURCE, found))
         }));
         parts.extend(within(&SNAPSHOT).map(|found| {
             let part = Part::Image {
-                is_going: is_going(&found),
+                is_going: is_deleting(&found),
                 is_held: has_finalizer(&found, &hold),
                 is_pinned: is_pinned(sight, &found),
-                uid: uid(&found).to_owned(),
+                uid: uid_of(&found).to_owned(),
             };
             (part, (SNAPSHOT, found))
         }));
     }
     parts.extend(ours(&CLAIM).map(|found| {
         let part = Part::Claim {
-            is_going: is_going(&found),
+            is_going: is_deleting(&found),
             is_kept: has_finalizer(&found, FINALIZER_KEEP),
             is_marked: label(&found, LABEL_SUPERSEDED_BY).is_some(),
         };
@@ -72,7 +73,7 @@ fn is_pinned(sight: &Sight<'_>, image: &Object) -> bool {
     let Some(grant) = &sight.grant else { return true };
     let last = grant.status.claims.iter().filter_map(|claim| claim.last_image.as_ref());
     let is_it = |pin: &Pin| match &pin.image {
-        Image::VolumeSnapshot { uid: pinned, .. } => pinned == uid(image),
+        Image::VolumeSnapshot { uid: pinned, .. } => pinned == uid_of(image),
         Image::Restic { .. } | Image::InPlace { .. } | Image::Fresh {} => false,
     };
     grant.status.pins.iter().chain(last).any(is_it)

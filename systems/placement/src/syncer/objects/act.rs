@@ -5,9 +5,9 @@ use super::desired::desired;
 use super::observe::Mirror;
 use super::status;
 use crate::kinds::{CLAIM, POD};
-use crate::syncer::marks::{name, put_finalizer, take_finalizer_off, uid};
 use crate::syncer::{Locks, Syncer};
 use interlock_api::names::FINALIZER_KEEP;
+use interlock_kernel::metadata::{name_of, put_finalizer, take_finalizer_off, uid_of};
 use interlock_kernel::{Address, Name, Object, Part, Place, Read, Step, Write};
 use serde_json::json;
 
@@ -19,7 +19,7 @@ pub(in crate::syncer) fn act(
     chore: Chore,
 ) -> Step<Locks> {
     let Mirror { kind, hub, here } = mirror;
-    let address = Address::new(Place::CLUSTER, kind, Name::within(namespace, name(hub)));
+    let address = Address::new(Place::CLUSTER, kind, Name::within(namespace, name_of(hub)));
     let at_hub = |change| Write::patch(Place::HUB, kind, hub, (Part::Main, change));
     match (chore, here) {
         (Chore::PutFinalizer, _) => Step::write(
@@ -35,7 +35,7 @@ pub(in crate::syncer) fn act(
             because: format!("{kind} must be gone here before it goes at the hub"),
         },
         (Chore::Apply, here) => {
-            let uid = here.as_ref().map(|here| uid(here).to_owned());
+            let uid = here.as_ref().map(|here| uid_of(here).to_owned());
             let object = desired(kind, hub, namespace);
             let write = Write::Apply { address, part: Part::Main, uid, object };
             let is = if here.is_some() { "different from" } else { "missing, unlike at" };
@@ -62,7 +62,7 @@ pub(in crate::syncer) fn act(
             None => Step::rest("the hub has its status"),
         },
         (Chore::Unkeep | Chore::Delete | Chore::Replace | Chore::TellStatus, None) => {
-            Step::rest(format!("{kind} {} is not here", name(hub)))
+            Step::rest(format!("{kind} {} is not here", name_of(hub)))
         }
     }
 }

@@ -4,9 +4,10 @@
 use super::compare::digest;
 use super::kinds::JOB;
 use crate::kinds::{CONFIG_MAP, POD, SECRET, SERVICE, SERVICE_ACCOUNT};
-use crate::syncer::marks::{ANNOTATION_FROM, FINALIZER_PROCESS, LABEL_GRANT, name, uid};
+use crate::syncer::marks::{ANNOTATION_FROM, FINALIZER_PROCESS, LABEL_GRANT};
 use interlock_api::names::{NODE_LABEL, RUNTIME_CLASS};
 use interlock_kernel::Kind;
+use interlock_kernel::metadata::{name_of, uid_of};
 use kube_core::DynamicObject;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -33,9 +34,9 @@ pub fn is_carried(kind: &Kind, object: &DynamicObject) -> bool {
         return object.data["type"] != "kubernetes.io/service-account-token";
     }
     if *kind == CONFIG_MAP {
-        return name(object) != "kube-root-ca.crt";
+        return name_of(object) != "kube-root-ca.crt";
     }
-    if *kind == SERVICE_ACCOUNT && name(object) == "default" {
+    if *kind == SERVICE_ACCOUNT && name_of(object) == "default" {
         return !own_marks(object.metadata.labels.as_ref()).is_empty()
             || !own_marks(object.metadata.annotations.as_ref()).is_empty()
             || ["imagePullSecrets", "automountServiceAccountToken"]
@@ -56,7 +57,7 @@ pub fn desired(kind: &Kind, object: &DynamicObject, grant: &str) -> Value {
         metadata["finalizers"] = json!([FINALIZER_PROCESS]);
     }
     let said = digest(&json!([&metadata, &annotations, &body]));
-    annotations.insert(ANNOTATION_FROM.to_owned(), format!("{}/{said:016x}", uid(object)));
+    annotations.insert(ANNOTATION_FROM.to_owned(), format!("{}/{said:016x}", uid_of(object)));
     metadata["annotations"] = json!(annotations);
     body["metadata"] = metadata;
     body

@@ -5,10 +5,11 @@ use super::decide::{Awaits, Facts, Here, MadeFrom, Way};
 use super::desired::{desired, is_carried};
 use super::status;
 use crate::kinds::{CLAIM, POD, SERVICE_ACCOUNT, STATEFUL_SET};
-use crate::syncer::marks::{from_uid, has_finalizer, is_going, is_ours, name, uid};
+use crate::syncer::marks::{from_uid, is_ours};
 use crate::syncer::observe::Sight;
 use interlock_api::names::FINALIZER_KEEP;
 use interlock_api::placement::Fill;
+use interlock_kernel::metadata::{has_finalizer, is_deleting, name_of, uid_of};
 use interlock_kernel::{Address, Kind, Name, Object, Place};
 use serde_json::Value;
 
@@ -37,15 +38,15 @@ pub(in crate::syncer) fn observe_one(
     (rank, kind): (usize, &Kind),
     hub: Object,
 ) -> (Facts, Mirror) {
-    let address = Address::new(Place::CLUSTER, kind, Name::within(sight.name, name(&hub)));
-    let is_its = |here: &Object| is_ours(here, sight.name) && from_uid(here) == Some(uid(&hub));
+    let address = Address::new(Place::CLUSTER, kind, Name::within(sight.name, name_of(&hub)));
+    let is_its = |here: &Object| is_ours(here, sight.name) && from_uid(here) == Some(uid_of(&hub));
     let here = sight.view.get(Place::CLUSTER, kind, &address.name);
     let way = way(sight, kind, &hub);
     let facts = Facts {
         kind: kind.to_string(),
-        name: name(&hub).to_owned(),
+        name: name_of(&hub).to_owned(),
         rank,
-        is_going: is_going(&hub),
+        is_going: is_deleting(&hub),
         has_finalizer: has_finalizer(&hub, &sight.syncer.finalizer),
         way,
         awaits: awaits(sight, kind, &hub),
@@ -53,15 +54,15 @@ pub(in crate::syncer) fn observe_one(
         here: here.as_ref().map(|here| Here {
             is_ours: is_ours(here, sight.name),
             // Each namespace has a default service account from the start.
-            is_given: *kind == SERVICE_ACCOUNT && name(&hub) == "default",
+            is_given: *kind == SERVICE_ACCOUNT && name_of(&hub) == "default",
             made_from: match from_uid(here) {
                 None => MadeFrom::Unknown,
-                Some(from) if from == uid(&hub) => MadeFrom::This,
+                Some(from) if from == uid_of(&hub) => MadeFrom::This,
                 Some(_) => MadeFrom::Another,
             },
-            is_going: is_going(here),
+            is_going: is_deleting(here),
             is_kept: has_finalizer(here, FINALIZER_KEEP),
-            is_in_use: *kind == CLAIM && is_going(&hub) && is_in_use(sight, name(&hub)),
+            is_in_use: *kind == CLAIM && is_deleting(&hub) && is_in_use(sight, name_of(&hub)),
             is_up_to_date: way == Way::Down && is_up_to_date(kind, (&hub, here), sight.name),
             has_news: is_its(here) && status::news(&hub, here).is_some(),
         }),

@@ -3,9 +3,9 @@
 use super::compare::difference;
 use super::observe::is_finished;
 use crate::kinds::POD;
-use crate::syncer::marks::{has_finalizer, is_going};
 use crate::syncer::observe::Sight;
 use interlock_kernel::Object;
+use interlock_kernel::metadata::{has_finalizer, is_deleting};
 use serde_json::{Value, json};
 
 /// The reason of a pod whose namespace is between two clusters.
@@ -37,7 +37,7 @@ fn translate_generation(status: &mut Value, (hub, here): (&Object, &Object)) {
 pub(in crate::syncer) fn said_to_run(sight: &Sight<'_>) -> Option<Object> {
     sight.at_hub(&POD).into_iter().find(|pod| {
         has_finalizer(pod, &sight.syncer.finalizer)
-            && !is_going(pod)
+            && !is_deleting(pod)
             && !is_finished(pod)
             && pod.data["status"]["reason"] != MOVING
             && moving(pod).is_some()

@@ -6,7 +6,7 @@ use crate::kinds::{
     CLAIM, DESTINATION, GRANT, NAMESPACE, POD, SECRET, SNAPSHOT, SOURCE, STORAGE_CLASS, VOLUME,
     WORKLOAD_CLUSTER,
 };
-use crate::syncer::marks::{annotation, has_finalizer, is_going, name, uid};
+use interlock_kernel::metadata::{annotation, has_finalizer, is_deleting, name_of, uid_of};
 use interlock_kernel::testing::{Dice, spoil};
 use interlock_kernel::{Deed, Kind, Name, Object, Place, Step, Write};
 use jiff::Timestamp;
@@ -41,7 +41,7 @@ fn store(world: &mut World, cluster: &str, handle: &str, content: Vec<i64>) {
 
 fn bind(world: &mut World, cluster: &str) -> bool {
     for claim in world.all(cluster, &CLAIM) {
-        if claim.data["status"]["phase"] == "Bound" || is_going(&claim) {
+        if claim.data["status"]["phase"] == "Bound" || is_deleting(&claim) {
             continue;
         }
         let namespace = claim.metadata.namespace.clone().unwrap();
@@ -55,12 +55,12 @@ fn bind(world: &mut World, cluster: &str) -> bool {
             }
         };
         let Some(filled) = filled else { continue };
-        let handle = format!("pvc-{}", uid(&claim));
+        let handle = format!("pvc-{}", uid_of(&claim));
         store(world, cluster, &handle, filled);
         let volume = json!({"spec": {
             "csi": {"driver": "local.interlock.dev", "volumeHandle": handle},
             "persistentVolumeReclaimPolicy": "Delete",
-            "claimRef": {"namespace": namespace, "name": name(&claim), "uid": uid(&claim)},
+            "claimRef": {"namespace": namespace, "name": name_of(&claim), "uid": uid_of(&claim)},
         }});
         let address = Name::cluster_wide(&handle);
         world.put(Place::CLUSTER, &VOLUME, (address, cluster), volume);
@@ -76,10 +76,10 @@ fn reclaim(world: &mut World, cluster: &str) -> bool {
     let gone = world.all(cluster, &VOLUME).into_iter().find(|volume| {
         let of = &volume.data["spec"]["claimRef"]["uid"];
         volume.data["spec"]["persistentVolumeReclaimPolicy"] == "Delete"
-            && !claims.iter().any(|claim| *of == uid(claim))
+            && !claims.iter().any(|claim| *of == uid_of(claim))
     });
     let Some(gone) = gone else { return false };
-    world.disks.as_mut().unwrap().remove(&(cluster.to_owned(), name(&gone).to_owned()));
+    world.disks.as_mut().unwrap().remove(&(cluster.to_owned(), name_of(&gone).to_owned()));
     world.delete(cluster, &VOLUME, &Name::of(&gone));
     true
 }
@@ -121,10 +121,10 @@ fn take_image(world: &mut World, cluster: &str) -> bool {
     let made = world.put(Place::CLUSTER, &SNAPSHOT, (image.clone(), cluster), made);
     let taken = content(world, cluster, volume).unwrap();
     let files = taken.len().to_string();
-    store(world, cluster, &format!("snapshot-{}", uid(&made)), taken);
+    store(world, cluster, &format!("snapshot-{}", uid_of(&made)), taken);
     let done = json!({"status": {
         "lastManualSync": source.data["spec"]["trigger"]["manual"],
-        "external": {"image": &*image.name, "imageUID": uid(&made), "digest": "d",
+        "external": {"image": &*image.name, "imageUID": uid_of(&made), "digest": "d",
             "files": files, "bytes": "100"},
     }});
     world.change(cluster, (&SOURCE, &Name::of(&source)), &done);
@@ -174,7 +174,7 @@ fn bring_image(world: &mut World, cluster: &str) -> bool {
         world.change(cluster, (&DESTINATION, &address), &told);
         return !is_told;
     };
-    store(world, cluster, uid(&destination), image);
+    store(world, cluster, uid_of(&destination), image);
     let done = json!({"status": {
         "lastManualSync": destination.data["spec"]["trigger"]["manual"],
     }});
@@ -411,7 +411,7 @@ fn an_image_that_is_deleted_before_it_is_held_is_taken_again() {
     world.settle();
     assert_eq!(written(&world, "b"), [1, 2]);
     let pinned = grant(&world)["status"]["pins"][0]["image"]["volumeSnapshot"]["uid"].clone();
-    assert_ne!(pinned, uid(&image));
+    assert_ne!(pinned, uid_of(&image));
 }
 
 #[test]
@@ -591,7 +591,7 @@ fn an_image_that_was_brought_and_is_deleted_before_the_claim_has_its_data_is_bro
     let published = json!({
         "metadata": {"annotations": {"test/stuck": "yes"}},
         "status": {"lastManualSync": "epoch-2",
-            "external": {"image": "brought", "imageUID": uid(&image)}},
+            "external": {"image": "brought", "imageUID": uid_of(&image)}},
     });
     assert_eq!(after(&mut world, &published), "epoch-2", "it is there");
     world.delete("b", &SNAPSHOT, &Name::of(&image));

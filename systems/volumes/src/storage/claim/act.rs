@@ -2,7 +2,7 @@
 
 use super::decide::{Decision, Why};
 use super::finding::{of_failure, of_obstacle};
-use super::observe::{BIND_COMPLETED, OnDisk, PROTECTION, Scene};
+use super::observe::{BIND_COMPLETED, OnDisk, PROTECTION, Scene, image_address};
 use crate::kinds::{CLAIM, POD, SNAPSHOT_KIND, VOLUME};
 use crate::objects::{
     HEALTHY, change, change_status, cluster_wide, conditions, finalizers_with, name_of,
@@ -59,8 +59,11 @@ pub(super) fn act(scene: &Scene, decision: Decision) -> Step<Disk> {
         Decision::DropHold => drop_hold(scene),
         Decision::LookForPods => {
             let namespace = Some(namespace_of(&scene.claim).to_owned());
-            let read = Read::List { place: Place::CLUSTER, kind: POD, namespace };
-            look(vec![read], "a claim goes only when no pod mounts it")
+            let pods = Read::List { place: Place::CLUSTER, kind: POD, namespace };
+            // A hold that the cache does not show yet would stay for ever once the claim is gone.
+            let image = image_address(&scene.claim).map(Read::Object);
+            let reads = [pods].into_iter().chain(image).collect();
+            look(reads, "a claim goes only when no pod mounts it and it holds no image")
         }
         Decision::LookForRecord => look(
             vec![Read::Object(scene.record())],

@@ -25,7 +25,7 @@ pub struct Facts {
     pub is_unsupported: bool,
     /// What its volume is made of.
     pub source: Source,
-    /// Whether it holds the image that it is made of.
+    /// Whether it holds the image that it is made of: by a live read, once pods were looked for.
     pub has_hold: bool,
     /// How far its volume is on the disk.
     pub made: Made,
@@ -168,7 +168,7 @@ pub enum Decision {
     ReportLost,
     /// Let go of the image.
     DropHold,
-    /// See whether a pod mounts it.
+    /// See whether a pod mounts it, and whether it holds the image that it is made of.
     LookForPods,
     /// See whether its volume has a PersistentVolume.
     LookForRecord,

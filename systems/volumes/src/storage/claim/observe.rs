@@ -13,7 +13,9 @@ use crate::objects::{
 use crate::outside::{Disk, DiskQuestion, Failure, Made as Answer};
 use crate::quantity;
 use crate::storage::{back_off, handle_for, is_just_reported, is_local};
-use interlock_api::names::{ANNOTATION_DIGEST, ANNOTATION_IMAGE, LOCAL_CLASS, LOCAL_DRIVER};
+use interlock_api::names::{
+    ANNOTATION_DIGEST, ANNOTATION_IMAGE, LOCAL_CLASS, LOCAL_DRIVER, hold_finalizer,
+};
 use interlock_kernel::{Address, Looks, Name, Object, Observed, Place, View};
 use jiff::Timestamp;
 use kube_core::DynamicObject;
@@ -71,7 +73,7 @@ pub(super) fn observe(name: &Name, view: &dyn View, looks: &Looks<Disk>) -> Obse
         class: class_of(&claim, view),
         volume: volume_of(&claim, view),
         image: snapshot.as_ref().and_then(|snapshot| on_disk(snapshot, view)),
-        held: view.find(Place::CLUSTER, &SNAPSHOTS_BY_HOLDER, uid_of(&claim)),
+        held: held(&claim, view, looks),
         pause: pause_of(&claim, view.now()),
         failure,
         snapshot,
@@ -308,11 +310,26 @@ fn is_snapshot(group: &str, kind: &str) -> bool {
     group == SNAPSHOT_KIND.group && kind == SNAPSHOT_KIND.kind
 }
 
-/// The image that a claim is made of.
-fn snapshot_of(claim: &DynamicObject, view: &dyn View) -> Option<Object> {
+/// Where the image is that a claim is made of; None: it is made of none.
+pub(super) fn image_address(claim: &DynamicObject) -> Option<Address> {
     let (group, kind, source) = source_of(claim)?;
     let name = Name::within(namespace_of(claim), source);
-    is_snapshot(group, kind).then(|| view.get(Place::CLUSTER, &SNAPSHOT_KIND, &name))?
+    is_snapshot(group, kind).then(|| Address::new(Place::CLUSTER, &SNAPSHOT_KIND, name))
+}
+
+/// The image that a claim is made of.
+fn snapshot_of(claim: &DynamicObject, view: &dyn View) -> Option<Object> {
+    let Address { place, kind, name } = image_address(claim)?;
+    view.get(place, &kind, &name)
+}
+
+/// The images that a claim holds: none but the one that it is made of, which may have been read live.
+fn held(claim: &DynamicObject, view: &dyn View, looks: &Looks<Disk>) -> Vec<Object> {
+    let uid = uid_of(claim);
+    let live = image_address(claim).and_then(|image| looks.objects.get(&image));
+    let Some(live) = live else { return view.find(Place::CLUSTER, &SNAPSHOTS_BY_HOLDER, uid) };
+    let is_held = |image: &&Object| has_finalizer(image, &hold_finalizer(uid));
+    live.iter().filter(is_held).cloned().collect()
 }
 
 /// An image on the disk, once its name and its digest are known.

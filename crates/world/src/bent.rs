@@ -1,0 +1,25 @@
+//! What mistakes in `act` are made of: the same step with another write.
+
+use interlock_kernel::{Deed, Outside, Step, Write};
+
+/// The same step with another write.
+pub fn rewritten<O: Outside>(mut step: Step<O>, rewrite: fn(&mut Write)) -> Step<O> {
+    if let Step::Act(effect) = &mut step
+        && let Deed::Write(write) = &mut effect.deed
+    {
+        rewrite(write);
+    }
+    step
+}
+
+/// The same step without the version that its patch rests on.
+pub fn unguarded<O: Outside>(mut step: Step<O>, is_bent: fn(&Write) -> bool) -> Step<O> {
+    let Step::Act(effect) = &mut step else { return step };
+    let Deed::Write(write) = &effect.deed else { return step };
+    let Write::Patch { address, part, change, .. } = write else { return step };
+    if is_bent(write) {
+        let (address, object) = (address.clone(), change.clone());
+        effect.deed = Deed::Write(Write::Apply { address, part: *part, uid: None, object });
+    }
+    step
+}

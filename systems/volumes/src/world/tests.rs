@@ -1,0 +1,97 @@
+//! The world in its small sizes.
+
+use super::*;
+use interlock_checker::{Options, Report, check, check_mutants};
+
+fn world(size: &str) -> World<Syncs> {
+    let size = Size::parse(size).expect("a size");
+    World::new(Syncs::from_size(&size).expect("a size"))
+}
+
+fn report(size: &str) -> Report {
+    check(NAME, &world(size), &Options::default()).expect("it is explored")
+}
+
+fn holds(size: &str, states: u64) {
+    let report = report(size);
+    assert!(report.all_hold(), "{size}: {report:?}");
+    assert!(report.complete);
+    assert_eq!(report.distinct_states, states, "{size}");
+}
+
+#[test]
+fn where_nobody_asks_for_anything_a_status_is_written_once_and_nothing_more() {
+    holds("vandals=0,claims=0,flights=0,stale=0,crash=0", 2);
+}
+
+#[test]
+fn sources_and_destinations_sync_and_whoever_gains_work_is_woken() {
+    holds("vandals=0,kind=1,syncs=2,flights=0,stale=0,crash=1,wakes=1", 143);
+    holds("vandals=0,kind=2,syncs=2,flights=0,stale=0,crash=1,wakes=1", 871);
+    holds("vandals=0,claims=0,done=0,own=1,flights=0,stale=0,crash=1,wakes=1", 150);
+    holds("vandals=0,done=0,flights=0,stale=0,crash=0,wakes=1", 503);
+}
+
+#[test]
+fn steps_come_apart_and_caches_are_out_of_date() {
+    holds("vandals=0,flights=1,stale=1,crash=1", 11_023);
+    holds("vandals=0,kind=1,syncs=2,flights=1,stale=1,crash=1", 8_053);
+    holds("vandals=0,claims=0,syncs=2,flights=1,stale=1,crash=1", 1_713);
+}
+
+#[test]
+fn images_are_deleted_by_hand_and_claims_by_people() {
+    holds("deletes=1,vandals=1,flights=0,stale=0,crash=1", 2_626);
+    holds("vandals=1,leave=1,flights=0,stale=0,crash=1", 3_337);
+    holds("vandals=0,claims=0,done=0,leave=1,flights=1,stale=1,crash=1", 14_448);
+    holds("vandals=0,deletes=1,flights=0,stale=1,crash=0", 3_316);
+}
+
+#[test]
+fn what_fails_is_tried_again() {
+    holds("vandals=0,claims=0,syncs=2,faults=1,flights=0,stale=0,crash=1", 2_724);
+    holds("vandals=0,faults=1,flights=0,stale=0,crash=0,live=1", 533);
+}
+
+#[test]
+fn in_the_end_a_claim_is_filled_or_nothing_of_it_is_left() {
+    holds("vandals=0,deletes=1,leave=1,flights=0,stale=0,crash=1,live=1", 14_536);
+    holds("vandals=0,kind=2,syncs=2,leave=1,flights=0,stale=0,crash=1,live=1", 4_347);
+}
+
+/// The others take longer, and are run in release: `interlock check volumes --mutants`.
+#[test]
+fn mistakes_are_found() {
+    for name in [
+        "hold-late",
+        "latest-deleted",
+        "destination-goes-early",
+        "gone-while-held",
+        "prime-dropped-early",
+        "hold-kept-on-delete",
+        "handed-by-name",
+        "use-before-ready",
+        "tag-at-the-end",
+        "intent-after-the-effect",
+        "empty-published",
+        "published-before-ready",
+        "begun-on-old-news",
+        "deleted-on-old-news",
+        "hold-read-from-the-cache",
+        "place-left-while-it-runs",
+        "image-deleted-on-the-disk",
+        "volume-not-settled",
+        "handed-volume-not-seen",
+        "another-volume-deleted",
+        "place-given-back-early",
+        "place-never-given-back",
+        "populator-sleeps",
+        "destination-sleeps",
+        "begun-again-after-the-end",
+        "hold-unguarded",
+    ] {
+        let options = Options { mutant: Some(name.to_owned()), ..Options::default() };
+        let report = check_mutants(NAME, &world(""), &options).expect("it is checked");
+        assert!(report.all_killed(), "{name} survives");
+    }
+}
