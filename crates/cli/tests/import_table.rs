@@ -6,16 +6,17 @@ use std::process::Command;
 
 /// For each of our crates, which of our crates it may use. A crate that is not here is an error.
 const ALLOWED: &[(&str, &[&str])] = &[
-    ("interlock-api", &[]),
+    ("interlock-api", &["interlock-kernel"]),
     ("interlock-checker", &[]),
     ("interlock-kernel", &[]),
-    ("interlock-outside", &[]),
+    ("interlock-outside", &["interlock-quantity"]),
+    ("interlock-quantity", &[]),
     ("interlock-restic", &[]),
     // In place of the published one, by which rustic_core knows it.
     ("rustic_cdc", &[]),
     ("interlock-shell", &["interlock-kernel"]),
     ("interlock-store", &[]),
-    ("interlock-apiserver", &["interlock-store"]),
+    ("interlock-apiserver", &["interlock-quantity", "interlock-store"]),
     ("interlock-world", &["interlock-checker", "interlock-kernel"]),
     (
         "interlock-placement",
@@ -23,7 +24,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "interlock-volumes",
-        &["interlock-api", "interlock-checker", "interlock-kernel", "interlock-world"],
+        &[
+            "interlock-api",
+            "interlock-checker",
+            "interlock-kernel",
+            "interlock-quantity",
+            "interlock-world",
+        ],
     ),
     (
         "interlock-turns",
@@ -52,6 +59,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "interlock-outside",
             "interlock-placement",
             "interlock-programs",
+            "interlock-quantity",
             "interlock-restic",
             "interlock-shell",
             "interlock-volumes",

@@ -1,8 +1,34 @@
 //! Conditions: what is true of an object, since when, and why.
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use serde::Serialize;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A condition as objects have it: that of Kubernetes, with the next step in a field of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Condition {
+    /// What it is about: `Placed`.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// True, False or Unknown.
+    pub status: String,
+    /// Why, in one word: `UnknownCluster`.
+    pub reason: String,
+    /// Why, in a sentence.
+    pub message: String,
+    /// What a person does next, a command where there is one; absent if nobody has to do anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub next: Option<String>,
+    /// Since when it has this status.
+    pub last_transition_time: Time,
+    /// The metadata.generation that it was found for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "i64")]
+    pub observed_generation: Option<i64>,
+}
 
 /// A condition as a controller finds it; since when it holds is worked out by [`with`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -13,19 +39,27 @@ pub struct Finding {
     pub holds: Option<bool>,
     /// One word: `UnknownCluster`.
     pub reason: &'static str,
-    /// A sentence that says what to do next, where there is something to do.
+    /// Why, in a sentence.
     pub message: String,
+    /// What a person does next, a command where there is one; None: nobody has to do anything.
+    pub next: Option<String>,
 }
 
 impl Finding {
     /// It holds.
     pub fn holds(kind: &'static str, reason: &'static str, message: impl Into<String>) -> Self {
-        Finding { kind, holds: Some(true), reason, message: message.into() }
+        Finding { kind, holds: Some(true), reason, message: message.into(), next: None }
     }
 
     /// It does not hold.
     pub fn fails(kind: &'static str, reason: &'static str, message: impl Into<String>) -> Self {
-        Finding { kind, holds: Some(false), reason, message: message.into() }
+        Finding { kind, holds: Some(false), reason, message: message.into(), next: None }
+    }
+
+    /// The same, with what a person does next.
+    #[must_use]
+    pub fn next(self, next: impl Into<Option<String>>) -> Self {
+        Finding { next: next.into(), ..self }
     }
 
     fn status(&self) -> &'static str {
@@ -43,6 +77,7 @@ impl Finding {
                 && condition.status == self.status()
                 && condition.reason == self.reason
                 && condition.message == self.message
+                && condition.next == self.next
         })
     }
 }
@@ -70,6 +105,7 @@ pub fn with(
         status: finding.status().to_owned(),
         reason: finding.reason.to_owned(),
         message: finding.message.clone(),
+        next: finding.next.clone(),
         observed_generation: generation,
         last_transition_time: match unchanged {
             Some(condition) => condition.last_transition_time.clone(),

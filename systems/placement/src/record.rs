@@ -3,11 +3,10 @@
 use crate::kinds::{GRANT, NAMESPACE};
 use interlock_api::names::SYNCER_FINALIZER_PREFIX;
 use interlock_api::placement::{Fill, GrantSpec, GrantStatus, Phase, Ref};
-use interlock_kernel::conditions::{self, Finding};
+use interlock_kernel::conditions::{self, Condition, Finding};
 use interlock_kernel::metadata::{finalizers, name_of, uid_of};
 use interlock_kernel::{Address, Event, Importance, Name, Object, Part, Place, Write, read_part};
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube_core::DynamicObject;
 use serde_json::{Value, json};
 

@@ -24,7 +24,6 @@ pub mod model;
 mod objects;
 pub mod outside;
 pub mod populator;
-mod quantity;
 pub mod seed;
 pub mod spec;
 pub mod storage;

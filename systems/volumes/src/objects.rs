@@ -7,6 +7,7 @@ pub(crate) use interlock_kernel::metadata::{
     namespace_of, owner_reference, uid_of,
 };
 use interlock_kernel::{Address, Event, Importance, Kind, Name, Object, Part, Place, Write};
+use interlock_quantity::Quantity;
 use jiff::Timestamp;
 use kube_core::DynamicObject;
 use serde_json::{Value, json};
@@ -23,6 +24,11 @@ pub(crate) fn text<'a>(value: &'a Value, path: &[&str]) -> &'a str {
 /// A part of an object; null if it is not there.
 pub(crate) fn part<'a>(value: &'a Value, path: &[&str]) -> &'a Value {
     path.iter().try_fold(value, |value, key| value.get(key)).unwrap_or(&Value::Null)
+}
+
+/// The bytes of a size, rounded up; None: it is no size.
+pub(crate) fn bytes(size: &Value) -> Option<u64> {
+    Quantity::from_value(size).ok()?.bytes()
 }
 
 /// Whether an object is what a reference with this uid means.

@@ -1,6 +1,7 @@
 //! The WorkloadCluster: a place where namespaces can run.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use interlock_kernel::conditions::Condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube_derive::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

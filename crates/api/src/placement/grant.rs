@@ -1,7 +1,8 @@
 //! The Grant: the single record that says which cluster may use the volumes of a namespace.
 
 use super::{OnUnreachable, Ref, VolumePolicy, displayed_as_on_the_wire};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use interlock_kernel::conditions::Condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube_derive::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,8 @@
 //! The Placement: which namespaces go where, and how they move.
 
 use super::{OnUnreachable, VolumePolicy};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
+use interlock_kernel::conditions::Condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube_derive::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 

@@ -1,8 +1,9 @@
 //! The ReplicationDestination: brings an image back, and publishes the latest.
 
 use super::{Amount, Anything, CopyMethod, CustomAuthority, External, MoverStatus, Trigger};
+use interlock_kernel::conditions::Condition;
 use k8s_openapi::api::core::v1::TypedLocalObjectReference;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{self as meta, Time};
 use kube_derive::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -198,5 +199,6 @@ pub struct ReplicationDestinationStatus {
     pub external: BTreeMap<String, String>,
     /// Synchronizing; interlock.dev/Accepted and interlock.dev/Healthy.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<meta::Condition>")]
     pub conditions: Vec<Condition>,
 }

@@ -1,7 +1,8 @@
 //! The ReplicationSource: images of a claim, taken on a trigger.
 
 use super::{Amount, Anything, CopyMethod, CustomAuthority, External, MoverStatus, Trigger};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use interlock_kernel::conditions::Condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{self as meta, Time};
 use kube_derive::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -229,6 +230,7 @@ pub struct ReplicationSourceStatus {
     pub external: BTreeMap<String, String>,
     /// Synchronizing; interlock.dev/Accepted and interlock.dev/Healthy.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<meta::Condition>")]
     pub conditions: Vec<Condition>,
     /// What is known of the restic repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,8 +1,8 @@
 //! Quantities and times in the form in which upstream stores them, found by the schema.
 
-use super::quantity::Quantity;
 use crate::schema::{Form, Shape};
 use crate::table::age;
+use interlock_quantity::Quantity;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 

@@ -12,7 +12,6 @@ pub(crate) mod every_kind;
 mod fields;
 mod immutable;
 mod prepare;
-pub(crate) mod quantity;
 pub(crate) mod read;
 pub(crate) mod selector;
 mod service;

@@ -1,10 +1,10 @@
 //! What the server decides on a write, whatever the client sent: status, generation, selectors.
 
 use super::immutable::same;
-use super::quantity::Quantity;
 use super::read::{at, ensured, fill, is_true, list, list_mut, number, object_mut, text};
 use super::service;
 use crate::resource::Resource;
+use interlock_quantity::Quantity;
 use serde_json::{Map, Value, json};
 
 /// Which endpoint of an object is written to.

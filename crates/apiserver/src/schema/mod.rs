@@ -7,7 +7,6 @@ mod cel;
 mod checks;
 pub(crate) mod custom;
 mod formats;
-mod quantity;
 mod rules;
 mod walk;
 

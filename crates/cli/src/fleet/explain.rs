@@ -5,7 +5,7 @@ use super::page::{answer, last_image, wish_words};
 use super::picture::{Picture, Subject, condition_if, conditions_of, phase_since, unreachable};
 use super::report::{colour, namespace_row, phase_words};
 use super::standing::{Standing, for_how_long};
-use super::words::{age, clause, paint, size, split_next, table};
+use super::words::{age, clause, paint, size, table};
 use interlock_api::placement::{CopyState, GrantStatus, OnUnreachable, Phase, condition};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -109,7 +109,7 @@ fn reasons(picture: &Picture, subject: &Subject) -> Vec<String> {
     }
     let placed = condition_if(conditions_of(grant), condition::PLACED, false);
     if let Some(placed) = placed {
-        reasons.push(format!("{}: {}", placed.reason, split_next(&placed.message).0));
+        reasons.push(format!("{}: {}", placed.reason, clause(&placed.message)));
     }
     reasons.extend(data_reasons(picture, subject, &status));
     reasons.extend(copy_reasons(&status));
@@ -176,7 +176,7 @@ fn data_reasons(picture: &Picture, subject: &Subject, status: &GrantStatus) -> V
         Phase::Unassigned | Phase::Released | Phase::Fenced | Phase::Deleting => None,
     };
     if let Some(said) = kinds.and_then(|kind| condition_if(conditions, kind, false)) {
-        reasons.push(format!("{}: {}", said.reason, split_next(&said.message).0));
+        reasons.push(format!("{}: {}", said.reason, clause(&said.message)));
     }
     for claim in &status.claims {
         let filled = match &claim.progress {

@@ -3,10 +3,10 @@
 use super::picture::{Picture, Subject, Wish, conditions_of, event_time};
 use super::report::{NamespaceRow, colour, last_events, namespace_row, phase_words, silence};
 use super::standing::Standing;
-use super::words::{age, age_or_dash, paint, table};
+use super::words::{advice, age, age_or_dash, paint, table};
 use interlock_api::placement::{Claim, GrantStatus, Image, Pin, condition as kinds};
+use interlock_kernel::conditions::Condition;
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::Serialize;
 
 /// A namespace with all that is known of it, for programs: a contract.
@@ -73,6 +73,8 @@ pub(crate) struct ConditionRow {
     pub(crate) reason: String,
     /// Why, in words.
     pub(crate) message: String,
+    /// What a person does next; null: nobody has to do anything.
+    pub(crate) next: Option<String>,
     /// Since when.
     pub(crate) since: Timestamp,
 }
@@ -169,6 +171,7 @@ fn condition_row(condition: &Condition) -> ConditionRow {
         status: condition.status.clone(),
         reason: condition.reason.clone(),
         message: condition.message.clone(),
+        next: condition.next.clone(),
         since: condition.last_transition_time.0,
     }
 }
@@ -234,7 +237,7 @@ pub(crate) fn condition_words(condition: &Condition) -> String {
         (kinds::AT_MOST_ONE_GIVEN_UP, false) => "at most one cluster may write",
         (_, _) => "",
     };
-    match (words, condition.message.as_str()) {
+    match (words, &*advice(&condition.message, condition.next.as_deref())) {
         ("", message) => message.to_owned(),
         (words, "") => words.to_owned(),
         (words, message) => format!("{words}: {message}"),

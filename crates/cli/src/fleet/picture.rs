@@ -3,10 +3,11 @@
 
 use interlock_api::names;
 use interlock_api::placement::{Grant, Phase, Placement, Ref, WorkloadCluster, condition};
+use interlock_kernel::conditions::Condition;
 use interlock_placement::scheduler::is_selected;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, Namespace, PersistentVolumeClaim};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use std::collections::BTreeMap;
 
 /// The fleet at one moment.

@@ -2,9 +2,9 @@
 
 use super::picture::{condition, condition_if, conditions_of};
 use super::standing::{is_under_way, leaving};
-use super::words::{clause, size, span, split_next};
+use super::words::{clause, size, span};
 use interlock_api::placement::{self, Claim, Fill, Grant, GrantStatus, Phase, condition as kinds};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use interlock_kernel::conditions::Condition;
 use std::time::Duration;
 
 /// How wide the bar is.
@@ -276,7 +276,7 @@ impl Follower {
         let placed = condition_if(conditions, kinds::PLACED, false)?;
         let is_news = self.old_placed.as_ref() != Some(placed);
         let stands = is_news && !is_under_way(&placed.reason);
-        stands.then(|| format!("{}: {}", placed.reason, split_next(&placed.message).0))
+        stands.then(|| format!("{}: {}", placed.reason, clause(&placed.message)))
     }
 }
 

@@ -6,7 +6,7 @@ use super::picture::{
 };
 use super::standing::{Standing, Verdict, judge};
 use super::turns::{self, TurnRow};
-use super::words::{Colour, age, age_or_dash, count, paint, table};
+use super::words::{Colour, advice, age, age_or_dash, count, paint, table};
 use interlock_api::placement::{Phase, WorkloadCluster, condition as kinds};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -50,10 +50,12 @@ pub(crate) struct ClusterRow {
     pub(crate) unschedulable: bool,
     /// Whether what it owns moves away.
     pub(crate) drain: bool,
-    /// Why it is not gone yet, if it is being deleted: what it has, and what to do about it.
+    /// Why it is not gone yet, if it is being deleted: what it has.
     pub(crate) stays: Option<String>,
     /// Why `interlock up` does not serve it, where it should.
     pub(crate) not_served: Option<String>,
+    /// What a person does next about `stays` or `not_served`.
+    pub(crate) next: Option<String>,
     /// When it was made.
     pub(crate) created: Option<Timestamp>,
 }
@@ -147,6 +149,9 @@ fn cluster_row(picture: &Picture, cluster: &WorkloadCluster) -> ClusterRow {
     let owned = |subject: &&Subject| subject.holder().is_some_and(|owner| owner.uid == uid);
     let reachable = condition(conditions, kinds::REACHABLE);
     let status = cluster.status.as_ref();
+    let is_deleting = cluster.metadata.deletion_timestamp.is_some();
+    let emptied = condition(conditions, kinds::EMPTIED).filter(|_| is_deleting);
+    let not_served = condition_if(conditions, kinds::SERVED, false);
     ClusterRow {
         name: cluster.metadata.name.clone().unwrap_or_default(),
         ready: says(kinds::READY),
@@ -156,10 +161,9 @@ fn cluster_row(picture: &Picture, cluster: &WorkloadCluster) -> ClusterRow {
         version: status.and_then(|s| s.syncer.as_ref()).map(|syncer| syncer.version.clone()),
         unschedulable: cluster.spec.unschedulable,
         drain: cluster.spec.drain,
-        not_served: condition_if(conditions, kinds::SERVED, false).map(|it| it.message.clone()),
-        stays: cluster.metadata.deletion_timestamp.as_ref().map(|_| {
-            condition(conditions, kinds::EMPTIED).map_or_else(String::new, |it| it.message.clone())
-        }),
+        not_served: not_served.map(|it| it.message.clone()),
+        next: emptied.or(not_served).and_then(|it| it.next.clone()),
+        stays: is_deleting.then(|| emptied.map_or_else(String::new, |it| it.message.clone())),
         created: cluster.metadata.creation_timestamp.as_ref().map(|time| time.0),
         uid,
     }
@@ -221,11 +225,11 @@ pub(crate) fn clusters_text(picture: &Picture, report: &FleetReport) -> String {
             (claim, _) => word(claim).to_owned(),
         };
         let notes = match (&row.stays, row.drain, row.unschedulable) {
-            (None, ..) if row.not_served.is_some() => {
-                format!("not served: {}", row.not_served.as_deref().unwrap_or_default())
+            (None, ..) if let Some(why) = &row.not_served => {
+                format!("not served: {}", advice(why, row.next.as_deref()))
             }
             (Some(why), ..) if why.is_empty() => "being deleted".to_owned(),
-            (Some(why), ..) => format!("being deleted; {why}"),
+            (Some(why), ..) => format!("being deleted; {}", advice(why, row.next.as_deref())),
             (None, true, _) => "draining".to_owned(),
             (None, false, true) => "takes nothing new".to_owned(),
             (None, false, false) => String::new(),

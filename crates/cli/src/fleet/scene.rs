@@ -5,11 +5,12 @@ use interlock_api::placement::{
     Claim, Connection, CopyState, DataCopy, Fill, Grant, GrantSpec, GrantStatus, Phase, Placement,
     PlacementSpec, Ref, StorageClass, WorkloadCluster, WorkloadClusterSpec, WorkloadClusterStatus,
 };
+use interlock_kernel::conditions::Condition;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{
     Event, Namespace, PersistentVolumeClaim, PersistentVolumeClaimSpec,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector, ObjectMeta, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, Time};
 use std::collections::BTreeMap;
 
 /// The clock of every scene.
@@ -42,6 +43,7 @@ pub(crate) fn told(kind: &str, status: bool, seconds: i64, words: (&str, &str)) 
         status: if status { "True" } else { "False" }.to_owned(),
         reason: words.0.to_owned(),
         message: words.1.to_owned(),
+        next: None,
         last_transition_time: Time(ago(seconds)),
         observed_generation: None,
     }
@@ -210,9 +212,10 @@ impl Scene {
     }
 
     /// A cluster is being deleted, and has something left.
-    pub(crate) fn going(mut self, name: &str, why: &str) -> Self {
+    pub(crate) fn going(mut self, name: &str, why: &str, next: &str) -> Self {
         self.cluster_mut(name).metadata.deletion_timestamp = Some(Time(ago(5)));
-        let said = told("Emptied", false, 5, ("GrantsLeft", why));
+        let mut said = told("Emptied", false, 5, ("GrantsLeft", why));
+        said.next = Some(next.to_owned());
         self.cluster_status(name).conditions.push(said);
         self
     }

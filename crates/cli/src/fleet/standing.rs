@@ -4,7 +4,7 @@
 use super::picture::{
     Picture, Subject, Wish, condition_if, conditions_of, phase_since, unreachable,
 };
-use super::words::{age, clause, split_next};
+use super::words::{age, clause};
 use interlock_api::placement::{CopyState, Fill, Grant, GrantStatus, Phase, Ref, condition};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -113,9 +113,8 @@ fn stands(
     let placed = condition_if(conditions_of(grant), condition::PLACED, false);
     if let Some(placed) = placed.filter(|placed| !is_under_way(&placed.reason)) {
         let since = Some(placed.last_transition_time.0);
-        let (words, next) = split_next(&placed.message);
-        let next = next.unwrap_or_else(|| other_place(picture, subject));
-        let verdict = Verdict::new(Standing::Stands, &placed.reason, words);
+        let next = placed.next.clone().unwrap_or_else(|| other_place(picture, subject));
+        let verdict = Verdict::new(Standing::Stands, &placed.reason, clause(&placed.message));
         return Some(verdict.since(since).next(next));
     }
     worrying_copy(subject, grant, status)
@@ -203,7 +202,7 @@ fn granted(picture: &Picture, subject: &Subject, grant: &Grant, status: &GrantSt
     let owner = status.owner.clone().unwrap_or_default();
     let waiting = condition_if(conditions_of(grant), condition::PLACED, false);
     if let Some(waiting) = waiting.filter(|waiting| waiting.reason == MOVES_FULL) {
-        return Verdict::new(Standing::Moves, MOVES_FULL, split_next(&waiting.message).0);
+        return Verdict::new(Standing::Moves, MOVES_FULL, clause(&waiting.message));
     }
     let wished = match picture.wish(subject) {
         Wish::Named(name) => Some(name),

@@ -2,6 +2,7 @@
 //! names.
 
 use interlock_kernel::nearest;
+pub(crate) use interlock_quantity::readable as size;
 use jiff::Timestamp;
 
 /// How long ago, as `kubectl` writes it: `45s`, `3m20s`, `5h`, `2d4h`.
@@ -35,20 +36,6 @@ pub(crate) fn span(seconds: u64) -> String {
         691_200..63_072_000 => format!("{days}d"),
         _ => two(days / 365, "y", days % 365, "d"),
     }
-}
-
-/// A number of bytes: `512 B`, `3.4 MiB`, `120 GiB`.
-pub(crate) fn size(bytes: u64) -> String {
-    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    if bytes < 1024 {
-        return format!("{bytes} B");
-    }
-    let (mut size, mut unit) = (bytes as f64 / 1024.0, 0);
-    while size >= 1023.95 && unit + 1 < UNITS.len() {
-        (size, unit) = (size / 1024.0, unit + 1);
-    }
-    let digits = usize::from(size < 99.95);
-    format!("{size:.digits$} {}", UNITS[unit])
 }
 
 /// A table: a head and rows, columns aligned, nothing behind the last one.
@@ -103,18 +90,11 @@ pub(crate) fn clause(message: &str) -> &str {
     message.trim().trim_end_matches('.')
 }
 
-/// A message of a controller, taken apart: what it says, and the command that it gives.
-///
-/// Controllers write `what. next: command`, and sometimes something about the present behind it.
-pub(crate) fn split_next(message: &str) -> (String, Option<String>) {
-    let Some((said, rest)) = message.split_once(". next: ") else {
-        return (clause(message).to_owned(), None);
-    };
-    match rest.split_once("; it stays") {
-        Some((next, stays)) => {
-            (format!("{said}; it stays {}", clause(stays)), Some(clause(next).to_owned()))
-        }
-        None => (said.to_owned(), Some(clause(rest).to_owned())),
+/// What a condition says, with what a person does next.
+pub(crate) fn advice(message: &str, next: Option<&str>) -> String {
+    match next {
+        Some(next) => format!("{}. next: {next}", clause(message)),
+        None => message.to_owned(),
     }
 }
 
@@ -184,13 +164,10 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_told_from_the_command_in_it() {
-        let message = "there is no cluster \"eats\". next: interlock move shop --to east; it stays \
-                       on cluster west meanwhile";
-        let (said, next) = split_next(message);
-        assert_eq!(said, "there is no cluster \"eats\"; it stays on cluster west meanwhile");
-        assert_eq!(next.unwrap(), "interlock move shop --to east");
-        assert_eq!(split_next("it waits."), ("it waits".to_owned(), None));
+    fn advice_ends_with_the_command() {
+        let said = advice("there is no cluster.", Some("interlock status"));
+        assert_eq!(said, "there is no cluster. next: interlock status");
+        assert_eq!(advice("it waits.", None), "it waits.");
     }
 
     #[test]

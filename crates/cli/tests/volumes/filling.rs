@@ -155,7 +155,7 @@ fn a_claim_waits_for_what_is_not_there_and_for_room() {
     same(&wanted, &space.contents("early"));
     let message = space.fails(CLAIM, "small", "SizeMismatch");
     words(&message, "needs 688.5 KiB");
-    words(&message, "64 KiB");
+    words(&message, "64.0 KiB");
     assert_eq!(space.get(CLAIM, "small")["status"]["phase"], "Pending");
     // Made again, larger, it is filled.
     space.delete(CLAIM, "small");

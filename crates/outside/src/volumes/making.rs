@@ -10,6 +10,7 @@ use super::record::{Origin, Record};
 use super::shelf::{OnDisk, Shelf};
 use super::space::{self, Amount};
 use super::{FromImage, LONGEST_FREEZE, NewVolume};
+use interlock_quantity::readable;
 use std::path::Path;
 
 /// What goes along with the work on one volume or image.
@@ -141,8 +142,8 @@ pub(super) fn fits(image: &Record, capacity_bytes: u64) -> Result<(), Failure> {
     let message = format!(
         "image {} needs {} and the volume may hold {}: ask for a larger volume",
         image.handle,
-        space::size(image.stored_bytes),
-        space::size(capacity_bytes)
+        readable(image.stored_bytes),
+        readable(capacity_bytes)
     );
     Err(Failure::new(Reason::SizeMismatch, message))
 }

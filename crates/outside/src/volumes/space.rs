@@ -6,6 +6,7 @@ use super::fault::{Fault, Purpose};
 use super::progress::Patience;
 use super::tree::{self, Named, Root};
 use super::walk::{Place, Visitor, walk};
+use interlock_quantity::readable;
 use rustix::fd::OwnedFd;
 use rustix::fs::{FileType, Mode, OFlags};
 use std::collections::HashSet;
@@ -87,7 +88,7 @@ pub(super) fn check(folder: &Path, amount: Amount, purpose: &Purpose) -> Result<
     let (free, free_names) =
         free(folder).map_err(|error| purpose.failed("ask for space", &error))?;
     if needs > free {
-        return full(format!("it needs {} and {} are free", size(needs), size(free)));
+        return full(format!("it needs {} and {} are free", readable(needs), readable(free)));
     }
     if free_names.is_some_and(|free| amount.names > free) {
         let free = free_names.unwrap_or_default();
@@ -101,8 +102,8 @@ pub(super) fn explain(failure: Failure, folder: &Path, amount: Amount) -> Failur
     if failure.reason != Reason::TargetFull {
         return failure;
     }
-    let free = free(folder).map_or_else(|_| "?".to_owned(), |(free, _)| size(free));
-    let needs = size(amount.stored_bytes);
+    let free = free(folder).map_or_else(|_| "?".to_owned(), |(free, _)| readable(free));
+    let needs = readable(amount.stored_bytes);
     let message = format!("{}: it needs {needs} and {free} are free", failure.message);
     Failure { message, ..failure }
 }
@@ -122,32 +123,4 @@ fn shares_blocks(folder: &Path) -> bool {
     };
     let (Ok(source), Ok(target)) = (make(), make()) else { return false };
     rustix::io::write(&source, b"interlock").is_ok() && Abilities::can_share(&source, &target)
-}
-
-/// A number of bytes as people say it.
-pub(super) fn size(bytes: u64) -> String {
-    let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    if bytes < 1024 {
-        return format!("{bytes} bytes");
-    }
-    let mut amount = bytes as f64 / 1024.0;
-    let mut unit = 0;
-    while amount >= 1024.0 && unit + 1 < units.len() {
-        amount /= 1024.0;
-        unit += 1;
-    }
-    format!("{amount:.1} {}", units[unit])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::size;
-
-    #[test]
-    fn sizes_are_said_as_people_say_them() {
-        assert_eq!(size(0), "0 bytes");
-        assert_eq!(size(1536), "1.5 KiB");
-        assert_eq!(size(12 << 30), "12.0 GiB");
-        assert_eq!(size(u64::MAX), "16.0 EiB");
-    }
 }

@@ -6,9 +6,8 @@ use crate::record::GrantRecord;
 use interlock_api::names::ANNOTATION_FORGET_COPIES;
 use interlock_api::placement::condition::{EMPTIED, REACHABLE, READY};
 use interlock_kernel::Object;
-use interlock_kernel::conditions::{self, Finding};
+use interlock_kernel::conditions::{self, Condition, Finding};
 use interlock_kernel::metadata::name_of;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube_core::DynamicObject;
 use std::slice;
 
@@ -40,18 +39,16 @@ pub(crate) fn findings(scene: &Scene, conditions: &Conditions) -> Vec<Finding> {
 
 fn reachable(heard: Reachable) -> Finding {
     match heard {
-        Reachable::NeverHeard => Finding::fails(
-            REACHABLE,
-            "NeverHeard",
-            "its syncer was never heard of. next: start it, with interlock syncer",
-        ),
+        Reachable::NeverHeard => {
+            Finding::fails(REACHABLE, "NeverHeard", "its syncer was never heard of")
+                .next("start it, with interlock syncer".to_owned())
+        }
         Reachable::Heard => Finding::holds(REACHABLE, "Heard", "its syncer gives signs of life"),
-        Reachable::Silent => Finding::fails(
-            REACHABLE,
-            "Silent",
-            "its syncer gives no sign of life. What it runs stays its own. next: see that its \
-             syncer runs and reaches the hub",
-        ),
+        Reachable::Silent => {
+            let message = "its syncer gives no sign of life. What it runs stays its own";
+            let next = "see that its syncer runs and reaches the hub".to_owned();
+            Finding::fails(REACHABLE, "Silent", message).next(next)
+        }
     }
 }
 
@@ -68,19 +65,23 @@ fn ready(readiness: Ready) -> Finding {
 
 /// Names what keeps a cluster that is being deleted, and how to end it.
 fn emptied(scene: &Scene, left: Left) -> Finding {
-    let mut message = String::from("it stays: ");
+    let mut reasons = Vec::new();
+    let mut next = None;
     if left.owned > 0 {
         let shown = names(&scene.owned_grants);
-        let next = format!("next: interlock move --all-from {}", name_of(&scene.cluster));
-        message += &format!("it owns {} ({shown}). {next}. ", grants(left.owned));
+        reasons.push(format!("it owns {} ({shown})", grants(left.owned)));
+        next = Some(format!("interlock move --all-from {}", name_of(&scene.cluster)));
     }
     if left.copies > 0 {
-        let gives_up = scene.copy_grants.iter().find_map(|grant| gives_up(grant, &scene.cluster));
         let shown = names(&scene.copy_grants);
-        message += &format!("Data of {} is on it ({shown}). ", grants(left.copies));
-        message += &gives_up.unwrap_or_default();
+        reasons.push(format!("data of {} is on it ({shown})", grants(left.copies)));
+        let gives_up = scene.copy_grants.iter().find_map(|grant| gives_up(grant, &scene.cluster));
+        if let Some((what, command)) = gives_up {
+            reasons.push(what);
+            next.get_or_insert(command);
+        }
     }
-    Finding::fails(EMPTIED, "GrantsLeft", message.trim_end())
+    Finding::fails(EMPTIED, "GrantsLeft", reasons.join("; ")).next(next)
 }
 
 fn names(found: &[Object]) -> String {
@@ -93,18 +94,16 @@ fn grants(number: usize) -> String {
     format!("{number} grant{}", if number == 1 { "" } else { "s" })
 }
 
-/// What would be given up with the copy of a grant, if it can be.
-fn gives_up(grant: &Object, cluster: &DynamicObject) -> Option<String> {
+/// What would be given up with the copy of a grant, if it can be, and the command that does it.
+fn gives_up(grant: &Object, cluster: &DynamicObject) -> Option<(String, String)> {
     let grant = GrantRecord::read(grant).ok()?;
     let mut copies = grant.status.copies.iter().filter(|copy| is_here(copy, cluster));
     let copy = copies.find(|copy| is_forgettable(copy.state))?;
-    Some(format!(
-        "kubectl annotate workloadcluster {} {ANNOTATION_FORGET_COPIES}={} gives up the {} copy of \
-         namespace {} of epoch {}, for good",
-        name_of(cluster),
-        grant.uid(),
-        copy.state,
-        grant.spec.namespace,
-        copy.epoch
-    ))
+    let (state, epoch, namespace) = (copy.state, copy.epoch, &grant.spec.namespace);
+    let what = format!(
+        "the {state} copy of namespace {namespace} of epoch {epoch} can be given up, for good"
+    );
+    let (cluster, grant) = (name_of(cluster), grant.uid());
+    let wish = format!("{ANNOTATION_FORGET_COPIES}={grant}");
+    Some((what, format!("kubectl annotate workloadcluster {cluster} {wish}")))
 }

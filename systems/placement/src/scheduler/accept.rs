@@ -160,12 +160,12 @@ fn finding(scene: &Scene, acceptance: Acceptance) -> Finding {
             let message = format!("a selector makes no sense and selects nothing: {flaw}");
             Finding::fails(ACCEPTED, "InvalidSelector", message)
         }
-        Acceptance::NotSupported => Finding::fails(
-            ACCEPTED,
-            "NotSupported",
-            "onUnreachable TakeOverAfterLease is not supported yet and is treated as Hold: an \
-             owner that is not heard of is waited for. next: set onUnreachable to Hold",
-        ),
+        Acceptance::NotSupported => {
+            let message = "onUnreachable TakeOverAfterLease is not supported yet and is treated as \
+                           Hold: an owner that is not heard of is waited for";
+            let next = "set onUnreachable to Hold".to_owned();
+            Finding::fails(ACCEPTED, "NotSupported", message).next(next)
+        }
     }
 }
 

@@ -11,12 +11,12 @@ use interlock_api::placement::condition::{DATA_SYNCED, FENCED, FILLED, RUNNING, 
 use interlock_api::placement::{
     Claim, CopyState, DataCopy, Fill, Image, Phase, Pin, Ref, RevokedBecause,
 };
-use interlock_kernel::conditions::Finding;
+use interlock_kernel::conditions::{Condition, Finding};
 use interlock_kernel::metadata::{name_of, put_finalizer, take_finalizer_off, uid_of};
 use interlock_kernel::{
     Address, Event, Importance, Name, Nothing, Object, Part, Place, Read, Step, Write,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 use std::time::Duration;
 

@@ -7,6 +7,7 @@ use super::decide::{Missed, Reason, Said, SaidPlaced, SaidUnreachable, Why, Wish
 use super::observe::{Scene, wish};
 use crate::kinds::MOVES_FULL;
 use crate::record::{GrantRecord, condition, syncers};
+use interlock_api::names::ANNOTATION_FORGET_COPIES;
 use interlock_api::placement::condition::{FENCED, OWNER_UNREACHABLE, PLACED, REACHABLE};
 use interlock_api::placement::{CopyState, Image, Ref, RevokedBecause};
 use interlock_kernel::conditions::{self, Finding};
@@ -14,6 +15,12 @@ use interlock_kernel::metadata::{name_of, uid_of};
 
 /// How many clusters one message names.
 const NAMED: usize = 20;
+
+/// What two Placements that select one namespace call for.
+const NARROW: &str = "narrow the namespaceSelector of one of them";
+
+/// A sentence, and what a person does next.
+type Advice = (String, Option<String>);
 
 const REASONS: [Reason; 11] = [
     Reason::Granted,
@@ -128,13 +135,9 @@ pub(crate) fn heard_again() -> Finding {
 
 fn placed(scene: &Scene, grant: &GrantRecord, why: Why) -> Option<Finding> {
     let namespace = &grant.spec.namespace.name;
-    let fails = |reason: Reason, message: String| {
-        // The command stays last, where it can be copied.
-        let message = match (message.split_once(". next: "), staying(grant)) {
-            (Some((said, next)), stays) => format!("{said}{stays}. next: {next}"),
-            (None, stays) => format!("{message}{stays}"),
-        };
-        Some(Finding::fails(PLACED, reason.word(), message))
+    let fails = |reason: Reason, (message, next): Advice| {
+        let message = format!("{message}{}", staying(grant));
+        Some(Finding::fails(PLACED, reason.word(), message).next(next))
     };
     match why {
         Why::Placed => Some(granted(scene, grant.status.owner.as_ref(), grant.status.epoch)),
@@ -147,10 +150,12 @@ fn placed(scene: &Scene, grant: &GrantRecord, why: Why) -> Option<Finding> {
         Why::NeedsCopy => fails(Reason::NeedsCopy, needs_copy(grant)),
         Why::MovesFull => fails(
             Reason::MovesFull,
-            format!(
-                "{} moves are under way, which is the limit; it begins when one of them ends. \
-                 next: interlock status",
-                scene.limits.moves
+            (
+                format!(
+                    "{} moves are under way, which is the limit; it begins when one of them ends",
+                    scene.limits.moves
+                ),
+                Some("interlock status".to_owned()),
             ),
         ),
         Why::OwnerStops => Some(stopping(grant, grant.status.because)),
@@ -168,10 +173,12 @@ fn placed(scene: &Scene, grant: &GrantRecord, why: Why) -> Option<Finding> {
 pub(crate) fn granted(scene: &Scene, owner: Option<&Ref>, epoch: i64) -> Finding {
     let owner = owner.map(|owner| owner.name.as_str()).unwrap_or_default();
     let mut message = format!("cluster {owner} has it, at epoch {epoch}");
-    if let Some(ambiguous) = ambiguous(scene) {
+    let ambiguous = ambiguous(scene);
+    let next = ambiguous.as_ref().map(|_| NARROW.to_owned());
+    if let Some(ambiguous) = ambiguous {
         message = format!("{message}; {ambiguous}");
     }
-    Finding::holds(PLACED, Reason::Granted.word(), message)
+    Finding::holds(PLACED, Reason::Granted.word(), message).next(next)
 }
 
 /// That two Placements select the namespace, if they do.
@@ -179,8 +186,7 @@ pub(crate) fn ambiguous(scene: &Scene) -> Option<String> {
     let rules = scene.rules.as_ref()?;
     let rival = rules.rival.as_ref()?;
     Some(format!(
-        "placements {} and {rival} both select it: {0} counts, being first by name. \
-         next: narrow the namespaceSelector of one of them",
+        "placements {} and {rival} both select it: {0} counts, being first by name",
         rules.name
     ))
 }
@@ -198,8 +204,8 @@ pub(crate) fn stopping(grant: &GrantRecord, because: Option<RevokedBecause>) -> 
             (Reason::Moving, format!("cluster {owner} stops and hands over to cluster {target}"))
         }
     };
-    let message = format!("{message}. next: interlock explain {namespace}");
-    Finding::fails(PLACED, reason.word(), message)
+    let next = format!("interlock explain {namespace}");
+    Finding::fails(PLACED, reason.word(), message).next(next)
 }
 
 fn name(found: Option<&Ref>) -> &str {
@@ -213,25 +219,25 @@ fn staying(grant: &GrantRecord) -> String {
     }
 }
 
-fn unknown_cluster(scene: &Scene, namespace: &str) -> String {
+fn unknown_cluster(scene: &Scene, namespace: &str) -> Advice {
     let asked = scene.asked_for().unwrap_or_default();
     let near = scene.nearest_clusters();
-    let hint = match near.first() {
-        Some(first) => {
-            format!(
-                "the nearest: {}. next: interlock move {namespace} --to {first}",
-                near.join(", ")
-            )
+    let (hint, next) = match near.first() {
+        Some(first) => (
+            format!("the nearest: {}", near.join(", ")),
+            format!("interlock move {namespace} --to {first}"),
+        ),
+        None => {
+            ("no other is called like it".to_owned(), "kubectl get workloadclusters".to_owned())
         }
-        None => "no other is called like it. next: kubectl get workloadclusters".to_owned(),
     };
-    format!("there is no cluster {asked:?}; {hint}")
+    (format!("there is no cluster {asked:?}; {hint}"), Some(next))
 }
 
-fn none_fits(scene: &Scene, namespace: &str) -> String {
+fn none_fits(scene: &Scene, namespace: &str) -> Advice {
     if scene.clusters.is_empty() {
-        return "there is no cluster. next: create a WorkloadCluster and start its syncer"
-            .to_owned();
+        let next = "create a WorkloadCluster and start its syncer".to_owned();
+        return ("there is no cluster".to_owned(), Some(next));
     }
     let all = scene.clusters.iter().zip(&scene.misfits);
     let reasons: Vec<String> = all
@@ -243,17 +249,18 @@ fn none_fits(scene: &Scene, namespace: &str) -> String {
         more => format!("; and {more} more"),
     };
     let shown = reasons.iter().take(NAMED).cloned().collect::<Vec<_>>().join("; ");
-    format!("no cluster fits: {shown}{more}. next: interlock explain {namespace}")
+    (format!("no cluster fits: {shown}{more}"), Some(format!("interlock explain {namespace}")))
 }
 
-fn wish_does_not_fit(scene: &Scene, place: usize) -> String {
+fn wish_does_not_fit(scene: &Scene, place: usize) -> Advice {
     let cluster = scene.cluster(place);
     let misfit = scene.misfits.get(place).and_then(Option::as_ref);
     let why = misfit.map(ToString::to_string).unwrap_or_default();
-    format!("cluster {cluster} is asked for and does not fit: {why}. next: interlock status")
+    let message = format!("cluster {cluster} is asked for and does not fit: {why}");
+    (message, Some("interlock status".to_owned()))
 }
 
-fn data_elsewhere(grant: &GrantRecord) -> String {
+fn data_elsewhere(grant: &GrantRecord) -> Advice {
     let places: Vec<String> = grant
         .status
         .pins
@@ -271,21 +278,22 @@ fn data_elsewhere(grant: &GrantRecord) -> String {
         .collect();
     let places =
         if places.is_empty() { "nobody knows where".to_owned() } else { places.join("; ") };
-    format!("its data cannot be used where it is to run: {places}. next: bring that cluster back")
+    let message = format!("its data cannot be used where it is to run: {places}");
+    (message, Some("bring that cluster back".to_owned()))
 }
 
-fn needs_copy(grant: &GrantRecord) -> String {
+fn needs_copy(grant: &GrantRecord) -> Advice {
     let written = grant.status.claims.iter().map(|claim| claim.name.as_str());
     let written = written.collect::<Vec<_>>().join(", ");
     let owner = name(grant.status.owner.as_ref());
-    format!(
+    let message = format!(
         "its claims ({written}) have data, and cluster {owner} has them in a storage class that no \
-         image can be taken of. next: interlock move {} --to {owner}",
-        grant.spec.namespace.name,
-    )
+         image can be taken of"
+    );
+    (message, Some(format!("interlock move {} --to {owner}", grant.spec.namespace.name)))
 }
 
-fn copies_left(grant: &GrantRecord) -> String {
+fn copies_left(grant: &GrantRecord) -> Advice {
     let copies: Vec<String> = grant
         .status
         .copies
@@ -298,29 +306,27 @@ fn copies_left(grant: &GrantRecord) -> String {
         .copies
         .iter()
         .find(|copy| matches!(copy.state, CopyState::Diverged | CopyState::Unclosed));
-    let next = kept.map_or(String::new(), |copy| {
-        format!(
-            ". next: kubectl annotate workloadcluster {} interlock.dev/forget-copies={}",
-            copy.cluster,
-            grant.uid()
-        )
+    let next = kept.map(|copy| {
+        let wish = format!("{ANNOTATION_FORGET_COPIES}={}", grant.uid());
+        format!("kubectl annotate workloadcluster {} {wish}", copy.cluster)
     });
-    format!("its namespace is being deleted, and data of it is on {}{next}", copies.join(", "))
+    (format!("its namespace is being deleted, and data of it is on {}", copies.join(", ")), next)
 }
 
 /// The syncers that hold a namespace that goes, and of which no data is left to wait for.
-fn syncers_left(scene: &Scene) -> String {
+fn syncers_left(scene: &Scene) -> Advice {
     let name_of_uid = |uid| {
         let cluster = scene.clusters.iter().find(|cluster| uid_of(cluster) == uid);
         cluster.map_or_else(|| format!("with uid {uid}"), |cluster| name_of(cluster).to_owned())
     };
     let holders = scene.namespace.iter().flat_map(|namespace| syncers(namespace));
     let clusters: Vec<String> = holders.map(name_of_uid).collect();
-    format!(
-        "its namespace is being deleted, and stays until the syncer of cluster {} has let go of it. \
-         next: see that it runs and reaches the hub, or delete its WorkloadCluster",
+    let message = format!(
+        "its namespace is being deleted, and stays until the syncer of cluster {} has let go of it",
         clusters.join(" and of cluster ")
-    )
+    );
+    let next = "see that it runs and reaches the hub, or delete its WorkloadCluster";
+    (message, Some(next.to_owned()))
 }
 
 fn unreachable(scene: &Scene, grant: &GrantRecord) -> Finding {
@@ -332,22 +338,22 @@ fn unreachable(scene: &Scene, grant: &GrantRecord) -> Finding {
         .map_or_else(|| "it came".to_owned(), str::to_owned);
     let message = format!(
         "cluster {owner} has not been heard of since {since}. It may still run the namespace, so \
-         nothing is taken from it. {}. If it is off for certain: {}",
+         nothing is taken from it. {}. If it is off for certain, a person can declare it gone",
         last_images(grant),
-        force_line(grant)
     );
-    Finding::holds(OWNER_UNREACHABLE, Missed::NoHeartbeat.word(), message)
+    Finding::holds(OWNER_UNREACHABLE, Missed::NoHeartbeat.word(), message).next(force_line(grant))
 }
 
 fn replaced(grant: &GrantRecord) -> Finding {
     let owner = name(grant.status.owner.as_ref());
     let message = format!(
         "cluster {owner}, which has it, was deleted; one of that name is another cluster. Nobody \
-         can ask the old one whether it has stopped. {}. If it has for certain: {}",
+         can ask the old one whether it has stopped. {}. If it has for certain, a person can declare \
+         it gone",
         last_images(grant),
-        force_line(grant)
     );
     Finding::holds(OWNER_UNREACHABLE, Missed::ClusterReplaced.word(), message)
+        .next(force_line(grant))
 }
 
 fn last_images(grant: &GrantRecord) -> String {

@@ -140,7 +140,7 @@ pub(super) fn trouble(object: &DynamicObject) -> Option<Obstacle> {
     let found = conditions.iter().find(is_trouble)?;
     let reason = reason(found["reason"].as_str().unwrap_or_default());
     let message = found["message"].as_str().unwrap_or_default().to_owned();
-    Some(Obstacle { reason, message })
+    Some(Obstacle::new(reason, message))
 }
 
 /// The words that movers have for what is in the way. Another one is said to be a failed copy, and

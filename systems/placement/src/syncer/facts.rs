@@ -6,8 +6,7 @@ use super::leftover::decide::{self as leftover, Part, Staying};
 use super::objects::decide::{self as objects, Facts as Object, Survey, Verdict};
 use super::tenancy::{self, Epoch, Here, Notes, Party, Running, Stillness, Truth, Workload};
 use interlock_api::placement::{CopyState, Phase};
-use interlock_kernel::conditions::Finding;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use interlock_kernel::conditions::{Condition, Finding};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -233,14 +232,18 @@ impl Facts {
     /// What has to be done before the repository of a Secret can be opened here; None: nothing. The
     /// Secret is an object of the namespace like others, but it is needed before them.
     pub fn bring(&self, secret: &str) -> Result<Option<Decision>, Obstacle> {
-        let incomplete = |message| Obstacle { reason: "SecretIncomplete", message };
+        let incomplete = |message| Obstacle::new("SecretIncomplete", message);
         let Some(Some(object)) = self.secrets.get(secret) else {
             let namespace = &self.at.namespace;
-            return Err(incomplete(format!(
+            let message = format!(
                 "there is no Secret {secret} in namespace {namespace}, which its placement names \
-                 as the repository. next: kubectl create secret generic {secret} -n {namespace} \
+                 as the repository"
+            );
+            let next = format!(
+                "kubectl create secret generic {secret} -n {namespace} \
                  --from-literal=RESTIC_REPOSITORY=... --from-literal=RESTIC_PASSWORD=..."
-            )));
+            );
+            return Err(Obstacle { next: Some(next), ..incomplete(message) });
         };
         match objects::application(object) {
             Verdict::Fine => Ok(None),

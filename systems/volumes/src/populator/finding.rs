@@ -4,8 +4,8 @@ use super::decide::Obstacle;
 use super::observe::{Scene, prime_name};
 use crate::filed::source_of;
 use crate::objects::{HEALTHY, name_of, text};
-use crate::quantity::readable;
 use interlock_kernel::conditions::Finding;
+use interlock_quantity::readable;
 
 /// An obstacle as a condition of the claim, and the reason of the event that goes with it.
 pub(super) fn of_obstacle(scene: &Scene, obstacle: Obstacle) -> (Finding, &'static str) {

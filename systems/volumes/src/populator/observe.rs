@@ -5,10 +5,9 @@ use super::{finding, is_populated, prime_for};
 use crate::filed::{SNAPSHOTS_BY_HOLDER, SNAPSHOTS_BY_UID, VOLUMES_BY_HEIR, source_of};
 use crate::kinds::{CLAIM, DESTINATION, SNAPSHOT_KIND, STORAGE_CLASS, VOLUME};
 use crate::objects::{
-    HEALTHY, annotation, beside, cluster_wide, conditions, has_finalizer, is_deleting, is_same,
-    namespace_of, part, text, uid_of,
+    HEALTHY, annotation, beside, bytes, cluster_wide, conditions, has_finalizer, is_deleting,
+    is_same, namespace_of, part, text, uid_of,
 };
-use crate::quantity;
 use interlock_api::names::{
     ANNOTATION_ALLOW_EMPTY, ANNOTATION_FILES, ANNOTATION_IMAGE, ANNOTATION_LATEST_IMAGE_UID,
     ANNOTATION_POPULATES, ANNOTATION_RECLAIM, FINALIZER_POPULATE, hold_finalizer,
@@ -130,13 +129,13 @@ impl Scene {
     pub(super) fn image_bytes(&self) -> u64 {
         let image = self.image.as_deref();
         let size = image.map(|image| part(&image.data, &["status", "restoreSize"]));
-        size.and_then(quantity::bytes).unwrap_or(0)
+        size.and_then(bytes).unwrap_or(0)
     }
 
     /// The bytes that the claim asks for.
     pub(super) fn capacity(&self) -> u64 {
         let size = part(&self.claim.data, &["spec", "resources", "requests", "storage"]);
-        quantity::bytes(size).unwrap_or(0)
+        bytes(size).unwrap_or(0)
     }
 
     /// Why PVC' has no volume: reason and sentence.

@@ -7,9 +7,9 @@ use crate::objects::{annotation, change, namespace_of, uid_of};
 use crate::outside::SyncId;
 use interlock_api::names::{ANNOTATION_ALLOW_EMPTY, ANNOTATION_SYNC};
 use interlock_api::volumes::ResticStatus;
+use interlock_kernel::conditions::Condition;
 use interlock_kernel::{Address, Kind, Name, Object, Place, Write};
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 

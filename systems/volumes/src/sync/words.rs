@@ -70,6 +70,7 @@ impl Saying {
             holds: None,
             reason: "NotTriedYet",
             message: "What was wrong is mended; the next sync will show".to_owned(),
+            next: None,
         })
     }
 

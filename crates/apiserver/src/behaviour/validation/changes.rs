@@ -3,10 +3,10 @@
 use super::service::is_headless;
 use super::volumes::SOURCES;
 use crate::behaviour::immutable::{IMMUTABLE, same, unchanged};
-use crate::behaviour::quantity::Quantity;
 use crate::behaviour::read::{at, is_true, list, list_mut, object_mut, text};
 use crate::resource::Resource;
 use crate::status::{FieldError, Path};
+use interlock_quantity::Quantity;
 use serde_json::{Value, json};
 
 /// An old object and what it is to become.

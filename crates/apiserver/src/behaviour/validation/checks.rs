@@ -1,9 +1,9 @@
 //! The checks that many kinds share.
 
-use crate::behaviour::quantity::Quantity;
 use crate::behaviour::read::{at, text};
 use crate::name;
 use crate::status::{FieldError, Path, Problem};
+use interlock_quantity::Quantity;
 use serde_json::{Value, json};
 
 pub(super) const NOT_NEGATIVE: &str = "must be greater than or equal to 0";

@@ -2,11 +2,11 @@
 
 use super::checks::quantity;
 use super::checks::{by_rule, label_name, not_negative, one_of, port, port_name, port_number};
-use crate::behaviour::quantity::Quantity;
 use crate::behaviour::read::{at, entries, is_set, list, number, text};
 use crate::behaviour::selector;
 use crate::name;
 use crate::status::{FieldError, Path, Problem};
+use interlock_quantity::Quantity;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 

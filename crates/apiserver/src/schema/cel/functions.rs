@@ -5,7 +5,7 @@ use super::eval::{Evaluated, Evaluator, Fault, fault};
 use super::value::{MapVal, Val};
 use super::{lists, networks, operators, printf, strings, time};
 use crate::schema::formats;
-use crate::schema::quantity::{NOT_A_QUANTITY, ONE, parse_quantity};
+use interlock_quantity::{NANOS, Quantity};
 use std::cmp::Ordering;
 
 /// Calls a function. The target of a method is its first argument.
@@ -54,11 +54,11 @@ fn global<'a>(evaluator: &mut Evaluator<'a>, name: &str, values: Vec<Val<'a>>) -
         ("optional.ofNonZeroValue", [value]) => {
             Ok(if is_zero(value) { Val::Optional(None) } else { Val::some(value.clone()) })
         }
-        ("quantity", [Val::String(text)]) => match parse_quantity(text) {
-            Some(value) => Ok(Val::Quantity(value)),
-            None => fault(NOT_A_QUANTITY),
+        ("quantity", [Val::String(text)]) => match Quantity::parse(text) {
+            Ok(read) => Ok(Val::Quantity(read.nanos())),
+            Err(reason) => fault(reason),
         },
-        ("isQuantity", [Val::String(text)]) => Ok(Val::Bool(parse_quantity(text).is_some())),
+        ("isQuantity", [Val::String(text)]) => Ok(Val::Bool(Quantity::parse(text).is_ok())),
         ("sign", [Val::Quantity(value)]) => Ok(Val::Int(value.signum() as i64)),
         ("format.named", [Val::String(text)]) => {
             let known = FORMATS.iter().find(|(name, _)| *name == &**text);
@@ -191,6 +191,9 @@ fn optional<'a>(name: &str, mut values: Vec<Val<'a>>) -> Evaluated<'a> {
         _ => Err(Fault::NoSuchOverload),
     }
 }
+
+/// One whole, in the unit that quantities are counted in.
+const ONE: i128 = NANOS as i128;
 
 fn quantity<'a>(name: &str, own: i128, others: &[Val<'a>]) -> Evaluated<'a> {
     let checked = |value: Option<i128>| {

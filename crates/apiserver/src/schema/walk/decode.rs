@@ -1,8 +1,8 @@
 //! Types of built-in kinds: what upstream's decoder would refuse.
 
-use crate::schema::quantity::{NOT_A_QUANTITY, parse_quantity};
 use crate::schema::{Form, Shape, formats};
 use crate::status::Path;
+use interlock_quantity::Quantity;
 use serde_json::{Number, Value};
 
 /// Says in upstream's words what could not be decoded: the first value of a wrong type, or a time,
@@ -23,7 +23,7 @@ fn walk(value: &Value, shape: Shape<'_>, at: &Decoding<'_, '_>) -> Result<(), St
     }
     if let Some(name) = shape.name.as_deref() {
         if name.ends_with(".Quantity") {
-            return check_quantity(value);
+            return Quantity::from_value(value).map(drop).map_err(str::to_owned);
         }
         if name.ends_with(".Time") || name.ends_with(".MicroTime") {
             return check_time(value, at);
@@ -138,15 +138,6 @@ fn check_text(text: &str, format: Option<&str>) -> Result<(), String> {
         return Err(format!("illegal base64 data at input byte {place}"));
     }
     Ok(())
-}
-
-fn check_quantity(value: &Value) -> Result<(), String> {
-    let is_fine = match value {
-        Value::String(text) => parse_quantity(text).is_some(),
-        Value::Number(number) => parse_quantity(&number.to_string()).is_some(),
-        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => false,
-    };
-    if is_fine { Ok(()) } else { Err(NOT_A_QUANTITY.to_owned()) }
 }
 
 fn check_time(value: &Value, at: &Decoding<'_, '_>) -> Result<(), String> {

@@ -11,10 +11,10 @@ mod small_groups;
 mod storage;
 
 use super::age;
-use crate::behaviour::quantity::Quantity;
 use crate::behaviour::read::{at, list, text};
 use crate::behaviour::selector;
 use crate::resource::{Column, Resource};
+use interlock_quantity::Quantity;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 

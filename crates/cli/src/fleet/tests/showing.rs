@@ -69,10 +69,10 @@ next: interlock explain shop
 
 #[test]
 fn a_cluster_that_is_being_deleted_says_what_keeps_it() {
-    let why = "it stays: it owns 1 grant (shop). next: interlock move --all-from west";
-    let picture = Scene::together(&[running("shop").going("west", why)]);
+    let (why, next) = ("it owns 1 grant (shop)", "interlock move --all-from west");
+    let picture = Scene::together(&[running("shop").going("west", why, next)]);
     let shown = text(&picture, &fleet(&picture), false);
-    assert!(shown.contains(&format!("5d   being deleted; {why}\n")), "{shown}");
+    assert!(shown.contains(&format!("5d   being deleted; {why}. next: {next}\n")), "{shown}");
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn the_form_for_programs_has_these_keys_and_no_others() {
     assert_eq!(keys(&report), "answer clusters namespaces phases standing turns");
     assert_eq!(
         keys(&report["clusters"][0]),
-        "created drain grants name not_served reachable reachable_since ready stays uid \
+        "created drain grants name next not_served reachable reachable_since ready stays uid \
          unschedulable version"
     );
     let row =

@@ -61,6 +61,7 @@ pub(super) fn served(ground: &Ground, of: &Ref) {
 
 /// A cluster gets no agent.
 pub(super) fn refused(ground: &Ground, of: Ref, refusal: &Refusal) {
+    let next = "name another logical cluster";
     let (reason, message) = match refusal {
         Refusal::Elsewhere => {
             let because = "its connection is not a logical cluster of this API server";
@@ -73,19 +74,14 @@ pub(super) fn refused(ground: &Ground, of: Ref, refusal: &Refusal) {
             );
             return;
         }
-        Refusal::IsHub => {
-            let message = "its logical cluster is the hub. next: name another logical cluster";
-            ("IsHub", message.to_owned())
-        }
+        Refusal::IsHub => ("IsHub", "its logical cluster is the hub".to_owned()),
         Refusal::Taken(by) => {
-            let message = format!(
-                "its logical cluster is that of WorkloadCluster {by}. next: name another logical cluster"
-            );
+            let message = format!("its logical cluster is that of WorkloadCluster {by}");
             ("LogicalClusterTaken", message)
         }
     };
-    tracing::warn!(cluster = of.name, because = message, "the cluster is not served");
-    write(ground, of, Finding::fails(SERVED, reason, message));
+    tracing::warn!(cluster = of.name, because = message, next, "the cluster is not served");
+    write(ground, of, Finding::fails(SERVED, reason, message).next(next.to_owned()));
 }
 
 /// Writes a condition, beside whatever else goes on. What cannot be written is in the log.

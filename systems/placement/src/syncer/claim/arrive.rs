@@ -73,9 +73,9 @@ fn fill(facts: &Facts, place: usize) -> Decision {
     match claim.secret().map(|secret| facts.bring(secret)) {
         None | Some(Ok(None)) => {}
         Some(Ok(Some(brings))) => return brings,
-        Some(Err(Obstacle { reason, message })) => {
-            let message = format!("claim {} is not filled: {message}", claim.name);
-            let found = Finding::fails(FILLED, reason, message.clone());
+        Some(Err(obstacle)) => {
+            let message = format!("claim {} is not filled: {}", claim.name, obstacle.message);
+            let found = Obstacle { message: message.clone(), ..obstacle }.finding(FILLED);
             return facts.saying(found, Decision::wait(message, LOOK_AGAIN));
         }
     }
@@ -158,7 +158,7 @@ fn in_the_way(facts: &Facts) -> Finding {
         Err(obstacle) => Some(obstacle),
     });
     match obstacle {
-        Some(Obstacle { reason, message }) => Finding::fails(FILLED, reason, message),
+        Some(obstacle) => obstacle.finding(FILLED),
         None => Finding::fails(FILLED, "Filling", "data is on its way"),
     }
 }
@@ -166,13 +166,13 @@ fn in_the_way(facts: &Facts) -> Finding {
 /// What keeps the data from arriving; None: it is on its way.
 fn delay(claim: &Claim) -> Option<Obstacle> {
     let Pin::Image { place, epoch, .. } = &claim.pin else { return None };
-    let Obstacle { reason, message } = claim.own_destination()?.trouble.as_ref()?;
+    let trouble = claim.own_destination()?.trouble.as_ref()?;
     let message = format!(
-        "claim {} is not filled: {message}. Nothing is lost: its image of epoch {epoch} is {place}, \
+        "claim {} is not filled: {}. Nothing is lost: its image of epoch {epoch} is {place}, \
          and the volume that it was taken of is where it was",
-        claim.name
+        claim.name, trouble.message
     );
-    Some(Obstacle { reason, message })
+    Some(Obstacle { message, ..trouble.clone() })
 }
 
 /// How far its data has come, if that is news.

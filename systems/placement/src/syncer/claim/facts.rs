@@ -2,6 +2,7 @@
 
 use crate::syncer::tenancy::{self, Epoch, LastImage, Volume};
 use interlock_api::placement::Fill;
+use interlock_kernel::conditions::Finding;
 use serde::Serialize;
 
 /// One claim that the grant lists.
@@ -254,6 +255,20 @@ pub struct Obstacle {
     pub reason: &'static str,
     /// The sentence.
     pub message: String,
+    /// What a person does next; None: nobody has to do anything, or nobody knows what.
+    pub next: Option<String>,
+}
+
+impl Obstacle {
+    /// An obstacle that goes away by itself, or that nobody knows what to do about.
+    pub fn new(reason: &'static str, message: String) -> Obstacle {
+        Obstacle { reason, message, next: None }
+    }
+
+    /// The obstacle as what a condition says.
+    pub fn finding(self, kind: &'static str) -> Finding {
+        Finding::fails(kind, self.reason, self.message).next(self.next)
+    }
 }
 
 impl Facts {
@@ -368,7 +383,7 @@ impl Facts {
     /// How far its volume for this epoch is, or what is in the way.
     pub fn volume(&self, at: &At) -> Result<Volume, Obstacle> {
         let name = &self.name;
-        let obstacle = |reason, message| Err(Obstacle { reason, message });
+        let obstacle = |reason, message| Err(Obstacle::new(reason, message));
         let own = match &self.here {
             Here::Missing => return self.missing_volume(at),
             Here::Foreign => {
@@ -421,10 +436,10 @@ impl Facts {
         let has_arrived = self.own_destination().is_some_and(|found| found.has_arrived);
         match self.binding {
             Binding::Bound | Binding::NotAsked => Ok(Volume::Filled),
-            Binding::Lost => Err(Obstacle {
-                reason: "VolumeMissing",
-                message: format!("claim {} has lost its volume", self.name),
-            }),
+            Binding::Lost => {
+                let message = format!("claim {} has lost its volume", self.name);
+                Err(Obstacle::new("VolumeMissing", message))
+            }
             // Once the hub was told, something may have written to it.
             Binding::AwaitsConsumer | Binding::Unbound if self.is_filled() => Ok(Volume::Filled),
             Binding::AwaitsConsumer if !self.is_copied() || has_arrived => Ok(Volume::Filled),
@@ -437,13 +452,13 @@ impl Facts {
     }
 
     fn missing_volume(&self, at: &At) -> Result<Volume, Obstacle> {
-        let lost = || Obstacle {
-            reason: "VolumeMissing",
-            message: format!(
+        let lost = || {
+            let message = format!(
                 "the volume of claim {} is not on this cluster any more; no empty one is made in \
                  its place",
                 self.name
-            ),
+            );
+            Obstacle::new("VolumeMissing", message)
         };
         // Once it was filled, it may have been written: an empty one would hide the loss.
         match &self.pin {
@@ -457,7 +472,7 @@ impl Facts {
     /// Whether a volume can be filled from an image of another cluster: then it is missing so far.
     fn can_be_copied(&self, at: &At) -> Result<Volume, Obstacle> {
         let name = &self.name;
-        let obstacle = |reason, message| Err(Obstacle { reason, message });
+        let obstacle = |reason, message| Err(Obstacle::new(reason, message));
         if !at.is_copying {
             let message = format!(
                 "the data of claim {name} would have to be copied, which nothing here does"

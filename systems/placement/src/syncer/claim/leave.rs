@@ -1,7 +1,7 @@
 //! The next step by which what was written to a claim leaves this cluster: its last image is asked
 //! for once the epoch is closed, held, and handed over.
 
-use super::facts::{Facts as Claim, Obstacle, Pin, Source, Tidying};
+use super::facts::{At, Facts as Claim, Obstacle, Pin, Source, Tidying};
 use crate::syncer::decide::{Decision, Look};
 use crate::syncer::facts::Facts;
 use crate::syncer::leftover::decide as leftover;
@@ -63,16 +63,14 @@ pub fn ask(facts: &Facts, place: usize) -> Decision {
     if !at.is_copying {
         // The scheduler knows, and takes nothing back that would need it; but it may have looked
         // before the cluster changed.
-        let message = format!(
-            "the data of claim {name} would have to be copied, which nothing here does; wish for {} \
-             again, and it goes on there",
-            at.cluster
-        );
-        return stands(facts, Obstacle { reason: "CopyNotSupported", message });
+        let message =
+            format!("the data of claim {name} would have to be copied, which nothing here does");
+        let obstacle = Obstacle::new("CopyNotSupported", message);
+        return stands(facts, Obstacle { next: Some(stay(at)), ..obstacle });
     }
     if claim.own().is_none() {
         let message = format!("the volume of claim {name} is not here");
-        return stands(facts, Obstacle { reason: "VolumeMissing", message });
+        return stands(facts, Obstacle::new("VolumeMissing", message));
     }
     match at.repository.as_deref().map(|secret| facts.bring(secret)) {
         None | Some(Ok(None)) => {}
@@ -84,7 +82,7 @@ pub fn ask(facts: &Facts, place: usize) -> Decision {
         Some(source) if !source.is_ours => {
             let message =
                 format!("a ReplicationSource {} of somebody else is in its place", source.name);
-            stands(facts, Obstacle { reason: "NameTaken", message })
+            stands(facts, Obstacle::new("NameTaken", message))
         }
         // It stays while an image of it is held. One that no pin refers to is let go for that.
         Some(Source { is_going: true, .. }) => match facts.unpinned_image() {
@@ -169,12 +167,14 @@ fn look_for_image(source: &Source, place: usize, again: Decision) -> Decision {
 fn said(facts: &Facts, claim: &Claim, source: &Source) -> Finding {
     let (name, cluster) = (&claim.name, &facts.at.cluster);
     match &source.trouble {
-        Some(Obstacle { reason, message }) => {
+        Some(trouble) => {
             let message = format!(
-                "the last image of claim {name} cannot be taken: {message}. It stays on {cluster}, \
-                 and nothing is lost; wish for {cluster} again, and it goes on there"
+                "the last image of claim {name} cannot be taken: {}. It stays on {cluster}, and \
+                 nothing is lost; asked to be there again, it goes on there",
+                trouble.message
             );
-            Finding::fails(DATA_SYNCED, reason, message)
+            let next = trouble.next.clone().unwrap_or_else(|| stay(&facts.at));
+            Finding::fails(DATA_SYNCED, trouble.reason, message).next(next)
         }
         None => {
             let message = format!("the last image of claim {name} is being made");
@@ -221,9 +221,14 @@ pub fn tidy(facts: &Facts) -> Option<Decision> {
     })
 }
 
-fn stands(facts: &Facts, Obstacle { reason, message }: Obstacle) -> Decision {
-    let found = Finding::fails(DATA_SYNCED, reason, message.clone());
-    facts.saying(found, Decision::wait(message, ONCE_A_WHILE))
+fn stands(facts: &Facts, obstacle: Obstacle) -> Decision {
+    let message = obstacle.message.clone();
+    facts.saying(obstacle.finding(DATA_SYNCED), Decision::wait(message, ONCE_A_WHILE))
+}
+
+/// The command by which a namespace that cannot leave goes on where it is.
+fn stay(at: &At) -> String {
+    format!("interlock move {} --to {}", at.namespace, at.cluster)
 }
 
 fn wait(because: &str) -> Decision {

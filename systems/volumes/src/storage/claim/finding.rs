@@ -5,8 +5,8 @@ use super::observe::{EXPANSION, Scene};
 use crate::filed::source_of;
 use crate::objects::{HEALTHY, text};
 use crate::outside::Failure;
-use crate::quantity::readable;
 use interlock_kernel::conditions::Finding;
+use interlock_quantity::readable;
 
 /// A failure of the disk as a condition of the claim.
 pub(super) fn of_failure(failure: &Failure) -> Finding {

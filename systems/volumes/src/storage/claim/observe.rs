@@ -7,11 +7,10 @@ use crate::filed::{
 };
 use crate::kinds::{CLAIM, CONTENT, POD, SNAPSHOT_KIND, STORAGE_CLASS, VOLUME};
 use crate::objects::{
-    HEALTHY, annotation, cluster_wide, conditions, has_finalizer, is_deleting, is_same, name_of,
-    namespace_of, part, text, uid_of,
+    HEALTHY, annotation, bytes, cluster_wide, conditions, has_finalizer, is_deleting, is_same,
+    name_of, namespace_of, part, text, uid_of,
 };
 use crate::outside::{Disk, DiskQuestion, Failure, Made as Answer};
-use crate::quantity;
 use crate::storage::{back_off, handle_for, is_just_reported, is_local};
 use interlock_api::names::{
     ANNOTATION_DIGEST, ANNOTATION_IMAGE, LOCAL_CLASS, LOCAL_DRIVER, hold_finalizer,
@@ -90,7 +89,7 @@ impl Scene {
     /// The bytes that it asks for.
     pub(super) fn capacity(&self) -> u64 {
         let size = part(&self.claim.data, &["spec", "resources", "requests", "storage"]);
-        quantity::bytes(size).unwrap_or(0)
+        bytes(size).unwrap_or(0)
     }
 
     /// The PersistentVolume of the volume that is made for it.
@@ -127,7 +126,7 @@ impl Scene {
     pub(super) fn image_bytes(&self) -> u64 {
         let snapshot = self.snapshot.as_deref();
         let size = snapshot.map(|found| part(&found.data, &["status", "restoreSize"]));
-        size.and_then(quantity::bytes).unwrap_or(0)
+        size.and_then(bytes).unwrap_or(0)
     }
 
     /// What it says of itself once it is bound to this volume.
@@ -242,7 +241,7 @@ impl Reading<'_> {
     fn wants_more(&self) -> bool {
         let volume = self.scene.volume.as_deref();
         let has = volume.map(|volume| part(&volume.data, &["spec", "capacity", "storage"]));
-        has.and_then(quantity::bytes).is_some_and(|has| has < self.scene.capacity())
+        has.and_then(bytes).is_some_and(|has| has < self.scene.capacity())
     }
 
     fn class(&self) -> Class {

@@ -9,12 +9,12 @@ use crate::objects::{
     tells, text, uid_of,
 };
 use crate::outside::{Content, Disk, DiskDeed, DiskQuestion};
-use crate::quantity::readable;
 use crate::storage::{LOOK_AGAIN, back_off_for, handle_of, look, on, perform, wait};
 use interlock_api::names::{
     ANNOTATION_BYTES, ANNOTATION_DIGEST, ANNOTATION_FILES, HOLD_PREFIX, LOCAL_DRIVER,
 };
 use interlock_kernel::{Importance, Object, Place, Read, Step, Write};
+use interlock_quantity::readable;
 use serde_json::json;
 
 /// The one effect of a decision.

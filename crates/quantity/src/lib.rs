@@ -1,15 +1,18 @@
-//! Quantities: `500m`, `1.5Gi`, `2e3`; read, compared and written the way upstream writes them.
+//! Quantities: `500m`, `1.5Gi`, `2e3`; read, compared and written the way Kubernetes does.
+
+#![forbid(unsafe_code)]
 
 use serde_json::Value;
 use std::cmp::Ordering;
 use std::fmt;
 
 /// What upstream says about a text that is no quantity.
-const NOT_A_QUANTITY: &str = "quantities must match the regular expression \
+pub const NOT_A_QUANTITY: &str = "quantities must match the regular expression \
     '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 const NO_SUCH_SUFFIX: &str = "unable to parse quantity's suffix";
 
-const NANOS: u128 = 1_000_000_000;
+/// How many billionths make one.
+pub const NANOS: u128 = 1_000_000_000;
 /// Upstream cuts binary quantities to what fits 63 bits; decimal ones have room for more than
 /// anybody owns.
 const LARGEST_BINARY: u128 = i64::MAX as u128 * NANOS;
@@ -36,7 +39,7 @@ const BINARY_SUFFIXES: [(&str, u32); 6] =
 
 /// An amount of something, exact to a billionth.
 #[derive(Debug, Clone)]
-pub(crate) struct Quantity {
+pub struct Quantity {
     nanos: i128,
     format: Format,
     /// The text it came as, where upstream takes that for canonical.
@@ -64,7 +67,7 @@ enum Suffix {
 
 impl Quantity {
     /// Reads a quantity. The error is upstream's sentence.
-    pub(crate) fn parse(text: &str) -> Result<Quantity, &'static str> {
+    pub fn parse(text: &str) -> Result<Quantity, &'static str> {
         if text.is_empty() {
             return Err(NOT_A_QUANTITY);
         }
@@ -90,7 +93,7 @@ impl Quantity {
     }
 
     /// Reads a quantity from JSON, where it may also be a number.
-    pub(crate) fn from_value(value: &Value) -> Result<Quantity, &'static str> {
+    pub fn from_value(value: &Value) -> Result<Quantity, &'static str> {
         match value {
             Value::String(text) => Quantity::parse(text.trim()),
             Value::Number(number) => Quantity::parse(&number.to_string()),
@@ -100,18 +103,28 @@ impl Quantity {
         }
     }
 
+    /// The amount in billionths.
+    pub fn nanos(&self) -> i128 {
+        self.nanos
+    }
+
+    /// The amount as a number of bytes, rounded up; None: it is below zero, or more than fits.
+    pub fn bytes(&self) -> Option<u64> {
+        u64::try_from(u128::try_from(self.nanos).ok()?.div_ceil(NANOS)).ok()
+    }
+
     /// Whether it is below zero.
-    pub(crate) fn is_negative(&self) -> bool {
+    pub fn is_negative(&self) -> bool {
         self.nanos < 0
     }
 
     /// Whether it is zero.
-    pub(crate) fn is_zero(&self) -> bool {
+    pub fn is_zero(&self) -> bool {
         self.nanos == 0
     }
 
     /// Whether it is a whole number.
-    pub(crate) fn is_whole(&self) -> bool {
+    pub fn is_whole(&self) -> bool {
         self.nanos.unsigned_abs().is_multiple_of(NANOS)
     }
 }
@@ -281,6 +294,20 @@ fn in_binary(whole: u128) -> (u128, &'static str) {
     (amount, suffix)
 }
 
+/// A number of bytes for people: `512 B`, `3.4 MiB`, `120 GiB`.
+pub fn readable(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let (mut size, mut unit) = (bytes as f64 / 1024.0, 0);
+    while size >= 1023.95 && unit + 1 < UNITS.len() {
+        (size, unit) = (size / 1024.0, unit + 1);
+    }
+    let digits = usize::from(size < 99.95);
+    format!("{size:.digits$} {}", UNITS[unit])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -377,5 +404,32 @@ mod tests {
             let again = Quantity::parse(&written).expect("what is written can be read");
             assert_eq!(again.to_string(), written, "{text}");
         }
+    }
+
+    #[test]
+    fn sizes_are_bytes_rounded_up() {
+        for (size, expected) in [
+            ("1Gi", Some(1 << 30)),
+            ("1.5Ki", Some(1_536)),
+            ("1e9", Some(1_000_000_000)),
+            ("2E", Some(2_000_000_000_000_000_000)),
+            ("1500m", Some(2)),
+            ("0.1", Some(1)),
+            ("0", Some(0)),
+            ("-1Gi", None),
+            ("1e99", None),
+        ] {
+            let read = Quantity::parse(size).expect("a good quantity");
+            assert_eq!(read.bytes(), expected, "{size}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_told_to_people_in_their_unit() {
+        assert_eq!(readable(17), "17 B");
+        assert_eq!(readable(1536), "1.5 KiB");
+        assert_eq!(readable(12 << 30), "12.0 GiB");
+        assert_eq!(readable(120 << 30), "120 GiB");
+        assert_eq!(readable(u64::MAX), "16.0 EiB");
     }
 }
