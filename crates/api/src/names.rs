@@ -1,8 +1,5 @@
 //! The keys that Interlock writes on other people's objects, and names that are made of others.
 
-/// The manager of the fields that Interlock applies.
-pub const FIELD_MANAGER: &str = "interlock";
-
 /// The runtime class of pods that are local processes.
 pub const RUNTIME_CLASS: &str = "interlock-process";
 /// What the runtime class selects nodes by. No node has it: what is a process of a machine must not be

@@ -2,12 +2,12 @@
 
 use crate::output;
 use crate::run::install::{self, NAMESPACE};
-use crate::run::roles::{self, Rules, cluster_role, cluster_role_binding};
 use crate::run::{CONTROLLERS_LEASE, syncer_lease};
 use anyhow::bail;
 use clap::{Args as ClapArgs, ValueEnum};
 use interlock_api::manifest::yaml;
 use interlock_kernel::Place;
+use interlock_programs::roles::{self, Rules, cluster_role, cluster_role_binding};
 use interlock_programs::{Account, Listed};
 use serde_json::{Value, json};
 use std::process::ExitCode;

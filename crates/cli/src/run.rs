@@ -7,7 +7,6 @@ pub(crate) mod install;
 pub(crate) mod metrics;
 pub(crate) mod page;
 mod repositories;
-pub(crate) mod roles;
 mod storage;
 pub(crate) mod supervisor;
 pub(crate) mod wiring;

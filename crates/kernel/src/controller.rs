@@ -3,6 +3,7 @@
 use crate::kind::{Kind, Place};
 use crate::object::Object;
 use crate::right::Right;
+use crate::selection::Selector;
 use crate::step::{Looks, Outside, Step};
 use crate::view::{Index, View};
 use kube_core::DynamicObject;
@@ -58,6 +59,8 @@ pub struct Watch {
     pub place: Place,
     /// Of which kind.
     pub kind: Kind,
+    /// Which of them. The server leaves out the others, so that memory does not grow with them.
+    pub selector: Selector,
     /// How they are filed.
     pub indexes: Vec<Index>,
     /// Whether a change from the first to the second is nobody's business here, such as a sign of
@@ -68,7 +71,15 @@ pub struct Watch {
 impl Watch {
     /// All objects of a kind.
     pub fn all(place: Place, kind: &Kind) -> Watch {
-        Watch { place, kind: kind.clone(), indexes: Vec::new(), is_same: None }
+        let (kind, selector) = (kind.clone(), Selector::All);
+        Watch { place, kind, selector, indexes: Vec::new(), is_same: None }
+    }
+
+    /// The same, without those that are not selected.
+    #[must_use]
+    pub fn only(mut self, selector: Selector) -> Watch {
+        self.selector = selector;
+        self
     }
 
     /// The same, filed by an index too.

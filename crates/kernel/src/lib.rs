@@ -5,7 +5,7 @@
 //!
 //! * [`Room`]: observe, decide, act. [`Watcher`]: what it watches, and what a change is about.
 //!   [`Controller`]: the one step that the shell runs; every room is one.
-//! * [`View`]: what a step may see. [`Looks`]: what it asked to see afresh.
+//! * [`View`]: what a step may see. [`Selector`]: what of a kind the server shows at all. [`Looks`]: what it asked to see afresh.
 //! * [`Right`]: what a controller may do, which its role is written from.
 //! * [`Step`]: rest, wait, look, or act; each with a reason that a person can read.
 //! * [`Objects`]: a cache of one kind as plain data. [`Queue`]: whose turn it is, and when.
@@ -19,6 +19,7 @@ mod object;
 mod queue;
 mod right;
 mod room;
+mod selection;
 mod step;
 mod view;
 
@@ -35,5 +36,8 @@ pub use object::{Object, Seen, read_part};
 pub use queue::{Limits, Queue};
 pub use right::{Right, Verb};
 pub use room::{Act, Altered, AlteredStep, AlteredSubjects, Bent, Decide, Observe, Observed, Room};
-pub use step::{Deed, Effect, Event, Importance, Looks, Nothing, Outside, Part, Read, Step, Write};
+pub use selection::{Narrowed, Selections, Selector};
+pub use step::{
+    Deed, Effect, Event, Importance, Looks, MANAGER, Nothing, Outside, Part, Read, Step, Write,
+};
 pub use view::{Index, View};

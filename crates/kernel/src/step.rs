@@ -152,6 +152,9 @@ pub enum Part {
     Status,
 }
 
+/// Under this name the API server notes which fields are ours.
+pub const MANAGER: &str = "interlock";
+
 /// One write to one API server. Each carries what it saw, or can only ever make something new.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Write {
@@ -173,16 +176,23 @@ pub enum Write {
         /// The patch; uid and resourceVersion are added.
         change: Value,
     },
-    /// Server-side apply of the fields that we own.
+    /// Server-side apply: these fields are the manager's from now on, and those that it stated
+    /// before and does not state any more go.
     Apply {
         /// The object.
         address: Address,
         /// Which part.
         part: Part,
+        /// All of the manager's fields, but for apiVersion, kind, name and namespace.
+        object: Value,
+        /// Under which name the server notes whose fields they are.
+        manager: &'static str,
+        /// Whether fields of others are taken over; if not, the server refuses the write.
+        is_forced: bool,
         /// If an object is known to be there: its uid, so that a namesake is left alone.
         uid: Option<String>,
-        /// Our fields, but for apiVersion, kind, name and namespace.
-        object: Value,
+        /// The version that the decision rests on, where a change since would be a reason not to.
+        resource_version: Option<String>,
     },
     /// Delete exactly the object that was seen.
     Delete {
@@ -218,6 +228,14 @@ impl Write {
         let name = crate::Name::of(object);
         let address = Address::new(place, kind, name);
         Write::Patch { address, seen: Seen::of(object), part, change }
+    }
+
+    /// Applies the main part of an object, whoever has the fields now; `there` is the object that was
+    /// seen in its place.
+    pub fn apply(address: Address, object: Value, there: Option<&Object>) -> Self {
+        let uid = there.and_then(|there| there.metadata.uid.clone());
+        let (part, manager, resource_version) = (Part::Main, MANAGER, None);
+        Write::Apply { address, part, object, manager, is_forced: true, uid, resource_version }
     }
 
     /// Deletion of an object that was seen.

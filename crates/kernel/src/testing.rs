@@ -4,7 +4,7 @@
 
 use crate::{
     Controller, Deed, Effect, Event, Index, Kind, Looks, Name, Nothing, Object, Objects, Outside,
-    Part, Place, Read, Right, Step, Subject, View, Write,
+    Part, Place, Read, Right, Selections, Step, Subject, View, Write,
 };
 use jiff::Timestamp;
 use kube_core::DynamicObject;
@@ -171,10 +171,13 @@ impl World {
 
     /// All that a controller would be asked about after a start.
     pub fn subjects<C: Controller + ?Sized>(&self, controller: &C) -> BTreeSet<Subject> {
+        let watches = controller.watches();
+        let selections = Selections::of(&watches);
+        let view = selections.narrow(self);
         let mut subjects = BTreeSet::new();
-        for watch in controller.watches() {
-            for object in self.list(watch.place, &watch.kind, None) {
-                subjects.extend(controller.subjects(&watch, &object, self));
+        for watch in watches {
+            for object in view.list(watch.place, &watch.kind, None) {
+                subjects.extend(controller.subjects(&watch, &object, &view));
             }
         }
         subjects
@@ -188,9 +191,11 @@ impl World {
         subject: &str,
     ) -> Step<C::Outside> {
         let subject = Subject::from(subject);
+        let selections = Selections::of(&controller.watches());
+        let view = selections.narrow(self);
         let mut looks = Looks::default();
         for _ in 0..4 {
-            match controller.step(&subject, self, &looks) {
+            match controller.step(&subject, &view, &looks) {
                 Step::Look { reads, .. } => {
                     for read in reads {
                         assert_allowed(controller, Right::to_read(&read));
@@ -288,8 +293,15 @@ impl World {
                     self.remove_if_free(place, kind, name);
                 }
             }
-            Write::Apply { uid, object, .. } => match (uid, found.is_null()) {
+            // Whose fields are whose is not kept: every apply is as if it were forced.
+            Write::Apply { uid, resource_version, object, .. } => match (uid, found.is_null()) {
                 (Some(uid), _) if found["metadata"]["uid"] != **uid => return false,
+                _ if resource_version
+                    .as_ref()
+                    .is_some_and(|seen| found["metadata"]["resourceVersion"] != **seen) =>
+                {
+                    return false;
+                }
                 (_, true) => self.put_new(place, kind, name, object.clone()),
                 (_, false) => self.change(place, kind, name, object),
             },

@@ -31,6 +31,32 @@ pub trait View {
     fn count(&self, place: Place, index: &Index, value: &str) -> usize;
 }
 
+impl<V: View + ?Sized> View for &V {
+    fn now(&self) -> Timestamp {
+        (**self).now()
+    }
+
+    fn get(&self, place: Place, kind: &Kind, name: &Name) -> Option<Object> {
+        (**self).get(place, kind, name)
+    }
+
+    fn list(&self, place: Place, kind: &Kind, namespace: Option<&str>) -> Vec<Object> {
+        (**self).list(place, kind, namespace)
+    }
+
+    fn find(&self, place: Place, index: &Index, value: &str) -> Vec<Object> {
+        (**self).find(place, index, value)
+    }
+
+    fn find_some(&self, place: Place, index: &Index, value: &str, at_most: usize) -> Vec<Object> {
+        (**self).find_some(place, index, value, at_most)
+    }
+
+    fn count(&self, place: Place, index: &Index, value: &str) -> usize {
+        (**self).count(place, index, value)
+    }
+}
+
 /// Files the objects of a kind under values, so that a step need not look at all of them: what a
 /// fleet of ten thousand costs is decided here.
 #[derive(Debug, Clone)]

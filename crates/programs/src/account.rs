@@ -25,6 +25,14 @@ impl Account {
         }
     }
 
+    /// The user that it is on a server of ours, for a cluster or for the hub.
+    pub fn user(self, cluster: Option<&str>) -> String {
+        match cluster {
+            Some(cluster) => format!("system:interlock:{self}:{cluster}"),
+            None => format!("system:interlock:{self}"),
+        }
+    }
+
     /// The role that has its rights.
     pub const fn role(self) -> &'static str {
         match self {

@@ -7,7 +7,7 @@
 //! * the wiring into the shell, and the actors of the simulation, take the controllers themselves;
 //! * roles, accounts, manifests and caches take what [`list`] says about them.
 //!
-//! [`supervisor`] decides which agents a process runs that serves many clusters.
+//! [`roles`] writes down what each account may do. [`supervisor`] decides which agents a process runs that serves many clusters.
 //!
 //! So a new controller is one line here. What a controller does outside of the API is part of its
 //! type: a visitor that runs controllers needs a driver for each kind of it that the list has, and
@@ -17,6 +17,7 @@ mod account;
 mod agent;
 mod hub;
 mod listed;
+pub mod roles;
 pub mod supervisor;
 
 pub use account::Account;

@@ -1,6 +1,6 @@
 //! The objects of one kind on one server, shared by all who look at them, and who is told of news.
 
-use interlock_kernel::{Kind, Name, Object, Objects};
+use interlock_kernel::{Kind, Name, Object, Objects, Selector};
 use kube::api::{DynamicObject, TypeMeta};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,6 +22,7 @@ pub(crate) struct Change {
 /// The objects of one kind on one server. Locks are held for one look or one change, never longer.
 pub struct Cache {
     kind: Kind,
+    selector: Selector,
     objects: RwLock<Objects>,
     listeners: Mutex<Listeners>,
     filled: watch::Sender<bool>,
@@ -41,9 +42,10 @@ impl fmt::Debug for Cache {
 
 impl Cache {
     /// A cache that nothing is known of yet.
-    pub(crate) fn new(kind: &Kind) -> Arc<Cache> {
+    pub(crate) fn new(kind: &Kind, selector: &Selector) -> Arc<Cache> {
         Arc::new(Cache {
             kind: kind.clone(),
+            selector: selector.clone(),
             objects: RwLock::default(),
             listeners: Mutex::default(),
             filled: watch::Sender::new(false),
@@ -53,6 +55,11 @@ impl Cache {
     /// The kind of its objects.
     pub fn kind(&self) -> &Kind {
         &self.kind
+    }
+
+    /// Which of them it has.
+    pub fn selector(&self) -> &Selector {
+        &self.selector
     }
 
     /// The objects, for one look.
@@ -282,7 +289,7 @@ mod tests {
 
     #[test]
     fn news_older_than_our_own_write_changes_nothing() {
-        let cache = Cache::new(&POD);
+        let cache = Cache::new(&POD, &Selector::All);
         cache.replace(vec![pod("u", "5")]);
         assert!(cache.wrote("5", &pod("u", "9")));
         cache.put(pod("u", "7"));
@@ -300,7 +307,7 @@ mod tests {
             pod.metadata.generation = Some(generation);
             Arc::new(pod)
         };
-        let cache = Cache::new(&POD);
+        let cache = Cache::new(&POD, &Selector::All);
         let changes = cache.changes();
         let is_told = async || {
             let soon = std::time::Duration::from_millis(1);
@@ -318,7 +325,7 @@ mod tests {
 
     #[test]
     fn the_deletion_of_a_namesake_is_not_the_deletion_of_the_object() {
-        let cache = Cache::new(&POD);
+        let cache = Cache::new(&POD, &Selector::All);
         cache.put(pod("new", "8"));
         cache.remove(&pod("old", "7"));
         assert_eq!(version(&cache).as_deref(), Some("8"));
@@ -328,7 +335,7 @@ mod tests {
 
     #[test]
     fn an_object_that_the_cache_does_not_have_is_not_taken_in_by_a_look() {
-        let cache = Cache::new(&POD);
+        let cache = Cache::new(&POD, &Selector::All);
         cache.saw(pod("u", "5"));
         assert_eq!(version(&cache), None);
         cache.put(pod("u", "5"));
@@ -338,7 +345,7 @@ mod tests {
 
     #[test]
     fn a_listener_is_told_how_an_object_was_and_is_until_it_leaves() {
-        let cache = Cache::new(&POD);
+        let cache = Cache::new(&POD, &Selector::All);
         let told = Arc::new(Mutex::new(Vec::new()));
         let listener = Arc::clone(&told);
         let subscription = cache.subscribe(Arc::new(move |change: &Change| {

@@ -7,7 +7,7 @@ use crate::cache::{Cache, as_cached};
 use crate::pace::Pace;
 use crate::server::Api;
 use futures::{FutureExt, StreamExt};
-use interlock_kernel::{Kind, Object};
+use interlock_kernel::{Kind, Object, Selector};
 use kube::api::{DynamicObject, ListParams, WatchEvent, WatchParams};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -70,7 +70,7 @@ async fn list_and_watch(server: &str, api: &Api, cache: &Arc<Cache>, pace: &mut 
 
 /// Lists everything into a cache that nobody looks at yet; the version to watch from.
 async fn fill(api: &Api, cache: &Cache) -> Result<String, String> {
-    let listed = pages(api, cache.kind(), |page| match page {
+    let listed = pages(api, (cache.kind(), cache.selector()), |page| match page {
         Page::First(objects) => {
             cache.begin_fill();
             cache.fill(objects);
@@ -84,15 +84,23 @@ async fn fill(api: &Api, cache: &Cache) -> Result<String, String> {
 
 /// Lists everything anew; what the cache had stays until the list is whole.
 async fn list_again(api: &Api, cache: &Cache) -> Result<String, String> {
-    let (objects, version) = list(api, cache.kind()).await?;
+    let (objects, version) = list_selected(api, cache.kind(), cache.selector()).await?;
     cache.replace(objects);
     Ok(version)
 }
 
 /// Everything there is, and the version to watch from.
 pub(crate) async fn list(api: &Api, kind: &Kind) -> Result<(Vec<Object>, String), String> {
+    list_selected(api, kind, &Selector::All).await
+}
+
+async fn list_selected(
+    api: &Api,
+    kind: &Kind,
+    selector: &Selector,
+) -> Result<(Vec<Object>, String), String> {
     let mut objects = Vec::new();
-    let version = pages(api, kind, |page| match page {
+    let version = pages(api, (kind, selector), |page| match page {
         Page::First(first) => objects = first,
         Page::Next(next) => objects.extend(next),
     });
@@ -108,8 +116,14 @@ enum Page {
 }
 
 /// Everything there is, page by page, by a quorum read; the version to watch from.
-async fn pages(api: &Api, kind: &Kind, mut take: impl FnMut(Page)) -> Result<String, String> {
-    let mut params = ListParams::default().limit(PAGE);
+async fn pages(
+    api: &Api,
+    (kind, selector): (&Kind, &Selector),
+    mut take: impl FnMut(Page),
+) -> Result<String, String> {
+    let (label_selector, field_selector) = (selector.labels(), selector.fields());
+    let mut params = ListParams { label_selector, field_selector, ..ListParams::default() };
+    params = params.limit(PAGE);
     loop {
         let page = match timeout(REQUEST_TIMEOUT, api.list(&params)).await {
             Err(_) => return Err("the server did not answer in time".to_owned()),
@@ -145,7 +159,10 @@ enum Ended {
 }
 
 async fn watch(api: &Api, cache: &Cache, version: &mut String) -> Ended {
-    let params = WatchParams::default().timeout(WATCH_SECONDS);
+    let selector = cache.selector();
+    let (label_selector, field_selector) = (selector.labels(), selector.fields());
+    let params = WatchParams { label_selector, field_selector, ..WatchParams::default() };
+    let params = params.timeout(WATCH_SECONDS);
     let mut events = match timeout(REQUEST_TIMEOUT, api.watch(&params, version)).await {
         Err(_) => return Ended::Broken("the server did not answer in time".to_owned()),
         Ok(Err(kube::Error::Api(status))) if is_too_old(&status) => return Ended::TooOld,

@@ -41,4 +41,4 @@ pub use server::{ConnectError, Server};
 pub use shell::{Runner, Shell, WiringError};
 pub use stop::{Stop, Stopper};
 pub use view::{Caches, Places};
-pub use write::{FIELD_MANAGER, Outcome, perform};
+pub use write::{Outcome, perform};

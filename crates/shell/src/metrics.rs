@@ -1,8 +1,9 @@
 //! What the shell counts, as Prometheus reads it.
 
+use crate::cache::Cache;
 use crate::once::{Ended, News};
 use crate::server::{Remembered, Server};
-use interlock_kernel::{Kind, Object};
+use interlock_kernel::{Kind, Object, Selector};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -112,7 +113,9 @@ impl Metrics {
         let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let of = |(name, server): (String, Remembered)| {
             let caches = server.server()?.caches();
-            let cache = caches.into_iter().find(|cache| cache.kind() == kind)?;
+            let is_whole =
+                |cache: &&Arc<Cache>| cache.kind() == kind && *cache.selector() == Selector::All;
+            let cache = caches.iter().find(is_whole)?;
             let objects = cache.objects().list(None);
             Some((name, objects))
         };
@@ -166,12 +169,13 @@ impl Metrics {
         family(text, "cache_objects", "gauge", "Objects in caches.");
         for (name, server) in &servers {
             let Some(server) = server.server() else { continue };
-            let mut caches = server.caches();
-            caches.sort_by(|one, other| one.kind().cmp(other.kind()));
-            for cache in caches {
-                let kind = cache.kind();
+            // Caches of one kind with different selectors are one line.
+            let mut by_kind: BTreeMap<Kind, usize> = BTreeMap::new();
+            for cache in server.caches() {
+                *by_kind.entry(cache.kind().clone()).or_default() += cache.objects().len();
+            }
+            for (kind, objects) in by_kind {
                 let labels = format!("server=\"{name}\",kind=\"{kind}\",group=\"{}\"", kind.group);
-                let objects = cache.objects().len();
                 line(text, "cache_objects", &labels, objects);
             }
         }

@@ -6,10 +6,13 @@ use crate::leader::Leadership;
 use crate::looks;
 use crate::outside::Hands;
 use crate::server::Server;
-use crate::view::Places;
+use crate::view::{Caches, Places};
 use crate::write::{self, Outcome};
 use futures::FutureExt;
-use interlock_kernel::{Controller, Deed, Effect, Event, Looks, Object, Step, Subject, Write};
+use interlock_kernel::{
+    Controller, Deed, Effect, Event, Looks, Narrowed, Object, Selections, Selector, Step, Subject,
+    Write,
+};
 use jiff::Timestamp;
 use std::any::Any;
 use std::fmt;
@@ -28,6 +31,8 @@ pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 pub struct Wiring<C: Controller, H> {
     /// The controller.
     pub controller: C,
+    /// What of each kind it is shown.
+    pub selections: Selections,
     /// Which servers it works on.
     pub places: Places,
     /// What it does outside of the API with.
@@ -44,6 +49,7 @@ impl<C: Controller, H> Wiring<C, H> {
     /// A controller on its servers, on the clock of this process, alone and without faults.
     pub fn new(controller: C, places: Places, hands: H) -> Self {
         Wiring {
+            selections: Selections::of(&controller.watches()),
             controller,
             places,
             hands,
@@ -51,6 +57,11 @@ impl<C: Controller, H> Wiring<C, H> {
             leadership: None,
             clock: Arc::new(Timestamp::now),
         }
+    }
+
+    /// What the controller sees now.
+    pub fn view(&self) -> Narrowed<'_, Caches<'_>> {
+        self.places.view(&self.selections, (self.clock)())
     }
 }
 
@@ -117,7 +128,7 @@ where
     let controller = wiring.controller.name();
     let mut looks = Looks::default();
     for _ in 0..=MOST_LOOKS {
-        let view = wiring.places.view((wiring.clock)());
+        let view = wiring.view();
         let decide = || wiring.controller.step(subject, &view, &looks);
         let step = match catch_unwind(AssertUnwindSafe(decide)) {
             Ok(step) => step,
@@ -202,10 +213,12 @@ where
     let Some(server) = wiring.places.server(address.place) else {
         return Ended::Broken(format!("no server plays the {}", address.place));
     };
-    let before = server.version(address);
+    let selector = wiring.selections.at(address.place, &address.kind);
+    let before = server.version(address, selector);
     match write::perform(server, write).await {
         Outcome::Done(object) => {
-            let news = object.map_or(News::Coming, |object| take_in(server, write, before, object));
+            let news = object
+                .map_or(News::Coming, |object| take_in((server, selector), write, before, object));
             Ended::Acted { event, news }
         }
         Outcome::Refused(reason) => Ended::Refused(reason),
@@ -222,7 +235,12 @@ where
 
 /// Shows the cache what a write made of an object, where that is surely news; whether the next
 /// step sees it.
-fn take_in(server: &Server, write: &Write, before: Option<String>, object: Object) -> News {
+fn take_in(
+    (server, selector): (&Server, &Selector),
+    write: &Write,
+    before: Option<String>,
+    object: Object,
+) -> News {
     let address = write.address();
     let version = object.metadata.resource_version.clone();
     let over = match write {
@@ -232,7 +250,7 @@ fn take_in(server: &Server, write: &Write, before: Option<String>, object: Objec
     if over == version {
         return News::NoneAtAll;
     }
-    if server.cache(&address.kind).is_none() {
+    if !server.is_looked_at(&address.kind) || !selector.selects(&object) {
         // No watch will bring it: whoever writes what it does not watch looks at it afresh.
         return News::Seen;
     }
@@ -240,10 +258,10 @@ fn take_in(server: &Server, write: &Write, before: Option<String>, object: Objec
         Write::Patch { seen, .. } => {
             server.wrote(&address.kind, &seen.resource_version, &object);
         }
-        Write::Apply { .. } | Write::Delete { .. } => server.saw(&address.kind, object),
+        Write::Apply { .. } | Write::Delete { .. } => server.saw(&address.kind, &object),
         Write::Create { .. } => {}
     }
-    if server.version(address) == version { News::Seen } else { News::Coming }
+    if server.version(address, selector) == version { News::Seen } else { News::Coming }
 }
 
 /// A request or a reply was lost on purpose.
@@ -260,7 +278,7 @@ async fn refresh<C: Controller, H>(wiring: &Wiring<C, H>, write: &Write) {
     let address = write.address();
     let Some(server) = wiring.places.server(address.place) else { return };
     match looks::get(server, address).await {
-        Ok(Some(object)) => server.saw(&address.kind, object),
+        Ok(Some(object)) => server.saw(&address.kind, &object),
         // That it is not there is for the watch to say: absence is not deletion.
         Ok(None) => {}
         Err(reason) => debug!(%address, reason, "cannot find out what came of a write"),

@@ -88,7 +88,7 @@ where
         let watches = self.wiring.controller.watches().into_iter();
         let watched = watches.filter_map(|watch| {
             let server = self.wiring.places.server(watch.place)?;
-            let cache = server.follow(&watch.kind, &watch.indexes);
+            let cache = server.follow(&watch);
             let (listener, of) = (Arc::downgrade(self), watch.clone());
             let subscription = cache.subscribe(Arc::new(move |change: &Change| {
                 let listener = listener.upgrade();
@@ -117,7 +117,7 @@ where
 
     fn subjects(&self, watch: &Watch, object: &Object) -> Vec<Subject> {
         let controller = &self.wiring.controller;
-        let view = self.wiring.places.view((self.wiring.clock)());
+        let view = self.wiring.view();
         let about = || controller.subjects(watch, object, &view);
         match catch_unwind(AssertUnwindSafe(about)) {
             Ok(subjects) => subjects,
@@ -150,7 +150,7 @@ where
 
     fn everything(&self) -> Option<Vec<Subject>> {
         let controller = &self.wiring.controller;
-        let view = self.wiring.places.view((self.wiring.clock)());
+        let view = self.wiring.view();
         match catch_unwind(AssertUnwindSafe(|| controller.everything(&view))) {
             Ok(everything) => everything,
             Err(panic) => {

@@ -3,7 +3,7 @@
 use crate::cache::Cache;
 use crate::events::EventSink;
 use crate::feed;
-use interlock_kernel::{Address, Index, Kind, Object};
+use interlock_kernel::{Address, Kind, Object, Selector, Watch};
 use kube::Client;
 use kube::api::{ApiResource, DynamicObject};
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -22,7 +22,7 @@ pub struct ConnectError {
     source: Box<dyn std::error::Error + Send + Sync>,
 }
 
-/// One API server. There is one watch for each kind, however many controllers look at it.
+/// One API server. There is one watch for each kind and selector, however many controllers look at it.
 #[derive(Clone)]
 pub struct Server {
     known: Arc<Inner>,
@@ -47,12 +47,15 @@ impl fmt::Debug for Remembered {
     }
 }
 
+/// A kind, and which objects of it.
+type Selected = (Kind, Selector);
+
 struct Inner {
     name: Arc<str>,
     /// Fills the caches.
     reader: Client,
-    caches: RwLock<HashMap<Kind, Arc<Cache>>>,
-    feeds: Mutex<HashMap<Kind, AbortHandle>>,
+    caches: RwLock<HashMap<Selected, Arc<Cache>>>,
+    feeds: Mutex<HashMap<Selected, AbortHandle>>,
 }
 
 impl Drop for Inner {
@@ -112,9 +115,31 @@ impl Server {
         &self.client
     }
 
-    /// The cache of a kind, if anybody looks at it.
-    pub fn cache(&self, kind: &Kind) -> Option<Arc<Cache>> {
-        self.known.caches.read().unwrap_or_else(PoisonError::into_inner).get(kind).cloned()
+    /// The cache that somebody who selects this of a kind looks at, if anybody does: one of its own,
+    /// or that of the whole kind.
+    pub fn cache(&self, kind: &Kind, selector: &Selector) -> Option<Arc<Cache>> {
+        let caches = self.known.caches.read().unwrap_or_else(PoisonError::into_inner);
+        let find = |selector: &Selector| caches.get(&(kind.clone(), selector.clone()));
+        find(selector).or_else(|| find(&Selector::All)).cloned()
+    }
+
+    /// The caches that an object belongs in.
+    fn caches_of<'a>(
+        &self,
+        kind: &Kind,
+        object: &'a Object,
+    ) -> impl Iterator<Item = Arc<Cache>> + 'a {
+        let is_in = |cache: &Arc<Cache>| cache.selector().selects(object);
+        self.caches_of_kind(kind).into_iter().filter(is_in)
+    }
+
+    fn caches_of_kind(&self, kind: &Kind) -> Vec<Arc<Cache>> {
+        self.caches().into_iter().filter(|cache| cache.kind() == kind).collect()
+    }
+
+    /// Whether anybody looks at a kind.
+    pub(crate) fn is_looked_at(&self, kind: &Kind) -> bool {
+        self.caches().iter().any(|cache| cache.kind() == kind)
     }
 
     /// All caches there are.
@@ -123,37 +148,39 @@ impl Server {
         caches.values().cloned().collect()
     }
 
-    /// The cache of a kind, filed by these indexes too; nothing fills it yet.
-    pub fn open(&self, kind: &Kind, indexes: &[Index]) -> Arc<Cache> {
-        let cache = {
+    /// The cache for a watch, filed as it asks; nothing fills it yet. If there is one of the whole
+    /// kind, it is that: what is there anyway need not be kept twice.
+    pub fn open(&self, watch: &Watch) -> Arc<Cache> {
+        let Watch { kind, selector, .. } = watch;
+        let cache = self.cache(kind, selector).unwrap_or_else(|| {
             let mut caches = self.known.caches.write().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(caches.entry(kind.clone()).or_insert_with(|| Cache::new(kind)))
-        };
-        if !indexes.is_empty() {
+            let new = || Cache::new(kind, selector);
+            Arc::clone(caches.entry((kind.clone(), selector.clone())).or_insert_with(new))
+        });
+        if !watch.indexes.is_empty() {
             let mut objects = cache.change();
-            indexes.iter().for_each(|index| objects.file_by(index));
+            watch.indexes.iter().for_each(|index| objects.file_by(index));
         }
         cache
     }
 
     /// The same, kept filled by a watch from now on: one, whoever asks and however often.
-    pub fn follow(&self, kind: &Kind, indexes: &[Index]) -> Arc<Cache> {
-        let cache = self.open(kind, indexes);
+    pub fn follow(&self, watch: &Watch) -> Arc<Cache> {
+        let cache = self.open(watch);
         let mut feeds = self.known.feeds.lock().unwrap_or_else(PoisonError::into_inner);
-        feeds.entry(kind.clone()).or_insert_with(|| {
+        feeds.entry((cache.kind().clone(), cache.selector().clone())).or_insert_with(|| {
             let name = Arc::clone(&self.known.name);
-            let api = api(self.known.reader.clone(), kind, None);
+            let api = api(self.known.reader.clone(), &watch.kind, None);
             tokio::spawn(feed::keep_filled(name, api, Arc::clone(&cache))).abort_handle()
         });
         cache
     }
 
-    /// Lists a kind into its cache once, without a watch: for those who decide themselves when
+    /// Lists a kind into its caches once, without a watch: for those who decide themselves when
     /// news comes, such as a simulation.
     pub async fn list_once(&self, kind: &Kind) -> Result<(), String> {
-        let cache = self.open(kind, &[]);
         let (objects, _) = self.list(kind).await?;
-        cache.replace(objects);
+        self.show(kind, &objects);
         Ok(())
     }
 
@@ -163,33 +190,36 @@ impl Server {
         feed::list(&self.api(kind, None), kind).await
     }
 
-    /// Shows a cache a list that was made earlier, perhaps by another one: how news comes late.
-    /// What the cache knows in a later version stays.
-    pub fn show(&self, kind: &Kind, listed: Vec<Object>) {
-        self.open(kind, &[]).replace(listed);
+    /// Shows the caches of a kind a list that was made earlier, perhaps by another one: how news
+    /// comes late. What a cache knows in a later version stays.
+    pub fn show(&self, kind: &Kind, listed: &[Object]) {
+        for cache in self.caches_of_kind(kind) {
+            let selected = listed.iter().filter(|object| cache.selector().selects(object));
+            cache.replace(selected.cloned().collect());
+        }
     }
 
     pub(crate) fn remembered(&self) -> Remembered {
         Remembered(Arc::downgrade(&self.known))
     }
 
-    /// We wrote an object over a version; whether the cache shows it now.
-    pub(crate) fn wrote(&self, kind: &Kind, over: &str, object: &Object) -> bool {
-        self.cache(kind).is_some_and(|cache| cache.wrote(over, object))
+    /// We wrote an object over a version: the caches that it belongs in show it.
+    pub(crate) fn wrote(&self, kind: &Kind, over: &str, object: &Object) {
+        self.caches_of(kind, object).for_each(|cache| {
+            cache.wrote(over, object);
+        });
     }
 
-    /// The version of an object that its cache shows.
-    pub(crate) fn version(&self, address: &Address) -> Option<String> {
-        let cache = self.cache(&address.kind)?;
+    /// The version of an object that somebody who selects this sees.
+    pub(crate) fn version(&self, address: &Address, selector: &Selector) -> Option<String> {
+        let cache = self.cache(&address.kind, selector)?;
         let objects = cache.objects();
         objects.get(&address.name)?.metadata.resource_version.clone()
     }
 
     /// The server itself showed an object.
-    pub(crate) fn saw(&self, kind: &Kind, object: Object) {
-        if let Some(cache) = self.cache(kind) {
-            cache.saw(object);
-        }
+    pub(crate) fn saw(&self, kind: &Kind, object: &Object) {
+        self.caches_of(kind, object).for_each(|cache| cache.saw(Arc::clone(object)));
     }
 
     pub(crate) fn events(&self) -> &EventSink {

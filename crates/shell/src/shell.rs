@@ -122,12 +122,10 @@ impl Shell {
         let counts = self.metrics.counts(name);
         let running = Arc::new(Running {
             wiring: Wiring {
-                controller,
-                places,
-                hands,
                 seam: self.seam.clone(),
                 leadership: self.leadership(),
                 clock: Arc::clone(&self.clock),
+                ..Wiring::new(controller, places, hands)
             },
             settings: self.settings.clone(),
             turns: Turns::new(self.settings.limits.clone(), Arc::clone(&counts)),

@@ -2,7 +2,7 @@
 
 use crate::cache::Cache;
 use crate::server::Server;
-use interlock_kernel::{Index, Kind, Name, Object, Place, View};
+use interlock_kernel::{Index, Kind, Name, Narrowed, Object, Place, Selections, View};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,9 +29,13 @@ impl Places {
         self.0.get(&place)
     }
 
-    /// What is seen at this time.
-    pub fn view(&self, now: Timestamp) -> Caches<'_> {
-        Caches { places: self, now }
+    /// What a controller that selects this sees at this time.
+    pub(crate) fn view<'a>(
+        &'a self,
+        selections: &'a Selections,
+        now: Timestamp,
+    ) -> Narrowed<'a, Caches<'a>> {
+        selections.narrow(Caches { places: self, selections, now })
     }
 }
 
@@ -40,6 +44,7 @@ impl Places {
 #[derive(Debug, Clone, Copy)]
 pub struct Caches<'a> {
     places: &'a Places,
+    selections: &'a Selections,
     now: Timestamp,
 }
 
@@ -47,7 +52,8 @@ impl Caches<'_> {
     /// A cache that is not there is a mistake in the controller: what it would take for an empty
     /// fleet was never looked at. The step is given up and the mistake is logged.
     fn cache(&self, place: Place, kind: &Kind) -> Arc<Cache> {
-        let cache = self.places.server(place).and_then(|server| server.cache(kind));
+        let selector = self.selections.at(place, kind);
+        let cache = self.places.server(place).and_then(|server| server.cache(kind, selector));
         match cache {
             Some(cache) => cache,
             None => panic!("a step looks at {kind} at the {place}, which it does not watch"),

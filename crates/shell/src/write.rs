@@ -3,16 +3,13 @@
 use crate::cache::as_cached;
 use crate::feed::REQUEST_TIMEOUT;
 use crate::server::{Api, Server, resource};
-use interlock_kernel::{Address, Object, Part, Write};
+use interlock_kernel::{Address, MANAGER, Object, Part, Write};
 use kube::Resource;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::Request;
 use serde_json::{Map, Value, json};
 use std::future::Future;
 use tokio::time::timeout;
-
-/// Under this name the API server notes which fields are ours.
-pub const FIELD_MANAGER: &str = "interlock";
 
 /// What came of a write.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,12 +47,15 @@ pub async fn perform(server: &Server, write: &Write) -> Outcome {
             let patch = Patch::Merge(body);
             judge(address, send_patch(&api, name, (*part, &params, &patch))).await
         }
-        Write::Apply { part, uid, object, .. } => {
+        Write::Apply { part, object, manager, is_forced, uid, resource_version, .. } => {
             let mut body = whole(address, object);
-            if let Some(uid) = uid {
-                body = with_metadata(&body, json!({"uid": uid}));
+            let guards = [("uid", uid), ("resourceVersion", resource_version)];
+            for (key, seen) in
+                guards.into_iter().filter_map(|(key, seen)| Some((key, seen.as_ref()?)))
+            {
+                body = with_metadata(&body, json!({ key: seen }));
             }
-            let params = PatchParams::apply(FIELD_MANAGER).force();
+            let params = PatchParams { force: *is_forced, ..PatchParams::apply(manager) };
             let patch = Patch::Apply(body);
             judge(address, send_patch(&api, name, (*part, &params, &patch))).await
         }
@@ -74,7 +74,7 @@ pub async fn perform(server: &Server, write: &Write) -> Outcome {
 }
 
 fn manager() -> Option<String> {
-    Some(FIELD_MANAGER.to_owned())
+    Some(MANAGER.to_owned())
 }
 
 async fn create(server: &Server, address: &Address, object: &Value) -> Outcome {
@@ -129,12 +129,19 @@ fn outcome_of(error: kube::Error) -> Outcome {
     };
     match (status.code, status.reason.as_str()) {
         (409, "AlreadyExists") => Outcome::Exists,
+        // Fields of somebody else: they stay so however often it is asked.
+        (409, _) if is_of_another_manager(&status) => Outcome::Refused(status.message),
         (409, _) => Outcome::Conflict,
         (404 | 410, _) => Outcome::Gone,
         (429, _) => Outcome::Busy,
         (400..=499, _) => Outcome::Refused(status.message),
         _ => Outcome::Unknown(status.message),
     }
+}
+
+fn is_of_another_manager(status: &kube::core::Status) -> bool {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    causes.into_iter().any(|cause| cause.reason == "FieldManagerConflict")
 }
 
 /// The fields that a controller states, with those that the address states.

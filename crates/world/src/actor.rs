@@ -3,8 +3,8 @@
 use crate::intern::{Interner, Memo};
 use crate::server::{Servers, Version};
 use interlock_kernel::{
-    Address, Controller, Deed, Index, Kind, Looks, Name, Object, Outside, Place, Read, Step,
-    Subject, View, Watch, Write,
+    Address, Controller, Deed, Index, Kind, Looks, Name, Object, Outside, Place, Read, Selections,
+    Step, Subject, View, Watch, Write,
 };
 use jiff::Timestamp;
 use std::collections::HashMap;
@@ -120,6 +120,7 @@ where
     Box::new(Shipped {
         boots,
         watched,
+        selections: Selections::of(&watches),
         views: Interner::default(),
         reads: Interner::default(),
         done: Interner::default(),
@@ -138,6 +139,7 @@ pub(crate) const BOOTS: u8 = 3;
 struct Shipped<M, C: Controller> {
     boots: Vec<C>,
     watched: Vec<(Place, Kind)>,
+    selections: Selections,
     views: Interner<Shown>,
     reads: Interner<Read<C::Outside>>,
     done: Interner<Done>,
@@ -194,7 +196,9 @@ where
         let mut objects = Objects::new();
         for (place, version) in self.views.get(at.view).iter() {
             let kind = at.servers.key(at.servers.slot_of(*version)).0.clone();
-            objects.entry((*place, kind)).or_default().extend(at.servers.object(*version));
+            let selector = self.selections.at(place_named(*place), &kind);
+            let shown = at.servers.object(*version).filter(|object| selector.selects(object));
+            objects.entry((*place, kind)).or_default().extend(shown);
         }
         for all in objects.values_mut() {
             all.sort_by_cached_key(|object| Name::of(object));
@@ -285,7 +289,9 @@ where
         let (cache, controller) = (self.cache(at), &self.boots[usize::from(at.boot)]);
         let kind = at.servers.key(at.servers.slot_of(version)).0.clone();
         let place = place_named(place);
-        let Some(object) = at.servers.object(version) else { return Vec::new() };
+        let selector = self.selections.at(place, &kind);
+        let shown = at.servers.object(version).filter(|object| selector.selects(object));
+        let Some(object) = shown else { return Vec::new() };
         let watches = controller.watches().into_iter();
         let own = watches.filter(|watch| watch.place == place && watch.kind == kind);
         own.flat_map(|watch| controller.subjects(&watch, &object, &cache)).collect()

@@ -19,7 +19,11 @@ pub fn unguarded<O: Outside>(mut step: Step<O>, is_bent: fn(&Write) -> bool) -> 
     let Write::Patch { address, part, change, .. } = write else { return step };
     if is_bent(write) {
         let (address, object) = (address.clone(), change.clone());
-        effect.deed = Deed::Write(Write::Apply { address, part: *part, uid: None, object });
+        let mut bent = Write::apply(address, object, None);
+        if let Write::Apply { part: bent, .. } = &mut bent {
+            *bent = *part;
+        }
+        effect.deed = Deed::Write(bent);
     }
     step
 }

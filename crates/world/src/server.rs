@@ -200,8 +200,10 @@ impl Servers {
                 edit.patch(slot, &of_part(change, *part));
                 edit.sweep(slot);
             }
-            Write::Apply { uid: wanted, part, object, .. } => {
-                if wanted.is_some() && wanted.as_ref() != uid {
+            // Whose fields are whose is not kept: every apply is as if it were forced.
+            Write::Apply { uid: wanted, resource_version, part, object, .. } => {
+                let is_other = wanted.is_some() && wanted.as_ref() != uid;
+                if is_other || resource_version.is_some() && resource_version.as_ref() != version {
                     return Err(Refused::Conflict);
                 }
                 if there.is_some() {

@@ -12,8 +12,8 @@ mod tests;
 use crate::kinds::{STORAGE_CLASS, WORKLOAD_CLUSTER};
 use interlock_api::placement::{Ref, Syncer};
 use interlock_kernel::{
-    Kind, Looks, Nothing, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch,
-    Watcher,
+    Kind, Looks, Nothing, Object, Observed, Place, Right, Room, Selector, Step, Subject, Verb,
+    View, Watch, Watcher,
 };
 use std::time::Duration;
 
@@ -65,7 +65,8 @@ impl Watcher for Heartbeat {
 
     fn watches(&self) -> Vec<Watch> {
         let mut watches = vec![
-            Watch::all(Place::HUB, &WORKLOAD_CLUSTER),
+            Watch::all(Place::HUB, &WORKLOAD_CLUSTER)
+                .only(Selector::Named(self.cluster.name.as_str().into())),
             Watch::all(Place::CLUSTER, &STORAGE_CLASS),
         ];
         if self.sees_snapshot_classes {

@@ -16,7 +16,7 @@ use crate::objects::label;
 use crate::outside::Mover;
 use crate::sync::filed::{DESTINATIONS_BY_PLACES, SOURCES_BY_PLACES};
 use crate::sync::intent::Intent;
-use crate::sync::slots::sync_of;
+use crate::sync::slots::{self, sync_of};
 use interlock_api::names::LABEL_SLOT;
 use interlock_kernel::{
     Looks, Name, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch, Watcher,
@@ -34,7 +34,7 @@ impl Watcher for Keeper {
 
     fn watches(&self) -> Vec<Watch> {
         vec![
-            Watch::all(Place::CLUSTER, &LEASE),
+            Watch::all(Place::CLUSTER, &LEASE).only(slots::OURS),
             Watch::all(Place::CLUSTER, &SOURCE).by(&SOURCES_BY_PLACES),
             Watch::all(Place::CLUSTER, &DESTINATION).by(&DESTINATIONS_BY_PLACES),
         ]

@@ -182,7 +182,7 @@ impl Watcher for Replication {
         let all = |kind: &Kind| Watch::all(Place::CLUSTER, kind);
         let own = all(&self.direction.kind()).by(&by_claim).by(&by_places).by(&by_secret);
         let images = all(&SNAPSHOT_KIND).by(&IMAGES_BY_OWNER);
-        let needed = [all(&CLAIM), all(&SECRET), all(&CONFIG_MAP), all(&LEASE)];
+        let needed = [all(&CLAIM), all(&SECRET), all(&CONFIG_MAP), all(&LEASE).only(slots::OURS)];
         let (own, others) = match self.direction {
             Direction::Source => {
                 ([own, images], vec![all(&POD), all(&DESTINATION), all(&NAMESPACE)])

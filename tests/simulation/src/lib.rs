@@ -9,31 +9,18 @@
 //! dies, the power fails, a person does something, time passes. After every event the promises are
 //! checked against what is true; at the end the faults stop, and every wish must be met.
 
-mod actor;
-mod calm;
-mod chance;
 mod counts;
-mod data;
-mod disk;
-mod events;
-mod flaws;
-mod line;
-mod machine;
+mod engine;
+mod fleet;
 mod many;
-mod moments;
-mod mover;
-mod news;
-mod promises;
-mod truth;
-mod user;
-mod world;
 
 pub use counts::Counts;
-pub use flaws::Flaw;
+pub use fleet::Flaw;
 pub use many::{Summary, run_many};
 
+use engine::Engine;
+use fleet::Fleet;
 use std::fmt;
-use world::World;
 
 /// What the hub is called.
 pub(crate) const HUB: &str = "hub";
@@ -104,7 +91,8 @@ fn live(seed: u64, flaw: Flaw, is_aloud: bool) -> Result<Told, Red> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let runtime = runtime.map_err(|error| red(error.to_string(), String::new()))?;
     runtime.block_on(async {
-        let world = World::new((seed, flaw), is_aloud).await;
+        let make = |clock: &_, chance: &_| Fleet::new((seed, flaw), (clock, chance));
+        let world = Engine::new(seed, make, is_aloud).await;
         let mut world = world.map_err(|broken| red(broken, String::new()))?;
         let ended = world.live().await;
         world.server.stop().await;

@@ -13,6 +13,7 @@ use super::access::HUB;
 use anyhow::anyhow;
 use deeds::{Held, Letting};
 use interlock_api::placement::WorkloadCluster;
+use interlock_kernel::{Place, Watch};
 use interlock_placement::kinds::WORKLOAD_CLUSTER;
 use interlock_programs::supervisor::{
     Action, Facts, Refusal, Registered, Service, Started, State, decide, pause,
@@ -44,7 +45,7 @@ impl Supervisor {
     pub(crate) fn start(ground: Arc<Ground>) -> Supervisor {
         let stopper = Stopper::new();
         let (sender, agents) = watch::channel(Agents::default());
-        let cache = ground.known.follow(&WORKLOAD_CLUSTER, &[]);
+        let cache = ground.known.follow(&Watch::all(Place::HUB, &WORKLOAD_CLUSTER));
         let supervising = Supervising {
             changes: cache.changes(),
             cache,

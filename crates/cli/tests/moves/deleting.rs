@@ -15,9 +15,9 @@ fn a_cluster_that_holds_something_is_not_deleted() {
     let told = |words: &[&str]| {
         until("the cluster says what it has", || {
             let cluster = fleet.get(&west);
-            let message =
-                condition(&cluster, "Emptied")["message"].as_str().unwrap_or("").to_owned();
-            let is_told = words.iter().all(|word| message.contains(word));
+            let emptied = condition(&cluster, "Emptied");
+            let said = format!("{} {}", emptied["message"], emptied["next"]);
+            let is_told = words.iter().all(|word| said.contains(word));
             if is_told { Ok(()) } else { Err(fleet.story(&cluster)) }
         });
     };

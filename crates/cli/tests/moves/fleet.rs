@@ -410,7 +410,13 @@ impl Fleet {
             numbers.prove_that_none_met();
             let new = numbers.last().filter(|record| record.number > before);
             let is_written = new.is_some_and(|record| status["epoch"] == record.epoch);
-            if is_there && is_written { Ok(grant) } else { Err(self.story(&grant)) }
+            if is_there && is_written {
+                return Ok(grant);
+            }
+            let name = interlock_api::names::downstream_namespace(namespace, uid);
+            let pods = self.get(&format!("/clusters/{cluster}/api/v1/namespaces/{name}/pods"));
+            let last = format!("{:?}", numbers.last());
+            Err(self.story(&json!([grant, self.downstream(cluster, namespace, uid), pods, last])))
         })
     }
 

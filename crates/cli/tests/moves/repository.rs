@@ -90,8 +90,8 @@ fn a_missing_secret_stops_a_move_with_a_word_and_it_goes_on_when_it_comes() {
         let found = conditions.into_iter().find(|found| found["reason"] == "SecretIncomplete");
         found.ok_or_else(|| fleet.story(&grant))
     });
-    let message = said["message"].as_str().expect("a sentence");
-    assert!(message.contains("kubectl create secret generic backup -n ledger"), "{message}");
+    let next = said["next"].as_str().expect("a command");
+    assert!(next.contains("kubectl create secret generic backup -n ledger"), "{said}");
     fleet.client().must("POST", SECRETS, Some(&secret(&fleet)));
     fleet.writes_on("ledger", &uid, "east");
     numbers.prove_all_are_in(&fleet.volumes("east"));

@@ -3,11 +3,13 @@
 use crate::line::line;
 use crate::mirror::{CONFIG_MAP, Mirror};
 use crate::{PATIENCE, config_maps, is_mirrored, make_original, server, set_value, until};
-use interlock_kernel::{Name, Place};
-use interlock_shell::{NoHands, Places, Server, Settings, Shell};
+use interlock_kernel::{Name, Place, Selector, Watch};
+use interlock_shell::{Cache, NoHands, Places, Server, Settings, Shell};
 use k8s_openapi::api::events::v1::Event;
 use kube::Api;
-use kube::api::ListParams;
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use serde_json::json;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 fn at_hub(server: &Server) -> [(Place, Server); 1] {
@@ -48,7 +50,7 @@ async fn nothing_runs_before_all_caches_are_filled() {
     let (shell, mirror) = (Shell::default(), Mirror::default());
     let steps = mirror.steps.clone();
     let runner = shell.run(mirror, at_hub(&hub), NoHands).expect("it is wired");
-    let cache = hub.open(&CONFIG_MAP, &[]);
+    let cache = hub.open(&Watch::all(Place::HUB, &CONFIG_MAP));
     cache.filled().await;
     // News of a cache that is filled is no reason to run while another is not.
     make_original(&client, "b", "yes").await;
@@ -87,7 +89,7 @@ async fn a_lost_connection_takes_nothing_out_of_the_cache() {
     let (client, trouble) = line(&server);
     make_original(&admin, "a", "no").await;
     let hub = Server::new("hub", client);
-    let cache = hub.follow(&CONFIG_MAP, &[]);
+    let cache = hub.follow(&Watch::all(Place::HUB, &CONFIG_MAP));
     cache.filled().await;
     let watches = trouble.watches.load(Ordering::SeqCst);
     let has = |name: &str| cache.objects().get(&Name::within("default", name)).is_some();
@@ -104,13 +106,43 @@ async fn a_lost_connection_takes_nothing_out_of_the_cache() {
 }
 
 #[tokio::test]
+async fn a_watch_with_a_selector_is_not_shown_the_others() {
+    let (client, _) = line(&server().await);
+    make_original(&client, "ours", "yes").await;
+    let without = serde_json::from_value(json!({"metadata": {"name": "theirs"}}));
+    let without = without.expect("a ConfigMap");
+    config_maps(&client).create(&PostParams::default(), &without).await.expect("it is made");
+    let hub = Server::new("hub", client.clone());
+    let all = Watch::all(Place::HUB, &CONFIG_MAP);
+    let labelled = hub.follow(&all.clone().only(Selector::Labelled("mirror")));
+    let named = hub.follow(&all.clone().only(Selector::Named("theirs".into())));
+    labelled.filled().await;
+    named.filled().await;
+    let names = |cache: &Cache| -> Vec<String> {
+        cache.objects().names().map(|name| name.name.to_string()).collect()
+    };
+    assert_eq!((names(&labelled), names(&named)), (vec!["ours".into()], vec!["theirs".into()]));
+    // Whoever looks at the whole kind has a cache of its own, which others share from then on.
+    let whole = hub.follow(&all);
+    whole.filled().await;
+    assert!(names(&whole).len() > names(&labelled).len());
+    let late = hub.follow(&all.only(Selector::Labelled("late")));
+    assert!(Arc::ptr_eq(&late, &whole));
+    let take_off = Patch::Merge(json!({"metadata": {"labels": {"mirror": null}}}));
+    let params = PatchParams::default();
+    config_maps(&client).patch("ours", &params, &take_off).await.expect("it is changed");
+    until("it is not selected any more", async || labelled.objects().is_empty()).await;
+    assert!(names(&whole).contains(&"ours".to_owned()));
+}
+
+#[tokio::test]
 async fn a_watch_that_is_too_far_behind_lists_again() {
     let server = server().await;
     let (admin, _) = line(&server);
     let (client, trouble) = line(&server);
     make_original(&admin, "a", "no").await;
     let hub = Server::new("hub", client);
-    let cache = hub.follow(&CONFIG_MAP, &[]);
+    let cache = hub.follow(&Watch::all(Place::HUB, &CONFIG_MAP));
     cache.filled().await;
     until("watched", async || trouble.watches.load(Ordering::SeqCst) > 0).await;
     trouble.is_too_old.store(true, Ordering::SeqCst);

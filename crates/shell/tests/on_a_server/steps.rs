@@ -4,16 +4,18 @@ use crate::line::line;
 use crate::mirror::{CONFIG_MAP, Mirror, SECRET};
 use crate::{config_maps, is_mirrored, make_original, server, set_value};
 use interlock_kernel::{
-    Address, Controller, Looks, Name, Nothing, Object, Part, Place, Read, Step, Subject, View,
-    Watch, Watcher, Write,
+    Address, Controller, Looks, Name, Nothing, Object, Part, Place, Read, Selector, Step, Subject,
+    View, Watch, Watcher, Write,
 };
 use interlock_shell::faults::{Fault, Faults, Point, Seam};
 use interlock_shell::{Ended, News, NoHands, Outcome, Server, Wiring, perform, step_once};
 use serde_json::json;
 
 async fn news(hub: &Server) {
-    hub.list_once(&CONFIG_MAP).await.expect("it can be listed");
-    hub.list_once(&SECRET).await.expect("it can be listed");
+    for kind in [&CONFIG_MAP, &SECRET] {
+        hub.open(&Watch::all(Place::HUB, kind));
+        hub.list_once(kind).await.expect("it can be listed");
+    }
 }
 
 fn wired(hub: &Server) -> Wiring<Mirror, NoHands> {
@@ -83,7 +85,7 @@ async fn a_namesake_is_left_alone() {
     let hub = Server::new("hub", client.clone());
     news(&hub).await;
     let name = Name::within("default", "a");
-    let old = hub.cache(&CONFIG_MAP).and_then(|cache| cache.objects().get(&name));
+    let old = hub.cache(&CONFIG_MAP, &Selector::All).and_then(|cache| cache.objects().get(&name));
     let old = old.expect("it was listed");
     config_maps(&client).delete("a", &Default::default()).await.expect("it goes");
     make_original(&client, "a", "no").await;
@@ -93,12 +95,8 @@ async fn a_namesake_is_left_alone() {
     let delete = Write::delete(Place::HUB, &CONFIG_MAP, &old);
     assert_eq!(perform(&hub, &delete).await, Outcome::Conflict);
     let address = Address::new(Place::HUB, &CONFIG_MAP, name);
-    let apply = Write::Apply {
-        address: address.clone(),
-        part: Part::Main,
-        uid: old.metadata.uid.clone(),
-        object: json!({"data": {"value": "two"}}),
-    };
+    let two = json!({"data": {"value": "two"}});
+    let apply = Write::apply(address.clone(), two.clone(), Some(&old));
     assert_eq!(perform(&hub, &apply).await, Outcome::Conflict);
     let a = config_maps(&client).get("a").await.expect("it is there");
     assert_eq!(a.data.expect("it has data")["value"], "one");
@@ -107,13 +105,39 @@ async fn a_namesake_is_left_alone() {
         object: json!({}),
     };
     assert!(matches!(perform(&hub, &refused).await, Outcome::Refused(_)));
-    let apply = Write::Apply {
-        address,
-        part: Part::Main,
-        uid: None,
-        object: json!({"data": {"value": "two"}}),
-    };
+    let apply = Write::apply(address, two, None);
     assert!(matches!(perform(&hub, &apply).await, Outcome::Done(Some(_))));
+}
+
+#[tokio::test]
+async fn an_apply_says_whose_the_fields_are_and_what_it_rests_on() {
+    let (client, _) = line(&server().await);
+    make_original(&client, "a", "no").await;
+    let hub = Server::new("hub", client.clone());
+    let name = Name::within("default", "a");
+    let address = Address::new(Place::HUB, &CONFIG_MAP, name);
+    let apply = |value: &str, is_forced, resource_version| Write::Apply {
+        address: address.clone(),
+        part: Part::Main,
+        object: json!({"data": {"value": value}}),
+        manager: "its-syncer",
+        is_forced,
+        uid: None,
+        resource_version,
+    };
+    let got = async || config_maps(&client).get("a").await.expect("it is there");
+    // Who made it has the field, and keeps it unless it is taken by force.
+    let refused = perform(&hub, &apply("two", false, None)).await;
+    assert!(matches!(&refused, Outcome::Refused(why) if why.contains("conflict")), "{refused:?}");
+    let before = got().await.metadata.resource_version;
+    assert!(matches!(perform(&hub, &apply("two", true, None)).await, Outcome::Done(Some(_))));
+    let taken = got().await;
+    let managers = taken.metadata.managed_fields.expect("the server keeps them");
+    assert!(managers.iter().any(|its| its.manager.as_deref() == Some("its-syncer")));
+    assert_eq!(taken.data.expect("it has data")["value"], "two");
+    assert_eq!(perform(&hub, &apply("three", true, before)).await, Outcome::Conflict);
+    let now = got().await.metadata.resource_version;
+    assert!(matches!(perform(&hub, &apply("three", true, now)).await, Outcome::Done(Some(_))));
 }
 
 /// Looks at one object afresh, again and again.

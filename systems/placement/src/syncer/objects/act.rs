@@ -7,7 +7,7 @@ use super::status;
 use crate::kinds::{CLAIM, POD};
 use crate::syncer::{Locks, Syncer};
 use interlock_api::names::FINALIZER_KEEP;
-use interlock_kernel::metadata::{name_of, put_finalizer, take_finalizer_off, uid_of};
+use interlock_kernel::metadata::{name_of, put_finalizer, take_finalizer_off};
 use interlock_kernel::{Address, Name, Object, Part, Place, Read, Step, Write};
 use serde_json::json;
 
@@ -35,9 +35,8 @@ pub(in crate::syncer) fn act(
             because: format!("{kind} must be gone here before it goes at the hub"),
         },
         (Chore::Apply, here) => {
-            let uid = here.as_ref().map(|here| uid_of(here).to_owned());
             let object = desired(kind, hub, namespace);
-            let write = Write::Apply { address, part: Part::Main, uid, object };
+            let write = Write::apply(address, object, here.as_ref());
             let is = if here.is_some() { "different from" } else { "missing, unlike at" };
             Step::write(write, format!("{kind} is {is} the hub"))
         }

@@ -1,15 +1,10 @@
 //! One program of the fleet: the hub's controllers, or the agents of one cluster; with caches, and
 //! hands, of its own.
 
-use crate::flaws::{Deceived, Flaw};
-use crate::line::Lines;
-use crate::machine::OnMachine;
-use interlock_api::placement::{Ref, Syncer};
-use interlock_kernel::{Controller, Kind, Object, Outside, Place, Subject, View};
-use interlock_placement::heartbeat::decide::PERIOD;
-use interlock_programs::{Account, Agent, Hub, Machine, Program, Visitor};
+use super::line::Lines;
+use interlock_kernel::{Controller, Kind, Object, Place, Subject, View};
 use interlock_shell::faults::{Fault, Faults, Point, Seam};
-use interlock_shell::{Clock, Ended, Hands, NoHands, Places, Server, Wiring, step_once};
+use interlock_shell::{Clock, Ended, Hands, Places, Wiring, step_once};
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
@@ -37,8 +32,7 @@ impl<C: Controller, H: Hands<C::Outside>> Room for Wired<C, H> {
     }
 
     fn subjects(&self) -> Vec<Subject> {
-        let Wiring { controller, places, clock, .. } = &self.0;
-        let view = places.view(clock());
+        let (controller, view) = (&self.0.controller, self.0.view());
         let mut subjects = BTreeSet::new();
         for watch in controller.watches() {
             for object in view.list(watch.place, &watch.kind, None) {
@@ -116,7 +110,8 @@ pub(crate) struct Actor {
 }
 
 impl Actor {
-    fn empty(name: &str, places: Places, (clock, instance): (Clock, u64)) -> Actor {
+    /// A program without controllers, on these servers.
+    pub(crate) fn empty(name: &str, places: Places, (clock, instance): (Clock, u64)) -> Actor {
         let plan = Arc::new(Plan::default());
         Actor {
             name: name.to_owned(),
@@ -133,65 +128,34 @@ impl Actor {
         }
     }
 
-    /// The controllers of the hub.
-    pub(crate) fn hub(lines: &Lines, (clock, flaw): (&Clock, Flaw), instance: u64) -> Actor {
-        let (client, is_cut) = lines.client(crate::HUB, crate::HUB);
-        let places = Places::from([(Place::HUB, Server::new(crate::HUB, client))]);
-        let mut actor = Actor::empty(crate::HUB, places, (Arc::clone(clock), instance));
-        actor.is_cut.push((Place::HUB, is_cut));
-        actor.start(&Hub::default(), NoHands, flaw);
-        actor
+    /// Its servers for one of its accounts: it looks at the caches of all, and may do what its role
+    /// allows.
+    pub(crate) fn places_as(&self, user: &str, lines: &Lines) -> Places {
+        let servers = self.is_cut.iter().filter_map(|(place, is_cut)| {
+            let server = self.places.server(*place)?;
+            let client = lines.account((&self.name, user), server.name(), is_cut);
+            Some((*place, server.acting_as(client)))
+        });
+        servers.collect()
     }
 
-    /// The agents of a cluster.
-    pub(crate) fn agents(
-        (name, of): (&str, &Ref),
-        lines: &Lines,
-        (clock, flaw): (&Clock, Flaw),
-        hands: &OnMachine,
-    ) -> Actor {
-        let (hub, hub_cut) = lines.client(name, crate::HUB);
-        let (cluster, cluster_cut) = lines.client(name, &of.name);
-        let places = Places::from([
-            (Place::HUB, Server::new(crate::HUB, hub)),
-            (Place::CLUSTER, Server::new(&of.name, cluster)),
-        ]);
-        let mut actor = Actor::empty(name, places, (Arc::clone(clock), hands.instance));
-        actor.is_cut = vec![(Place::HUB, hub_cut), (Place::CLUSTER, cluster_cut)];
-        let program = Agent {
-            of: of.clone(),
-            introduction: Syncer {
-                instance: format!("{name}-{}", hands.instance),
-                version: "simulated".to_owned(),
-                boot_id: hands.machine.boot_id(),
-            },
-            further: Vec::new(),
-            machine: Some(Machine { is_root: false, has_volumes: hands.disk.is_some() }),
-            heartbeat_every: PERIOD,
-        };
-        actor.start(&program, hands.clone(), flaw);
-        actor
-    }
-
-    /// Wires a program, in the order of its list: the random choices of a seed depend on it.
-    fn start<'a, P, H>(&'a mut self, program: &P, hands: H, flaw: Flaw)
-    where
-        P: Program<Rehearsal<'a, H>>,
-    {
-        program.visit(&mut Rehearsal { actor: self, hands, flaw });
-    }
-
-    fn wire<C: Controller, H: Hands<C::Outside>>(&mut self, controller: C, hands: H) {
+    /// One more controller, on its servers. The random choices of a seed depend on the order.
+    pub(crate) fn wire<C: Controller, H: Hands<C::Outside>>(
+        &mut self,
+        controller: C,
+        places: Places,
+        hands: H,
+    ) {
         for watch in controller.watches() {
             let Some(server) = self.places.server(watch.place) else { continue };
-            server.open(&watch.kind, &watch.indexes);
+            server.open(&watch);
             let known = |cache: &CacheAt| cache.place == watch.place && cache.kind == watch.kind;
             if !self.caches.iter().any(known) {
                 let (place, kind) = (watch.place, watch.kind);
                 self.caches.push(CacheAt { place, kind, seen: 0, deaf_until: 0 });
             }
         }
-        let mut wiring = Wiring::new(controller, self.places.clone(), hands);
+        let mut wiring = Wiring::new(controller, places, hands);
         wiring.clock = Arc::clone(&self.clock);
         wiring.seam = self.seam.clone();
         self.rooms.push(Arc::new(Wired(wiring)));
@@ -209,7 +173,7 @@ impl Actor {
     pub(crate) fn show(&mut self, cache: usize, (version, listed): (u64, Vec<Object>)) {
         let CacheAt { place, kind, seen, .. } = &mut self.caches[cache];
         if let Some(server) = self.places.server(*place) {
-            server.show(kind, listed);
+            server.show(kind, &listed);
         }
         *seen = version;
     }
@@ -218,29 +182,5 @@ impl Actor {
     pub(crate) fn is_cut_from(&self, place: Place) -> bool {
         let cut = self.is_cut.iter().find(|(of, _)| *of == place);
         cut.is_some_and(|(_, cut)| cut.load(std::sync::atomic::Ordering::Relaxed))
-    }
-}
-
-/// The systems that the people of this simulation use. The controllers of another one would have nothing to do,
-/// and take chances away from these: every seed would be another story.
-const SYSTEMS: [&str; 2] = ["placement/", "volumes/"];
-
-/// Wires each controller that it is shown, and lies to those that the flaw is about.
-struct Rehearsal<'a, H> {
-    actor: &'a mut Actor,
-    hands: H,
-    flaw: Flaw,
-}
-
-impl<O: Outside, H: Hands<O> + Clone> Visitor<O> for Rehearsal<'_, H> {
-    fn room<C: Controller<Outside = O>>(&mut self, _: Account, controller: C) {
-        if !SYSTEMS.iter().any(|system| controller.name().starts_with(system)) {
-            return;
-        }
-        let hands = self.hands.clone();
-        match self.flaw.lie_to(controller.name()) {
-            Some(lie) => self.actor.wire(Deceived(controller, lie), hands),
-            None => self.actor.wire(controller, hands),
-        }
     }
 }

@@ -5,8 +5,8 @@
 //! whole stays, whatever dies; what is being made, and what a program knows of it, is gone with that
 //! program or with the power. A copy writes into a volume that is there, so a part of it stays.
 
-use crate::chance::{Chance, SimulatedClock};
-use crate::flaws::Flaw;
+use super::flaws::Flaw;
+use crate::engine::chance::{Chance, SimulatedClock};
 use interlock_volumes::outside::{
     Content, DiskDeed, DiskQuestion, Failure, Made, Progress, Reason,
 };
@@ -78,7 +78,7 @@ pub(crate) struct Disk {
     /// What programs know of what failed, each for itself.
     pub(crate) failed: BTreeMap<(u64, String), Failure>,
     /// What programs know of copies that are over, each for itself.
-    pub(crate) syncs: BTreeMap<(u64, String), crate::mover::Ended>,
+    pub(crate) syncs: BTreeMap<(u64, String), super::mover::Ended>,
 }
 
 /// The disks of all machines, and what must be in them.

@@ -1,24 +1,19 @@
 //! Times without trouble: the beginning, and the end, in which every wish must be met.
 
-use crate::disk::BUSY;
-use crate::line::Way;
-use crate::truth::Granted;
-use crate::world::{Broken, UnderWay, World};
+use super::Fleet;
+use super::granted::Granted;
+use crate::engine::line::Way;
+use crate::engine::{Broken, Engine};
 use interlock_api::names::{ANNOTATION_CLUSTER, grant_name};
 use interlock_api::placement::condition::READY;
-use interlock_kernel::{Object, Subject};
+use interlock_kernel::Object;
 use interlock_placement::kinds::{CLAIM, FORCE_RELEASE, GRANT, NAMESPACE, POD, WORKLOAD_CLUSTER};
-use interlock_shell::Ended;
-use std::sync::Arc;
 
 /// How many rounds it may take until every wish is met.
 const ROUNDS: usize = 90;
-/// How many effects a controller may have about one subject in one round.
-const IN_A_ROUND: usize = 12;
-
-impl World {
+impl Engine<Fleet> {
     /// Until all clusters are ready, and a namespace is wished for.
-    pub(crate) async fn begin(&mut self) -> Result<(), Broken> {
+    pub(crate) async fn calm_beginning(&mut self) -> Result<(), Broken> {
         for _ in 0..6 {
             self.round(5).await?;
         }
@@ -39,9 +34,9 @@ impl World {
     }
 
     /// The faults stop: every wish that can be met is met, and then all is still.
-    pub(crate) async fn end(&mut self) -> Result<(), Broken> {
+    pub(crate) async fn calm_end(&mut self) -> Result<(), Broken> {
         self.note("the faults stop".to_owned());
-        self.disks().is_calm = true;
+        self.world.disks().is_calm = true;
         self.settle().await?;
         self.wish_what_can_be().await?;
         let mut wanting = String::new();
@@ -59,7 +54,7 @@ impl World {
     /// Nothing is cut, off, doubled or under way any more.
     async fn settle(&mut self) -> Result<(), Broken> {
         self.mend_all();
-        for cluster in 0..self.clusters.len() {
+        for cluster in 0..self.world.clusters.len() {
             self.power_on(cluster).await?;
         }
         while !self.under_way.is_empty() {
@@ -70,103 +65,14 @@ impl World {
             self.deliver().await?;
             self.check().await?;
         }
-        for cluster in 0..self.clusters.len() {
-            let of = |actor: &crate::actor::Actor| actor.cluster == Some(cluster);
+        for cluster in 0..self.world.clusters.len() {
+            let of = |actor: &crate::engine::actor::Actor| actor.cluster == Some(cluster);
             while self.actors.iter().filter(|actor| of(actor)).count() > 1 {
                 let Some(second) = self.actors.iter().rposition(of) else { break };
                 self.crash(second);
             }
         }
         Ok(())
-    }
-
-    /// Some time passes; then every cache is brought up, and every controller does all it can.
-    async fn round(&mut self, seconds: i64) -> Result<usize, Broken> {
-        if seconds > 0 {
-            self.time_passes(seconds);
-        }
-        self.duties().await?;
-        self.check().await?;
-        let mut effects = 0;
-        for actor in 0..self.actors.len() {
-            self.bring_up_all(actor);
-            let instance = self.actors[actor].instance;
-            for room in self.actors[actor].rooms.clone() {
-                for subject in room.subjects() {
-                    effects += self.do_all((instance, &room), &subject).await?;
-                }
-            }
-        }
-        Ok(effects)
-    }
-
-    /// All that an actor can do about a subject; how much that was. In times of trouble it may be
-    /// stopped, or die, in the middle of it.
-    pub(crate) async fn do_all(
-        &mut self,
-        (instance, room): (u64, &Arc<dyn crate::actor::Room>),
-        subject: &Subject,
-    ) -> Result<usize, Broken> {
-        for effects in 0..IN_A_ROUND {
-            let actor = self.actors.iter().position(|actor| actor.instance == instance);
-            let Some(actor) = actor else { return Ok(effects) };
-            if self.is_standing(&self.actors[actor]) {
-                return Ok(effects);
-            }
-            if effects > 0 {
-                self.bring_up_all(actor);
-            }
-            self.numbered += 1;
-            self.counts.steps += 1;
-            self.under_way.push(UnderWay {
-                number: self.numbered,
-                instance,
-                room: room.name(),
-                subject: Subject::clone(subject),
-                future: Arc::clone(room).step(Subject::clone(subject)),
-                deeds: Vec::new(),
-                held_until: 0,
-            });
-            match self.go_through(self.numbered).await? {
-                Some(Ended::Acted { .. }) => {}
-                None | Some(Ended::Rests | Ended::Waits(_)) => return Ok(effects),
-                Some(Ended::Crashed) if self.is_trouble => return Ok(effects),
-                Some(Ended::Overtaken(_) | Ended::Unknown(_) | Ended::Unreachable(_)) => {
-                    return Ok(effects + 1);
-                }
-                Some(Ended::Refused(why)) if why.ends_with(BUSY) => return Ok(effects + 1),
-                Some(other) => return Err(format!("{} about {subject}: {other:?}", room.name())),
-            }
-        }
-        Ok(IN_A_ROUND)
-    }
-
-    /// Lets a step go on to its end; None: it is stopped in the middle, or died.
-    async fn go_through(&mut self, number: u64) -> Result<Option<Ended>, Broken> {
-        loop {
-            let place = self.under_way.iter().position(|step| step.number == number);
-            let Some(place) = place else { return Ok(None) };
-            if self.is_trouble && self.under_way[place].held_until > self.happened {
-                return Ok(None);
-            }
-            let ended = self.drive(place, Way::Through).await?;
-            self.check().await?;
-            if ended.is_some() {
-                return Ok(ended);
-            }
-        }
-    }
-
-    /// All is done, so nothing is written any more while no time passes.
-    async fn rest(&mut self) -> Result<(), Broken> {
-        let mut effects = 0;
-        for _ in 0..8 {
-            effects = self.round(0).await?;
-            if effects == 0 {
-                return Ok(());
-            }
-        }
-        Err(format!("it does not come to rest: {effects} effects in the last round"))
     }
 
     /// The first thing that is not as people wish it, if there is one.
@@ -180,7 +86,7 @@ impl World {
         }
         for grant in self.truth.all(crate::HUB, &GRANT) {
             let name = grant.metadata.name.as_deref().unwrap_or_default();
-            if self.promises.deleted.contains(name) {
+            if self.world.promises.deleted.contains(name) {
                 return Some(format!(
                     "{name} was deleted and is still there: {}",
                     grant.data["status"]
@@ -202,11 +108,11 @@ impl World {
             return Some(format!("{name} was deleted and is still there"));
         }
         let grant = grant_name(name, uid);
-        let Some(granted) = self.truth.grant(&grant) else {
+        let Some(granted) = Granted::named(&self.truth, &grant) else {
             return Some(format!("{name} has no grant"));
         };
         let Granted { phase, owner, epoch } = &granted;
-        let place = self.clusters.iter().position(|cluster| cluster.uid == *owner);
+        let place = self.world.clusters.iter().position(|cluster| cluster.uid == *owner);
         let Some(place) = place.filter(|_| phase == "Granted") else {
             return Some(format!("{name} is on no cluster: {granted:?}"));
         };
@@ -220,7 +126,7 @@ impl World {
                 .iter()
                 .any(|claim| claim.metadata.namespace.as_deref() == Some(name));
         if let Some(wish) = wish.filter(|wish| !stays && self.takes_new_ones(wish))
-            && self.clusters[place].name != wish
+            && self.world.clusters[place].name != wish
         {
             return Some(format!("{name} is wished on {wish} and is on {granted:?}"));
         }
@@ -231,16 +137,18 @@ impl World {
         if let Some(left) = left.filter(|_| self.carries_data()) {
             return Some(left);
         }
-        let alive = self.machines[place].alive();
+        let alive = self.world.machines[place].alive();
         let pods = self.truth.all(crate::HUB, &POD).iter();
         let mut pods = pods.filter(|pod| pod.metadata.namespace.as_deref() == Some(name));
         pods.find_map(|pod| {
             let pod = pod.metadata.name.as_deref().unwrap_or_default();
-            let is_its = |process: &&crate::machine::Process| {
+            let is_its = |process: &&super::machine::Process| {
                 process.namespace == grant && process.name == pod && process.epoch == *epoch
             };
             let runs = alive.iter().any(|process| is_its(&process));
-            (!runs).then(|| format!("pod {pod} of {name} does not run on {}", self.clusters[place]))
+            (!runs).then(|| {
+                format!("pod {pod} of {name} does not run on {}", self.world.clusters[place])
+            })
         })
     }
 

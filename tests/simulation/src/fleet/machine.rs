@@ -2,11 +2,11 @@
 //! simulation; the other is its disk. It behaves as the real one does where the rooms look, and it is stricter: a start
 //! without the lock, or beside one that lives, is noted as a broken promise.
 
-use crate::chance::{Chance, SimulatedClock};
-use crate::disk::Disks;
-use crate::flaws::Flaw;
-use crate::line::{Errand, Gate, Way};
-use crate::mover::OnDisk;
+use super::disk::Disks;
+use super::flaws::Flaw;
+use super::mover::OnDisk;
+use crate::engine::chance::{Chance, SimulatedClock};
+use crate::engine::line::{Errand, Gate, Way};
 use interlock_kernel::Nothing;
 use interlock_placement::runtime::outside::{
     Answer, Deed, Ending, Held, Known, LockName, Machine as Processes, Question, Run, Started,

@@ -179,20 +179,38 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// A client for somebody, of the hub or of a cluster, and whether its line is cut.
-    pub(crate) fn client(&self, who: &str, to: &str) -> (Client, Arc<AtomicBool>) {
-        let admin = Identity::authenticated(who, vec![MASTERS.to_owned()], Scope::Hub);
+    /// A client for somebody who may do everything: a person, or the simulation itself.
+    pub(crate) fn admin(&self, who: &str, to: &str) -> Client {
+        let identity = Identity::authenticated(who, vec![MASTERS.to_owned()], Scope::Hub);
+        self.client((who, identity), to, &Arc::default())
+    }
+
+    /// A client for a program, as one of its accounts; the line is shared by all of them.
+    pub(crate) fn account(
+        &self,
+        (who, user): (&str, &str),
+        to: &str,
+        is_cut: &Arc<AtomicBool>,
+    ) -> Client {
+        self.client((who, Identity::authenticated(user, Vec::new(), Scope::Hub)), to, is_cut)
+    }
+
+    fn client(
+        &self,
+        (who, identity): (&str, Identity),
+        to: &str,
+        is_cut: &Arc<AtomicBool>,
+    ) -> Client {
         let logical = if to == crate::HUB { "root" } else { to };
-        let is_cut = Arc::new(AtomicBool::new(false));
         let line = Line {
             who: Arc::from(who),
             to: Arc::from(to),
-            server: self.server.service(admin).in_cluster(logical),
+            server: self.server.service(identity).in_cluster(logical),
             gate: Arc::clone(&self.gate),
             journal: Arc::clone(&self.journal),
-            is_cut: Arc::clone(&is_cut),
+            is_cut: Arc::clone(is_cut),
         };
-        (Client::new(line, "default"), is_cut)
+        Client::new(line, "default")
     }
 }
 

@@ -1,9 +1,10 @@
 //! What goes wrong at the moments that matter: right after something was written that others rest
 //! on, and right before a process starts. Chance alone would seldom hit these.
 
-use crate::actor::{Actor, CacheAt};
-use crate::disk::Work;
-use crate::world::{Broken, World};
+use super::Fleet;
+use super::disk::Work;
+use crate::engine::actor::CacheAt;
+use crate::engine::{Broken, Engine};
 use interlock_kernel::Place;
 use interlock_placement::kinds::NAMESPACE;
 
@@ -14,7 +15,7 @@ const HASTE: usize = 24;
 /// How long it may take until news comes to one that goes on again.
 const LAG: usize = 80;
 
-impl World {
+impl Engine<Fleet> {
     /// How seldom something happens at such a moment: once in so many times for each thing that can.
     fn seldom(&self) -> usize {
         let times = [8, 16, 40, 200][(self.seed % 4) as usize];
@@ -55,7 +56,7 @@ impl World {
 
     /// A program is about to start a process: it may be stopped there for a while, still holding
     /// the lock, while somebody else goes on. For how long.
-    pub(crate) async fn before_start(&mut self, instance: u64) -> Result<u64, Broken> {
+    pub(crate) async fn stopped_before_start(&mut self, instance: u64) -> Result<u64, Broken> {
         if !self.is_trouble || !self.chance.once_in(self.seldom()) {
             return Ok(0);
         }
@@ -66,17 +67,6 @@ impl World {
         self.somebody_else_goes_on(place).await?;
         self.think_again().await?;
         Ok(self.happened + self.chance.below(STOPPED) as u64)
-    }
-
-    /// Whether everybody makes haste, but for one.
-    pub(crate) fn is_hasty(&self) -> bool {
-        self.happened < self.haste.0
-    }
-
-    /// Whether a program takes no step now: it is stopped, or all others make haste to overtake it.
-    pub(crate) fn is_standing(&self, actor: &Actor) -> bool {
-        let is_overtaken = self.is_hasty() && self.haste.1 == actor.instance;
-        self.is_trouble && (actor.stopped_until > self.happened || is_overtaken)
     }
 
     /// A program of a cluster hears of all that it did, and then nothing more of its cluster;
@@ -102,7 +92,7 @@ impl World {
     async fn goes_on_beside(&mut self, place: usize) -> Result<(), Broken> {
         let Some(cluster) = self.actors[place].cluster else { return Ok(()) };
         let instances = self.actors.iter().filter(|actor| actor.cluster == Some(cluster)).count();
-        if instances < 2 && !self.machines[cluster].is_off() {
+        if instances < 2 && !self.world.machines[cluster].is_off() {
             self.revive(Some(cluster)).await?;
         }
         Ok(())
@@ -166,7 +156,7 @@ impl World {
     /// Whoever makes something on a disk dies, or the power fails there, or where its data comes from.
     pub(crate) async fn strike(&mut self) -> Result<(), Broken> {
         let struck = {
-            let disks = self.disks();
+            let disks = self.world.disks();
             let jobs = disks.all.iter().enumerate();
             let jobs: Vec<(usize, u64, usize)> = jobs
                 .flat_map(|(place, disk)| {

@@ -1,77 +1,32 @@
-//! What can happen, and how often it does.
+//! Steps of programs, and what can happen to them on the way: requests and replies get lost, lines are
+//! cut, programs die.
 
-use crate::line::{Errand, Way};
-use crate::world::{Broken, UnderWay, World};
-use interlock_kernel::Place;
+use super::actor::{Actor, Room};
+use super::line::{Errand, Way};
+use super::{Broken, Engine, UnderWay, World};
+use interlock_kernel::{Place, Subject};
 use interlock_shell::Ended;
 use interlock_shell::faults::Fault;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
-/// How many events there are before the faults stop.
-const EVENTS: usize = 900;
-/// The same where data is carried, which takes longer.
-const EVENTS_WITH_DATA: usize = 1100;
 /// How long a request may be on its way, in events.
 const SLOW: usize = 150;
-/// Controllers that have something to do whenever time has passed.
-const IDLE: [&str; 2] = ["placement/heartbeat", "placement/clusters"];
 /// How many steps may be under way at once.
 const TOGETHER: usize = 12;
+/// How many effects a controller may have about one subject in one round.
+const IN_A_ROUND: usize = 12;
 
-impl World {
-    /// One whole life: a calm beginning, trouble, and a calm end in which every wish is met.
-    pub(crate) async fn live(&mut self) -> Result<(), Broken> {
-        self.begin().await?;
-        self.is_trouble = true;
-        for _ in 0..if self.carries_data() { EVENTS_WITH_DATA } else { EVENTS } {
-            self.happened += 1;
-            self.event().await?;
-            self.check().await?;
-        }
-        self.is_trouble = false;
-        self.end().await
-    }
-
-    /// One event.
-    async fn event(&mut self) -> Result<(), Broken> {
-        if self.is_hasty() && !self.chance.once_in(4) {
-            return self.burst().await;
-        }
-        match self.chance.below(100) {
-            0..=29 => self.go_on().await,
-            30..=40 => self.begin_step(),
-            41..=57 => self.news(),
-            58..=65 => {
-                self.time_passes(1 + self.chance.below(6) as i64);
-                Ok(())
-            }
-            66..=85 => {
-                self.burst().await?;
-                // What is made on a disk takes its time, and more of it than all else.
-                if self.carries_data() && self.chance.once_in(3) {
-                    self.time_passes(1);
-                }
-                Ok(())
-            }
-            86..=89 => self.duties().await,
-            90..=94 => self.user_acts().await,
-            95 if self.is_stormy() => self.storm().await,
-            95..=96 if self.carries_data() && self.chance.once_in(2) => self.strike().await,
-            95..=96 => self.trouble().await,
-            _ => self.repair().await,
-        }
-    }
-
+impl<W: World> Engine<W> {
     /// An actor does all it can, mostly with all news, while others lag behind.
-    async fn burst(&mut self) -> Result<(), Broken> {
+    pub(crate) async fn burst(&mut self) -> Result<(), Broken> {
         let hub = self.actors.iter().position(|actor| actor.cluster.is_none());
         // Nothing changes hands without the hub.
         let actor = match hub.filter(|_| self.is_hasty() && self.chance.once_in(2)) {
             Some(hub) => hub,
             None => self.chance.below(self.actors.len()),
         };
-        let cannot = |actor: &crate::actor::Actor| {
+        let cannot = |actor: &Actor| {
             actor.is_cut_from(Place::HUB)
                 || actor.is_cut_from(Place::CLUSTER)
                 || self.is_standing(actor)
@@ -87,7 +42,7 @@ impl World {
         let instance = self.actors[actor].instance;
         for room in self.actors[actor].rooms.clone() {
             // Most of what is heard and judged of a cluster is the same again.
-            if IDLE.contains(&room.name()) && !self.chance.once_in(3) {
+            if W::IDLE.contains(&room.name()) && !self.chance.once_in(3) {
                 continue;
             }
             for subject in room.subjects() {
@@ -102,17 +57,8 @@ impl World {
         Ok(())
     }
 
-    /// Takes in what was written, and holds it against all promises.
-    pub(crate) async fn check(&mut self) -> Result<(), Broken> {
-        let sent = self.lines.journal.take();
-        self.promises.check_deletions(&sent, (&self.truth, &self.clusters))?;
-        self.truth.follow(&sent).await?;
-        self.promises.check(&self.truth, (&self.machines, &self.clusters))?;
-        if self.carries_data() { self.check_data() } else { Ok(()) }
-    }
-
     /// Begins a step of some controller about something.
-    fn begin_step(&mut self) -> Result<(), Broken> {
+    pub(crate) fn begin_step(&mut self) -> Result<(), Broken> {
         if self.under_way.len() >= TOGETHER {
             return Ok(());
         }
@@ -136,7 +82,7 @@ impl World {
             instance,
             room: room.name(),
             subject: subject.clone(),
-            future: std::sync::Arc::clone(room).step(subject.clone()),
+            future: Arc::clone(room).step(subject.clone()),
             deeds: Vec::new(),
             held_until: 0,
         };
@@ -145,7 +91,7 @@ impl World {
     }
 
     /// A step goes on by one request, or something goes wrong with it.
-    async fn go_on(&mut self) -> Result<(), Broken> {
+    pub(crate) async fn go_on(&mut self) -> Result<(), Broken> {
         if self.under_way.is_empty() {
             return self.begin_step();
         }
@@ -178,7 +124,7 @@ impl World {
         let mut under_way = self.under_way.swap_remove(step);
         let place = self.actors.iter().position(|actor| actor.instance == under_way.instance);
         let Some(place) = place else { return Ok(None) };
-        let plan = std::sync::Arc::clone(&self.actors[place].plan);
+        let plan = Arc::clone(&self.actors[place].plan);
         let ended = self.lines.gate.drive((under_way.number, way), &mut under_way.future).await;
         let deeds = std::mem::take(&mut *plan.deeds.lock().unwrap_or_else(PoisonError::into_inner));
         let name = self.actors[place].name.clone();
@@ -201,16 +147,20 @@ impl World {
                 let number = under_way.number;
                 self.under_way.push(under_way);
                 if self.lines.gate.errand(number) == Some(Errand::Start) {
-                    let until = self.before_start(instance).await?;
+                    let until = W::before_start(self, instance).await?;
                     self.hold(number, until);
                 }
             }
             Some(Ended::Rests | Ended::Waits(_)) => {}
             Some(Ended::Broken(why)) => return Err(format!("{who} broke: {why}")),
+            // What a controller does not say that it does, its role does not allow.
+            Some(Ended::Refused(why)) if why.contains("\" cannot ") => {
+                return Err(format!("{who} may not: {why}"));
+            }
             Some(Ended::Crashed) => self.die(place).await?,
             Some(Ended::Acted { .. }) => {
                 self.note(format!("{who}: done"));
-                self.moment(instance, &under_way.deeds).await?;
+                W::acted(self, instance, &under_way.deeds).await?;
             }
             Some(other) => self.note(format!("{who}: {other:?}")),
         }
@@ -254,77 +204,123 @@ impl World {
         if self.actors.iter().any(|actor| actor.cluster == cluster) {
             return Ok(());
         }
-        self.revive(cluster).await
+        W::revive(self, cluster).await
     }
 
-    /// Time passes, and every process writes.
-    pub(crate) fn time_passes(&mut self, seconds: i64) {
-        self.clock.pass(seconds);
-        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut disks = self.disks();
-        for (place, machine) in self.machines.iter().enumerate() {
-            machine.tick(&mut records, (place, &mut disks));
+    /// Some time passes; then every cache is brought up, and every controller does all it can.
+    pub(crate) async fn round(&mut self, seconds: i64) -> Result<usize, Broken> {
+        if seconds > 0 {
+            self.time_passes(seconds);
         }
-        disks.tick();
-    }
-
-    /// The server does what is due.
-    pub(crate) async fn duties(&mut self) -> Result<(), Broken> {
-        // What was written before must be known as what it was.
+        self.duties().await?;
         self.check().await?;
-        self.server.do_duties().await;
-        self.truth.after_duties().await?;
-        if self.carries_data() { self.collect_garbage().await } else { Ok(()) }
-    }
-
-    /// Something larger goes wrong.
-    async fn trouble(&mut self) -> Result<(), Broken> {
-        let cluster = self.chance.below(self.clusters.len());
-        match self.chance.below(4) {
-            0 => self.power_off(cluster),
-            1 => {
-                let actor = self.chance.below(self.actors.len());
-                self.cut(actor);
-                Ok(())
-            }
-            2 if !self.machines[cluster].is_off() => {
-                let agents = self.actors.iter().filter(|actor| actor.cluster == Some(cluster));
-                if agents.count() < 2 { self.revive(Some(cluster)).await } else { Ok(()) }
-            }
-            _ => {
-                let actor = self.chance.below(self.actors.len());
-                if actor < self.actors.len() { self.die(actor).await } else { Ok(()) }
+        let mut effects = 0;
+        for actor in 0..self.actors.len() {
+            self.bring_up_all(actor);
+            let instance = self.actors[actor].instance;
+            for room in self.actors[actor].rooms.clone() {
+                for subject in room.subjects() {
+                    effects += self.do_all((instance, &room), &subject).await?;
+                }
             }
         }
+        Ok(effects)
     }
 
-    /// The power of an owner fails, and somebody forces at once; or a program dies.
-    async fn storm(&mut self) -> Result<(), Broken> {
-        let actor = self.chance.below(self.actors.len());
-        if self.chance.once_in(2) && actor < self.actors.len() {
-            return self.die(actor).await;
+    /// All that an actor can do about a subject; how much that was. In times of trouble it may be
+    /// stopped, or die, in the middle of it.
+    pub(crate) async fn do_all(
+        &mut self,
+        (instance, room): (u64, &Arc<dyn Room>),
+        subject: &Subject,
+    ) -> Result<usize, Broken> {
+        for effects in 0..IN_A_ROUND {
+            let actor = self.actors.iter().position(|actor| actor.instance == instance);
+            let Some(actor) = actor else { return Ok(effects) };
+            if self.is_standing(&self.actors[actor]) {
+                return Ok(effects);
+            }
+            if effects > 0 {
+                self.bring_up_all(actor);
+            }
+            self.numbered += 1;
+            self.counts.steps += 1;
+            self.under_way.push(UnderWay {
+                number: self.numbered,
+                instance,
+                room: room.name(),
+                subject: Subject::clone(subject),
+                future: Arc::clone(room).step(Subject::clone(subject)),
+                deeds: Vec::new(),
+                held_until: 0,
+            });
+            match self.go_through(self.numbered).await? {
+                Some(Ended::Acted { .. }) => {}
+                None | Some(Ended::Rests | Ended::Waits(_)) => return Ok(effects),
+                Some(Ended::Crashed) if self.is_trouble => return Ok(effects),
+                Some(Ended::Overtaken(_) | Ended::Unknown(_) | Ended::Unreachable(_)) => {
+                    return Ok(effects + 1);
+                }
+                Some(Ended::Refused(why)) if W::is_busy(&why) => return Ok(effects + 1),
+                Some(other) => return Err(format!("{} about {subject}: {other:?}", room.name())),
+            }
         }
-        self.fails_at_the_owner().await?;
-        self.check().await?;
-        let cluster = self.chance.below(self.clusters.len());
-        if self.chance.once_in(2) { self.power_on(cluster).await } else { Ok(()) }
+        Ok(IN_A_ROUND)
     }
 
-    pub(crate) fn power_off(&mut self, cluster: usize) -> Result<(), Broken> {
-        if self.machines[cluster].is_off() {
-            return Ok(());
+    /// Lets a step go on to its end; None: it is stopped in the middle, or died.
+    async fn go_through(&mut self, number: u64) -> Result<Option<Ended>, Broken> {
+        loop {
+            let place = self.under_way.iter().position(|step| step.number == number);
+            let Some(place) = place else { return Ok(None) };
+            if self.is_trouble && self.under_way[place].held_until > self.happened {
+                return Ok(None);
+            }
+            let ended = self.drive(place, Way::Through).await?;
+            self.check().await?;
+            if ended.is_some() {
+                return Ok(ended);
+            }
         }
-        self.counts.power_failures += 1;
-        self.note(format!("the power fails at {}", self.clusters[cluster].name));
-        self.machines[cluster].power_off();
-        self.disks().power_off(cluster);
-        while let Some(actor) = self.actors.iter().position(|a| a.cluster == Some(cluster)) {
-            self.crash(actor);
-        }
-        Ok(())
     }
 
-    fn cut(&mut self, actor: usize) {
+    /// All is done, so nothing is written any more while no time passes.
+    pub(crate) async fn rest(&mut self) -> Result<(), Broken> {
+        let mut effects = 0;
+        for _ in 0..8 {
+            effects = self.round(0).await?;
+            if effects == 0 {
+                return Ok(());
+            }
+        }
+        Err(format!("it does not come to rest: {effects} effects in the last round"))
+    }
+
+    /// Whether everybody makes haste, but for one.
+    pub(crate) fn is_hasty(&self) -> bool {
+        self.happened < self.haste.0
+    }
+
+    /// Whether a program takes no step now: it is stopped, or all others make haste to overtake it.
+    pub(crate) fn is_standing(&self, actor: &Actor) -> bool {
+        let is_overtaken = self.is_hasty() && self.haste.1 == actor.instance;
+        self.is_trouble && (actor.stopped_until > self.happened || is_overtaken)
+    }
+
+    /// The program dies: caches, locks in its hands and steps under way are gone with it.
+    pub(crate) fn crash(&mut self, actor: usize) -> Option<usize> {
+        let actor = self.actors.remove(actor);
+        for step in self.under_way.iter().filter(|step| step.instance == actor.instance) {
+            self.lines.gate.forget(step.number);
+        }
+        self.under_way.retain(|step| step.instance != actor.instance);
+        self.world.lost(&actor);
+        self.counts.deaths += 1;
+        self.note(format!("{} dies", actor.name));
+        actor.cluster
+    }
+
+    pub(crate) fn cut(&mut self, actor: usize) {
         let Some(actor) = self.actors.get(actor) else { return };
         let Some((place, cut)) = self.chance.one_of(&actor.is_cut) else { return };
         let event = format!("the line from {} to the {place} is cut", actor.name);
@@ -333,33 +329,7 @@ impl World {
         self.note(event);
     }
 
-    /// Something that went wrong is well again.
-    async fn repair(&mut self) -> Result<(), Broken> {
-        match self.chance.below(3) {
-            0 => {
-                let off: Vec<usize> = (0..self.clusters.len())
-                    .filter(|place| self.machines[*place].is_off() || !self.carries_data())
-                    .collect();
-                // A copy needs two machines for long, so of those that are off one comes back.
-                let cluster = self.chance.one_of(&off).copied().unwrap_or_default();
-                self.power_on(cluster).await
-            }
-            1 => self.mend_one(),
-            _ => self.deliver().await,
-        }
-    }
-
-    pub(crate) async fn power_on(&mut self, cluster: usize) -> Result<(), Broken> {
-        if !self.machines[cluster].is_off() {
-            return Ok(());
-        }
-        self.note(format!("the power is back at {}", self.clusters[cluster].name));
-        self.machines[cluster].power_on();
-        self.disks().power_on(cluster);
-        self.revive(Some(cluster)).await
-    }
-
-    fn mend_one(&mut self) -> Result<(), Broken> {
+    pub(crate) fn mend_one(&mut self) -> Result<(), Broken> {
         let mut mended = Vec::new();
         for actor in &self.actors {
             for (place, cut) in &actor.is_cut {

@@ -1,20 +1,94 @@
 //! Who our programs are on API servers, and what each of them may do there: what its controllers
 //! say that they do, and nothing else.
 
+use crate::{Account, Agent, Hub, Listed, Machine, accounts, list};
 use interlock_kernel::{Kind, Place, Verb};
 use interlock_placement::kinds::WORKLOAD_CLUSTER;
-use interlock_programs::{Account, Agent, Hub, Listed, Machine, accounts, list};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The group of the kinds that say who may do what.
-pub(crate) const RBAC: &str = "rbac.authorization.k8s.io/v1";
+pub const RBAC: &str = "rbac.authorization.k8s.io/v1";
 /// The role of what fills the caches that all controllers of one process share.
-pub(crate) const CACHES: &str = "interlock:caches";
+pub const CACHES: &str = "interlock:caches";
+
+/// The role of those who enter a logical cluster; with the name of the cluster behind it.
+const ENTER: &str = "interlock:enter";
+/// Who fills those caches.
+pub const CACHES_USER: &str = "system:interlock:caches";
+
+/// A role, and who has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grant {
+    /// The name of the role, and of what binds it.
+    pub role: String,
+    /// What it allows.
+    pub rules: Rules,
+    /// The users that it is bound to.
+    pub to: Vec<String>,
+}
+
+impl Grant {
+    /// The ClusterRole and the ClusterRoleBinding.
+    pub fn written(&self) -> [Value; 2] {
+        let mut binding = cluster_role_binding(&self.role, &self.role, &Value::Null);
+        let subject = |user: &String| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user});
+        binding["subjects"] = self.to.iter().map(subject).collect();
+        [cluster_role(&self.role, &self.rules), binding]
+    }
+}
+
+/// What the hub's controllers and their caches need at the hub.
+pub fn at_hub() -> Vec<Grant> {
+    let rooms = of_hub();
+    let caches = Rules::of_caches(Place::HUB, &[]);
+    let mut grants = vec![granted(CACHES, caches, vec![CACHES_USER.to_owned()])];
+    grants.extend(accounts(&rooms).into_keys().map(|account| {
+        granted(account.role(), Rules::of(&rooms, account, Place::HUB), vec![account.user(None)])
+    }));
+    grants
+}
+
+/// What the agent of a cluster and its caches need where all are logical clusters of one server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OfCluster {
+    /// At the hub.
+    pub at_hub: Vec<Grant>,
+    /// On the cluster.
+    pub on_cluster: Vec<Grant>,
+}
+
+/// What the agent of a cluster needs, by its name and that of its logical cluster.
+pub fn of_cluster(name: &str, logical_cluster: &str, further: &[Kind]) -> OfCluster {
+    let rooms = of_agent(true, further);
+    let accounts = accounts(&rooms);
+    let caches = vec![CACHES_USER.to_owned()];
+    let mut users: Vec<String> = accounts.keys().map(|of| of.user(Some(name))).collect();
+    users.extend(caches.clone());
+    let enter = Rules::to_enter(logical_cluster);
+    let mut at_hub = vec![granted(&format!("{ENTER}:{name}"), enter, users)];
+    let mut on_cluster = Vec::new();
+    for (account, places) in accounts {
+        let (who, role) = (vec![account.user(Some(name))], account.role());
+        if places.contains(&Place::HUB) {
+            let own = Rules::of(&rooms, account, Place::HUB).and(Rules::of_syncer_of(name));
+            at_hub.push(granted(&format!("{role}:{name}"), own, who.clone()));
+        }
+        on_cluster.push(granted(role, Rules::of(&rooms, account, Place::CLUSTER), who));
+    }
+    let cached = format!("{CACHES}:{name}");
+    at_hub.push(granted(&cached, Rules::of_caches(Place::HUB, further), caches.clone()));
+    on_cluster.push(granted(CACHES, Rules::of_caches(Place::CLUSTER, further), caches));
+    OfCluster { at_hub, on_cluster }
+}
+
+fn granted(role: &str, rules: Rules, to: Vec<String>) -> Grant {
+    Grant { role: role.to_owned(), rules, to }
+}
 
 /// What a role allows, as it is built up.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Rules {
+pub struct Rules {
     /// The verbs by group, resource and the one name that they are for, if it is one.
     verbs: BTreeMap<(String, String, Option<String>), BTreeSet<&'static str>>,
 }
@@ -22,7 +96,7 @@ pub(crate) struct Rules {
 impl Rules {
     /// What an account of a program does at a place. The status of a WorkloadCluster is not in it for
     /// those who serve one: they write that of their own only, and the right to it goes by name.
-    pub(crate) fn of(rooms: &[Listed], account: Account, place: Place) -> Rules {
+    pub fn of(rooms: &[Listed], account: Account, place: Place) -> Rules {
         let mut rules = Rules::default();
         for room in rooms.iter().filter(|room| room.account == account) {
             for right in room.rights.iter().filter(|right| right.place == place) {
@@ -37,18 +111,18 @@ impl Rules {
     }
 
     /// What all accounts of a program together do at a place.
-    pub(crate) fn at(rooms: &[Listed], place: Place) -> Rules {
+    pub fn at(rooms: &[Listed], place: Place) -> Rules {
         let each = accounts(rooms).into_keys().map(|account| Rules::of(rooms, account, place));
         each.fold(Rules::default(), Rules::and)
     }
 
     /// What only the syncer of this cluster does at the hub.
-    pub(crate) fn of_syncer_of(cluster: &str) -> Rules {
+    pub fn of_syncer_of(cluster: &str) -> Rules {
         Rules::default().naming((interlock_api::GROUP, "workloadclusters/status"), cluster, "patch")
     }
 
     /// What it takes to fill the caches that all controllers at a place share.
-    pub(crate) fn of_caches(place: Place, further: &[Kind]) -> Rules {
+    pub fn of_caches(place: Place, further: &[Kind]) -> Rules {
         let all = Rules::at(&of_hub(), place).and(Rules::at(&of_agent(true, further), place));
         let mut rules = Rules::default();
         for ((group, resource, name), verbs) in all.verbs {
@@ -62,12 +136,12 @@ impl Rules {
     }
 
     /// What it takes to enter a logical cluster of this server.
-    pub(crate) fn to_enter(cluster: &str) -> Rules {
+    pub fn to_enter(cluster: &str) -> Rules {
         Rules::default().naming((interlock_api::GROUP, "logicalclusters"), cluster, "access")
     }
 
     /// What it takes to lead, where the lease was made for it.
-    pub(crate) fn to_lead(lease: &str) -> Rules {
+    pub fn to_lead(lease: &str) -> Rules {
         let leases = ("coordination.k8s.io", "leases");
         Rules::default().naming(leases, lease, "get").naming(leases, lease, "update")
     }
@@ -96,7 +170,7 @@ impl Rules {
 
     /// These and those.
     #[must_use]
-    pub(crate) fn and(mut self, others: Rules) -> Rules {
+    pub fn and(mut self, others: Rules) -> Rules {
         for (key, verbs) in others.verbs {
             self.verbs.entry(key).or_default().extend(verbs);
         }
@@ -104,7 +178,7 @@ impl Rules {
     }
 
     /// As Kubernetes writes them: resources of one group that the same may be done to share a rule.
-    pub(crate) fn written(&self) -> Value {
+    pub fn written(&self) -> Value {
         let mut shared: BTreeMap<_, Vec<&str>> = BTreeMap::new();
         for ((group, resource, name), verbs) in &self.verbs {
             let verbs: Vec<&str> = verbs.iter().copied().collect();
@@ -122,13 +196,13 @@ impl Rules {
 }
 
 /// The controllers of the hub.
-pub(crate) fn of_hub() -> Vec<Listed> {
+pub fn of_hub() -> Vec<Listed> {
     list(&Hub::default())
 }
 
 /// The controllers of the agent of any cluster: on a machine that runs its pods and has its volumes,
 /// or on a cluster with nodes.
-pub(crate) fn of_agent(is_on_machine: bool, further: &[Kind]) -> Vec<Listed> {
+pub fn of_agent(is_on_machine: bool, further: &[Kind]) -> Vec<Listed> {
     let machine = is_on_machine.then_some(Machine { is_root: false, has_volumes: true });
     list(&Agent::of_any(machine, further))
 }
@@ -154,7 +228,7 @@ fn asked_for(kind: &Kind, verb: Verb) -> ((String, String, Option<String>), &'st
 }
 
 /// A ClusterRole.
-pub(crate) fn cluster_role(name: &str, rules: &Rules) -> Value {
+pub fn cluster_role(name: &str, rules: &Rules) -> Value {
     json!({
         "apiVersion": RBAC, "kind": "ClusterRole",
         "metadata": {"name": name}, "rules": rules.written(),
@@ -162,7 +236,7 @@ pub(crate) fn cluster_role(name: &str, rules: &Rules) -> Value {
 }
 
 /// Binds a ClusterRole to somebody, in the whole cluster.
-pub(crate) fn cluster_role_binding(name: &str, role: &str, subject: &Value) -> Value {
+pub fn cluster_role_binding(name: &str, role: &str, subject: &Value) -> Value {
     json!({
         "apiVersion": RBAC, "kind": "ClusterRoleBinding", "metadata": {"name": name},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},

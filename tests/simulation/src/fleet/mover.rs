@@ -1,9 +1,9 @@
 //! How what takes its time goes on and ends on the disks: volumes, images, and copies between
 //! machines; and what programs ask of both.
 
-use crate::disk::{BUSY, Disks, Job, Numbers, Volume, Whose, Work, alike, content, named};
-use crate::flaws::Flaw;
-use crate::line::{Errand, Gate, Way};
+use super::disk::{BUSY, Disks, Job, Numbers, Volume, Whose, Work, alike, content, named};
+use super::flaws::Flaw;
+use crate::engine::line::{Errand, Gate, Way};
 use interlock_shell::Hands;
 use interlock_volumes::outside::{
     Disk, DiskDeed, DiskQuestion, Failure, Job as MoverJob, Made, Mover, MoverDeed, Outcome,

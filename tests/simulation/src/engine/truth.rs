@@ -1,17 +1,13 @@
 //! What the server really has: read after every write, and seen by nobody in the fleet.
 
-use crate::line::{Lines, Sent};
-use crate::world::Broken;
-use interlock_api::placement::Phase;
+use super::Broken;
+use super::line::{Lines, Sent};
 use interlock_kernel::{Kind, Object};
-use interlock_placement::kinds::{CLAIM, FORCE_RELEASE, GRANT, NAMESPACE, POD, WORKLOAD_CLUSTER};
 use interlock_shell::Server;
-use kube::api::DynamicObject;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The kinds that promises are about: at the hub, and at clusters.
-static AT_HUB: [Kind; 6] = [GRANT, NAMESPACE, POD, CLAIM, FORCE_RELEASE, WORKLOAD_CLUSTER];
-static AT_CLUSTER: [Kind; 3] = [NAMESPACE, POD, CLAIM];
+/// What every server has: it is read for the newest version, where nothing else was written that is known.
+const NAMESPACE: Kind = Kind::cluster_wide(("", "v1"), "Namespace", "namespaces");
 
 /// How the objects of a kind were, each time that they changed: the version, and all of them.
 type History = Vec<(u64, Vec<Object>)>;
@@ -61,11 +57,6 @@ impl Truth {
         })
     }
 
-    /// A grant by its name.
-    pub(crate) fn grant(&self, name: &str) -> Option<Granted> {
-        self.get((crate::HUB, &GRANT), (None, name)).map(|grant| Granted::of(grant))
-    }
-
     /// The version at which anything of a kind last changed, or later.
     pub(crate) fn changed(&self, at: &str, kind: &Kind) -> u64 {
         self.history(at, kind).last().map_or(0, |(changed, _)| *changed)
@@ -77,11 +68,15 @@ impl Truth {
     }
 
     /// Reads what the promises are about, for the first time.
-    pub(crate) async fn begin(&mut self, lines: &Lines) -> Result<(), Broken> {
+    pub(crate) async fn begin(
+        &mut self,
+        lines: &Lines,
+        (at_hub, at_cluster): (&[Kind], &[Kind]),
+    ) -> Result<(), Broken> {
         for at in [crate::HUB].into_iter().chain(crate::CLUSTERS) {
-            let server = Server::new(at, lines.client("truth", at).0);
+            let server = Server::new(at, lines.admin("truth", at));
             self.places.insert(at, Kept { server, kinds: BTreeMap::new() });
-            let kinds: &[Kind] = if at == crate::HUB { &AT_HUB } else { &AT_CLUSTER };
+            let kinds = if at == crate::HUB { at_hub } else { at_cluster };
             for kind in kinds {
                 self.know(at, kind).await?;
             }
@@ -120,7 +115,7 @@ impl Truth {
     /// being deleted, so where nothing was, nothing is.
     pub(crate) async fn after_duties(&mut self) -> Result<(), Broken> {
         let before = self.newest;
-        self.read(crate::HUB, &FORCE_RELEASE).await?;
+        self.read(crate::HUB, &NAMESPACE).await?;
         if self.newest == before {
             return Ok(());
         }
@@ -184,34 +179,4 @@ fn parts(path: &str) -> Vec<&str> {
     let skipped = if parts.first() == Some(&"api") { 2 } else { 3 };
     parts.drain(..skipped.min(parts.len()));
     parts
-}
-
-/// What a grant says, as far as promises need it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Granted {
-    /// What is true of the owner.
-    pub(crate) phase: String,
-    /// The uid of the owner.
-    pub(crate) owner: String,
-    /// How often it was granted.
-    pub(crate) epoch: i64,
-}
-
-impl Granted {
-    /// Reads a grant.
-    pub(crate) fn of(grant: &DynamicObject) -> Granted {
-        let status = &grant.data["status"];
-        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-        let phase = Some(text(&status["phase"])).filter(|phase| !phase.is_empty());
-        Granted {
-            phase: phase.unwrap_or_else(|| Phase::Unassigned.to_string()),
-            owner: text(&status["owner"]["uid"]),
-            epoch: status["epoch"].as_i64().unwrap_or(0),
-        }
-    }
-
-    /// Whether a cluster has it now.
-    pub(crate) fn is_held_by(&self, uid: &str) -> bool {
-        self.owner == uid && matches!(self.phase.as_str(), "Granted" | "Revoking")
-    }
 }

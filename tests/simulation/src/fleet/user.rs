@@ -1,8 +1,9 @@
 //! What people do.
 
-use crate::flaws::Flaw;
-use crate::truth::Granted;
-use crate::world::{Broken, World, api_of, said};
+use super::Fleet;
+use super::flaws::Flaw;
+use super::granted::Granted;
+use crate::engine::{Broken, Engine, api_of, said};
 use interlock_api::names::{
     ANNOTATION_CLUSTER, ANNOTATION_FORGET_COPIES, LABEL_PLACED, RUNTIME_CLASS, grant_name,
 };
@@ -16,7 +17,7 @@ use serde_json::{Value, json};
 const NAMESPACES: [&str; 2] = ["shop", "bank"];
 const PODS: [&str; 2] = ["one", "two"];
 
-impl World {
+impl Engine<Fleet> {
     /// A person does something.
     pub(crate) async fn user_acts(&mut self) -> Result<(), Broken> {
         let name = NAMESPACES[usize::from(self.chance.once_in(4))];
@@ -69,7 +70,7 @@ impl World {
         let name = name.unwrap_or_default();
         self.counts.by_hand += 1;
         self.note(format!("user: deletes image {name} at {cluster} by hand"));
-        let (user, _) = self.lines.client("user", cluster);
+        let user = self.lines.admin("user", cluster);
         let images = api_of(&user, &SNAPSHOT, namespace);
         images.delete(&name, &DeleteParams::default()).await.map(|_| ()).map_err(said)
     }
@@ -85,7 +86,7 @@ impl World {
         let made = self.create(&NAMESPACE, None, namespace).await?;
         let uid = made.metadata.uid.unwrap_or_default();
         let named = grant_name(name, &uid);
-        if !self.promises.known.insert(named.clone()) {
+        if !self.world.promises.known.insert(named.clone()) {
             return Err(format!("{named} was there before"));
         }
         if self.carries_data() && !self.chance.once_in(8) {
@@ -140,7 +141,7 @@ impl World {
         let (name, uid) = (found.metadata.name.clone(), found.metadata.uid.clone());
         let name = name.unwrap_or_default();
         self.note(format!("user: deletes {name}"));
-        self.promises.deleted.insert(grant_name(&name, &uid.unwrap_or_default()));
+        self.world.promises.deleted.insert(grant_name(&name, &uid.unwrap_or_default()));
         self.delete(&NAMESPACE, (None, &name)).await
     }
 
@@ -192,8 +193,8 @@ impl World {
         let known = self.truth.get((crate::HUB, &POD), (Some(namespace), name));
         let Some(uid) = known.and_then(|pod| pod.metadata.uid.clone()) else { return Ok(()) };
         self.note(format!("user: deletes pod {name} of {namespace}"));
-        self.promises.deleted_pods.insert(uid);
-        self.promises.deleted_pod_names.insert((namespace.to_owned(), name.to_owned()));
+        self.world.promises.deleted_pods.insert(uid);
+        self.world.promises.deleted_pod_names.insert((namespace.to_owned(), name.to_owned()));
         self.delete(&POD, (Some(namespace), name)).await
     }
 
@@ -236,7 +237,7 @@ impl World {
     /// The cluster that has a namespace now, by its place.
     pub(crate) fn owner_of(&self, namespace: &str) -> Option<usize> {
         let granted = Granted::of(self.grant_of(namespace)?);
-        self.clusters.iter().position(|cluster| granted.is_held_by(&cluster.uid))
+        self.world.clusters.iter().position(|cluster| granted.is_held_by(&cluster.uid))
     }
 
     /// Declares the owner gone: only while its machine is off, unless the person is wrong.
@@ -245,17 +246,20 @@ impl World {
         let (name, uid) = (grant.metadata.name.clone(), grant.metadata.uid.clone());
         let Granted { owner, epoch, .. } = Granted::of(grant);
         let Some(place) = self.owner_of(namespace) else { return Ok(()) };
-        let is_lie = self.flaw == Flaw::FalseAttestation;
-        if !self.machines[place].is_off() && !is_lie {
+        let is_lie = self.world.flaw == Flaw::FalseAttestation;
+        if !self.world.machines[place].is_off() && !is_lie {
             return Ok(());
         }
         let name = name.unwrap_or_default();
-        self.note(format!("user: says that {} is off, and forces {name}", self.clusters[place]));
+        self.note(format!(
+            "user: says that {} is off, and forces {name}",
+            self.world.clusters[place]
+        ));
         let force = json!({
             "metadata": {"name": format!("{name}-{epoch}-{}", self.event_count)},
             "spec": {
                 "grant": {"name": name, "uid": uid},
-                "owner": {"name": self.clusters[place].name, "uid": owner},
+                "owner": {"name": self.world.clusters[place].name, "uid": owner},
                 "epoch": epoch, "attestation": "PoweredOff",
                 "reason": "its machine has no power", "requester": "somebody on call",
             },

@@ -1,10 +1,11 @@
 //! What must hold after every event.
 
-use crate::data::may_go;
-use crate::line::Sent;
-use crate::machine::Machine;
-use crate::truth::{Granted, Truth, named, plural};
-use crate::world::Broken;
+use super::data::may_go;
+use super::granted::Granted;
+use super::machine::Machine;
+use crate::engine::Broken;
+use crate::engine::line::Sent;
+use crate::engine::truth::{Truth, named, plural};
 use http::Method;
 use interlock_api::names::{ANNOTATION_GRANT, ANNOTATION_RELEASED, ANNOTATION_RUNNING, Permit};
 use interlock_api::placement::Ref;
@@ -148,7 +149,7 @@ impl Promises {
         let here = truth.get((&cluster.name, &POD), (Some(grant), pod));
         let is_going = here.is_none_or(|here| here.metadata.deletion_timestamp.is_some());
         let epoch = here.and_then(|here| *self.pods.get(here.metadata.uid.as_deref()?)?);
-        let is_in_use = truth.grant(grant).is_some_and(|granted| {
+        let is_in_use = Granted::named(truth, grant).is_some_and(|granted| {
             granted.phase == "Granted"
                 && granted.owner == cluster.uid
                 && Some(granted.epoch) == epoch
@@ -181,7 +182,7 @@ fn only_the_owner_runs(
             if let Some(other) = other.filter(|other| *other != cluster.name) {
                 return Err(format!("{} runs on {other} and on {cluster}", process.namespace));
             }
-            let granted = truth.grant(&process.namespace);
+            let granted = Granted::named(truth, &process.namespace);
             let is_owner = granted.as_ref().is_some_and(|granted| {
                 granted.is_held_by(&cluster.uid) && granted.epoch == process.epoch
             });

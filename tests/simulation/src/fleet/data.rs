@@ -1,10 +1,12 @@
 //! What must hold of data after every event: an owner that runs has every acknowledged write, claims
 //! are filled from their pins and whole, and an image that anybody needs is there.
 
-use crate::disk::{Disks, Numbers, Volume, lacking};
-use crate::promises::Promises;
-use crate::truth::Truth;
-use crate::world::{Broken, World, api_of, said};
+use super::Fleet;
+use super::disk::{Disks, Numbers, Volume, lacking};
+use super::granted::Granted;
+use super::promises::Promises;
+use crate::engine::truth::Truth;
+use crate::engine::{Broken, Engine, api_of, said};
 use interlock_api::names::{ANNOTATION_EPOCH, ANNOTATION_IMAGE, LABEL_PRIME_FOR};
 use interlock_api::placement::{Fill, GrantStatus, Image, Phase, Pin, Ref};
 use interlock_kernel::Object;
@@ -28,14 +30,14 @@ pub(crate) struct DataPromises {
     bound: BTreeSet<String>,
 }
 
-impl World {
+impl Fleet {
     /// Holds the disks against what must be in them.
-    pub(crate) fn check_data(&mut self) -> Result<(), Broken> {
+    pub(crate) fn check_data(&mut self, truth: &Truth) -> Result<(), Broken> {
         let mut disks = self.disks.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(broken) = disks.take_broken().into_iter().next() {
             return Err(broken);
         }
-        let now = (self.truth.newest, disks.changes);
+        let now = (truth.newest, disks.changes);
         if self.data_promises.checked == now {
             return Ok(());
         }
@@ -51,15 +53,13 @@ impl World {
                 }
             }
         }
-        let checked = Checked {
-            truth: &self.truth,
-            promises: &self.promises,
-            clusters: &self.clusters,
-            is_news,
-        };
+        let checked =
+            Checked { truth, promises: &self.promises, clusters: &self.clusters, is_news };
         checked.check(&mut self.data_promises, &mut disks)
     }
+}
 
+impl Engine<Fleet> {
     /// What an owner made goes with it, as the server does it by itself when nobody simulates it.
     pub(crate) async fn collect_garbage(&mut self) -> Result<(), Broken> {
         for cluster in crate::CLUSTERS {
@@ -79,7 +79,7 @@ impl World {
                     }
                 }
             }
-            let (server, _) = self.lines.client("user", cluster);
+            let server = self.lines.admin("user", cluster);
             for (kind, object) in left {
                 let name = object.metadata.name.as_deref().unwrap_or_default();
                 self.note(format!("{cluster}: {kind} {name} goes with its owner"));
@@ -92,8 +92,8 @@ impl World {
 
     /// What is left over on a disk, or at the cluster that has a namespace, and should be gone.
     pub(crate) fn left_over(&self) -> Option<String> {
-        let disks = self.disks();
-        for (place, cluster) in self.clusters.iter().enumerate() {
+        let disks = self.world.disks();
+        for (place, cluster) in self.world.clusters.iter().enumerate() {
             if !self.takes_new_ones(&cluster.name) {
                 continue;
             }
@@ -119,7 +119,7 @@ impl World {
 
     /// What was needed to fill the claims of a namespace, and is still at the cluster that has it.
     pub(crate) fn left_of_filling(&self, grant: &str, place: usize) -> Option<String> {
-        let cluster = &self.clusters[place].name;
+        let cluster = &self.world.clusters[place].name;
         let is_within = |object: &&Object| object.metadata.namespace.as_deref() == Some(grant);
         let destination = self.truth.all(cluster, &DESTINATION).iter().find(is_within);
         if let Some(destination) = destination {
@@ -314,7 +314,7 @@ impl Checked<'_> {
 
 fn is_filled(
     claim: &Object,
-    (cluster, disk): (&Ref, &crate::disk::Disk),
+    (cluster, disk): (&Ref, &super::disk::Disk),
     known: &mut DataPromises,
 ) -> Result<(), Broken> {
     let uid = claim.metadata.uid.as_deref().unwrap_or_default();
@@ -349,7 +349,7 @@ pub(crate) fn may_go(
     (namespace, name): (Option<&str>, &str),
     truth: &Truth,
 ) -> bool {
-    let grant = namespace.and_then(|namespace| truth.grant(namespace));
+    let grant = namespace.and_then(|namespace| Granted::named(truth, namespace));
     match plural {
         // Whether what is behind these may go is seen on the disk; places are only places.
         "persistentvolumes" | "volumesnapshotcontents" | "volumesnapshots" | "leases" => true,

@@ -1,14 +1,13 @@
 //! What programs know: when news comes to their caches, and how old their first lists are.
 
-use crate::actor::{Actor, CacheAt};
-use crate::world::{Broken, World};
+use super::actor::{Actor, CacheAt};
+use super::{Broken, Engine, World};
 use interlock_kernel::Place;
-use interlock_placement::kinds::{GRANT, NAMESPACE};
 
 /// For how many events a cache may be without news.
 const DEAF: usize = 300;
 
-impl World {
+impl<W: World> Engine<W> {
     /// Fills the caches of a program that starts, from now or from some time since the beginning;
     /// what they are like, in words.
     pub(crate) fn first_lists(&mut self, actor: &mut Actor) -> String {
@@ -45,8 +44,9 @@ impl World {
 
     /// The version before one of the last changes of what decides whether something may run.
     fn before_changes(&self, place: Place, actor: &Actor) -> u64 {
-        let kind = if place == Place::HUB { &GRANT } else { &NAMESPACE };
-        let changes = self.truth.changes(actor.at(place), kind);
+        let (at_hub, at_cluster) = W::DECIDED_BY;
+        let kind = if place == Place::HUB { at_hub } else { at_cluster };
+        let changes = self.truth.changes(actor.at(place), &kind);
         let back = 1 + self.chance.below(4);
         let change = changes.len().checked_sub(back).map(|place| changes[place]);
         change.unwrap_or(self.floor).saturating_sub(1).max(self.floor)

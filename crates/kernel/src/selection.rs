@@ -1,0 +1,153 @@
+//! Which objects of a kind a controller is shown: the server leaves the others out.
+
+use crate::controller::Watch;
+use crate::kind::{Kind, Name, Place};
+use crate::metadata::{label, name_of};
+use crate::object::Object;
+use crate::view::{Index, View};
+use jiff::Timestamp;
+use kube_core::DynamicObject;
+use std::sync::Arc;
+
+/// Which objects of a kind. An object that stops being selected looks like one that was deleted: as
+/// always, that it is not there proves nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub enum Selector {
+    /// All of them.
+    #[default]
+    All,
+    /// The one of this name. Within a namespaced kind there is one in each namespace.
+    Named(Arc<str>),
+    /// Those that have this label, whatever its value is.
+    Labelled(&'static str),
+}
+
+impl Selector {
+    /// Whether an object is one of them.
+    pub fn selects(&self, object: &DynamicObject) -> bool {
+        match self {
+            Selector::All => true,
+            Selector::Named(name) => name_of(object) == &**name,
+            Selector::Labelled(key) => label(object, key).is_some(),
+        }
+    }
+
+    /// As the parameter `labelSelector` has it.
+    pub fn labels(&self) -> Option<String> {
+        match self {
+            Selector::Labelled(key) => Some((*key).to_owned()),
+            Selector::All | Selector::Named(_) => None,
+        }
+    }
+
+    /// As the parameter `fieldSelector` has it.
+    pub fn fields(&self) -> Option<String> {
+        match self {
+            Selector::Named(name) => Some(format!("metadata.name={name}")),
+            Selector::All | Selector::Labelled(_) => None,
+        }
+    }
+}
+
+/// What a controller selects, of the kinds that it does not watch all of.
+#[derive(Debug, Clone, Default)]
+pub struct Selections(Vec<(Place, Kind, Selector)>);
+
+impl Selections {
+    /// What these watches select.
+    pub fn of(watches: &[Watch]) -> Selections {
+        let narrow = watches.iter().filter(|watch| watch.selector != Selector::All);
+        let each = narrow.map(|watch| (watch.place, watch.kind.clone(), watch.selector.clone()));
+        Selections(each.collect())
+    }
+
+    /// What is selected of a kind.
+    pub fn at(&self, place: Place, kind: &Kind) -> &Selector {
+        let found = self.0.iter().find(|(at, of, _)| *at == place && of == kind);
+        found.map_or(&Selector::All, |(.., selector)| selector)
+    }
+
+    /// A view without what is not selected.
+    pub fn narrow<V: View>(&self, view: V) -> Narrowed<'_, V> {
+        Narrowed { view, selections: self }
+    }
+}
+
+/// A view without what is not selected: what caches show may be more, as others share them.
+#[derive(Debug)]
+pub struct Narrowed<'a, V> {
+    view: V,
+    selections: &'a Selections,
+}
+
+impl<V: View> Narrowed<'_, V> {
+    fn of(&self, place: Place, kind: &Kind, mut found: Vec<Object>) -> Vec<Object> {
+        let selector = self.selections.at(place, kind);
+        if *selector != Selector::All {
+            found.retain(|object| selector.selects(object));
+        }
+        found
+    }
+}
+
+impl<V: View> View for Narrowed<'_, V> {
+    fn now(&self) -> Timestamp {
+        self.view.now()
+    }
+
+    fn get(&self, place: Place, kind: &Kind, name: &Name) -> Option<Object> {
+        let selector = self.selections.at(place, kind);
+        self.view.get(place, kind, name).filter(|object| selector.selects(object))
+    }
+
+    fn list(&self, place: Place, kind: &Kind, namespace: Option<&str>) -> Vec<Object> {
+        self.of(place, kind, self.view.list(place, kind, namespace))
+    }
+
+    fn find(&self, place: Place, index: &Index, value: &str) -> Vec<Object> {
+        self.of(place, &index.kind, self.view.find(place, index, value))
+    }
+
+    fn find_some(&self, place: Place, index: &Index, value: &str, at_most: usize) -> Vec<Object> {
+        if *self.selections.at(place, &index.kind) == Selector::All {
+            return self.view.find_some(place, index, value, at_most);
+        }
+        let mut found = self.find(place, index, value);
+        found.truncate(at_most);
+        found
+    }
+
+    fn count(&self, place: Place, index: &Index, value: &str) -> usize {
+        if *self.selections.at(place, &index.kind) == Selector::All {
+            return self.view.count(place, index, value);
+        }
+        self.find(place, index, value).len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn object(name: &str, labels: &serde_json::Value) -> DynamicObject {
+        let text = json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": name, "labels": labels}});
+        serde_json::from_value(text).expect("it is an object")
+    }
+
+    #[test]
+    fn a_selector_selects_what_the_server_would() {
+        let (north, plain) = (object("north", &json!({"slot": ""})), object("east", &json!({})));
+        for (selector, fields, labels, is_north, is_plain) in [
+            (Selector::All, None, None, true, true),
+            (Selector::Named("north".into()), Some("metadata.name=north"), None, true, false),
+            (Selector::Labelled("slot"), None, Some("slot"), true, false),
+        ] {
+            assert_eq!(selector.fields().as_deref(), fields);
+            assert_eq!(selector.labels().as_deref(), labels);
+            assert_eq!(selector.selects(&north), is_north, "{selector:?}");
+            assert_eq!(selector.selects(&plain), is_plain, "{selector:?}");
+        }
+    }
+}
