@@ -304,7 +304,9 @@ pub fn readable(bytes: u64) -> String {
     while size >= 1023.95 && unit + 1 < UNITS.len() {
         (size, unit) = (size / 1024.0, unit + 1);
     }
-    let digits = usize::from(size < 99.95);
+    // A large number that is whole, or nearly, is easier to read without its zero.
+    let is_whole = size >= 99.95 && (size - size.round()).abs() < 0.05;
+    let digits = usize::from(!is_whole);
     format!("{size:.digits$} {}", UNITS[unit])
 }
 
@@ -430,6 +432,7 @@ mod tests {
         assert_eq!(readable(1536), "1.5 KiB");
         assert_eq!(readable(12 << 30), "12.0 GiB");
         assert_eq!(readable(120 << 30), "120 GiB");
+        assert_eq!(readable(705_012), "688.5 KiB");
         assert_eq!(readable(u64::MAX), "16.0 EiB");
     }
 }

@@ -310,8 +310,12 @@ impl Fleet {
         let mut story = format!("{seen:#}");
         for name in [CONTROLLERS, "west", "east", "north"] {
             let log = std::fs::read_to_string(self.agents.log(name)).unwrap_or_default();
-            let lines: Vec<&str> = log.lines().collect();
-            let last = lines[lines.len().saturating_sub(12)..].join("\n  ");
+            // Signs of life come every second, and would push out all else.
+            let is_news = |line: &&str| {
+                !line.contains("placement/heartbeat") && !line.contains("sign of life")
+            };
+            let lines: Vec<&str> = log.lines().filter(is_news).collect();
+            let last = lines[lines.len().saturating_sub(40)..].join("\n  ");
             story += &format!("\n{name} says:\n  {last}");
         }
         story

@@ -89,8 +89,8 @@ fn the_secret_comes_before_the_data_and_its_absence_is_said() {
     world.settle();
     let said = condition(&world, "DataSynced");
     assert_eq!((&said["status"], &said["reason"]), (&json!("False"), &json!("SecretIncomplete")));
-    let message = said["message"].as_str().unwrap();
-    assert!(message.contains("kubectl create secret generic backup -n shop"), "{message}");
+    let next = said["next"].as_str().unwrap();
+    assert!(next.starts_with("kubectl create secret generic backup -n shop"), "{next}");
     assert!(world.all("a", &SOURCE).is_empty(), "nothing is asked of a mover that cannot do it");
     put_secret(&mut world);
     pass(&mut world, 601);
