@@ -344,7 +344,7 @@ fn a_claim_that_is_smaller_than_its_image_is_told_what_it_needs() {
     case.change(&SNAPSHOT_KIND, "monday", large);
     let (reason, _, message) = said(&mut case);
     assert_eq!(reason, "SizeMismatch");
-    assert!(message.starts_with("needs 12 GiB"), "{message}");
+    assert!(message.starts_with("needs 12.0 GiB"), "{message}");
     assert!(!case.holds("monday"));
 }
 

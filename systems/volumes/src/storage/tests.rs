@@ -201,7 +201,7 @@ fn an_image_that_is_larger_than_the_claim_is_refused_with_its_size() {
     let claim = claim_of(&case.world, "data");
     let said = condition(&claim, "interlock.dev/Healthy");
     assert_eq!(said["reason"], "SizeMismatch");
-    assert!(said["message"].as_str().unwrap().starts_with("needs 12 GiB"), "{said}");
+    assert!(said["message"].as_str().unwrap().starts_with("needs 12.0 GiB"), "{said}");
 }
 
 #[test]
