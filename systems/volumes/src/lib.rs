@@ -43,6 +43,5 @@ pub fn models() -> Vec<Entry> {
         fixed::ENTRY,
         spec::ENTRY,
         hold::ENTRY,
-        sync::model::ENTRY,
     ]
 }

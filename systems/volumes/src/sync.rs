@@ -63,7 +63,6 @@ mod facts;
 pub(crate) mod filed;
 pub(crate) mod images;
 pub(crate) mod intent;
-pub mod model;
 mod observe;
 mod origin;
 pub(crate) mod repository;
