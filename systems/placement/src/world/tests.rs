@@ -1,7 +1,7 @@
 //! The world in its small sizes.
 
 use super::*;
-use interlock_checker::{Options, Report, Verdict, check};
+use interlock_checker::{Options, Report, Size, Verdict, check};
 
 fn report(size: &str) -> (Report, u64) {
     let size = Size::parse(size).expect("a size");
@@ -69,6 +69,19 @@ fn mistakes_are_found() {
         "nothing-is-stopped",
         "always-forced",
         "wish-ignored",
+        "key-by-name",
+        "cluster-by-name",
+        "gone-cluster-is-release",
+        "finalizer-stripped-with-the-cluster",
+        "granted-to-a-cluster-that-was-let-go",
+        "let-go-under-a-grant",
+        "target-kept",
+        "namespace-let-go-on-absence",
+        "owners-copy-forgotten",
+        "copy-overlooked",
+        "copies-never-gone",
+        "syncer-left-behind",
+        "old-grant-orphaned",
     ] {
         let options = Options { mutant: Some(name.to_owned()), ..Options::default() };
         let size = Size::parse("").expect("a size");
@@ -88,4 +101,31 @@ fn an_owner_that_is_silent_keeps_the_namespace_and_a_cluster_that_takes_nothing_
 #[test]
 fn data_goes_along() {
     holds("moves=1,flights=0,stale=0,crash=1,claims=1", 50_968);
+}
+
+#[test]
+fn a_namespace_that_is_deleted_in_the_middle_of_a_move_goes_and_nothing_is_left_of_it() {
+    holds("moves=1,flights=0,stale=0,crash=0,deletes=1,live=1,wakes=1", 4_477);
+    holds("moves=0,flights=1,stale=0,crash=1,deletes=1,wakes=1", 2_483);
+}
+
+#[test]
+fn a_namespace_that_is_made_again_under_its_name_inherits_nothing() {
+    holds("moves=0,flights=0,stale=0,crash=0,deletes=2,strip=1,live=1", 3_489);
+}
+
+#[test]
+fn a_cluster_stays_while_it_has_something_and_is_not_taken_for_the_next_of_its_name() {
+    holds("moves=0,flights=0,stale=0,crash=0,deletes=1,retire=2,live=1,wakes=1", 4_000);
+    holds("moves=0,flights=0,stale=0,crash=1,retire=1,replace=1,strip=1,live=1", 469);
+}
+
+#[test]
+fn a_cluster_that_was_let_go_is_granted_nothing_however_late_a_hub_hears_of_it() {
+    holds("moves=0,flights=0,stale=1,crash=0,retire=1,hubs=2", 1_225);
+}
+
+#[test]
+fn people_give_up_what_a_cluster_has_and_never_what_its_owner_has() {
+    holds("moves=0,flights=0,stale=0,crash=0,deletes=1,forget=1,live=1,wakes=1", 861);
 }
