@@ -53,16 +53,23 @@ fn has_something(truth: &Truth, cluster: usize) -> bool {
 }
 
 pub(super) fn promises(system: &Namespaces) -> Vec<Promise<Namespaces>> {
-    let mut promises = vec![promise(
-        "CopiesAreListed",
-        "the grant lists every cluster that has anything of its namespace, unless a person gave that up",
-        |_, truth| {
-            truth.each().all(|truth| {
-                let is_listed = |c: usize| truth.names(c) || truth.ends.forgotten[c];
-                (0..CLUSTERS).all(|c| !truth.clusters[c].is_here || is_listed(c))
-            })
-        },
-    )];
+    let mut promises = vec![
+        promise(
+            "HeldIsFound",
+            "a cluster that holds an object at the hub holds its namespace too, by which it is found",
+            |_, truth| truth.each().all(|truth| !truth.is_held_unseen),
+        ),
+        promise(
+            "CopiesAreListed",
+            "the grant lists every cluster that has anything of its namespace, unless a person gave that up",
+            |_, truth| {
+                truth.each().all(|truth| {
+                    let is_listed = |c: usize| truth.names(c) || truth.ends.forgotten[c];
+                    (0..CLUSTERS).all(|c| !truth.clusters[c].is_here || is_listed(c))
+                })
+            },
+        ),
+    ];
     if !system.has_ends() {
         return promises;
     }

@@ -30,8 +30,8 @@ fn every_controller_at_the_hub_takes_part() {
 
 #[test]
 fn steps_come_apart_and_caches_are_out_of_date() {
-    holds("moves=1,flights=1,stale=0", 3_909);
-    holds("moves=1,flights=0,stale=1", 7_666);
+    holds("moves=1,flights=1,stale=0", 4_954);
+    holds("moves=1,flights=0,stale=1", 7_515);
 }
 
 #[test]
@@ -79,6 +79,7 @@ fn mistakes_are_found() {
         "namespace-let-go-on-absence",
         "owners-copy-forgotten",
         "copy-overlooked",
+        "namespace-let-go-first",
         "copies-never-gone",
         "syncer-left-behind",
         "old-grant-orphaned",
@@ -94,7 +95,7 @@ fn mistakes_are_found() {
 
 #[test]
 fn an_owner_that_is_silent_keeps_the_namespace_and_a_cluster_that_takes_nothing_gets_nothing() {
-    holds("moves=1,flights=0,stale=1,crash=0,silent=1", 24_444);
+    holds("moves=1,flights=0,stale=1,crash=0,silent=1", 23_976);
     holds("moves=1,flights=0,stale=1,crash=1,unfit=1", 724);
 }
 
@@ -106,7 +107,8 @@ fn data_goes_along() {
 #[test]
 fn a_namespace_that_is_deleted_in_the_middle_of_a_move_goes_and_nothing_is_left_of_it() {
     holds("moves=1,flights=0,stale=0,crash=0,deletes=1,live=1,wakes=1", 4_477);
-    holds("moves=0,flights=1,stale=0,crash=1,deletes=1,wakes=1", 2_483);
+    holds("moves=0,flights=1,stale=0,crash=1,deletes=1,wakes=1", 2_615);
+    holds("moves=0,flights=0,stale=1,crash=0,deletes=1", 5_476);
 }
 
 #[test]
@@ -128,4 +130,5 @@ fn a_cluster_that_was_let_go_is_granted_nothing_however_late_a_hub_hears_of_it()
 #[test]
 fn people_give_up_what_a_cluster_has_and_never_what_its_owner_has() {
     holds("moves=0,flights=0,stale=0,crash=0,deletes=1,forget=1,live=1,wakes=1", 861);
+    holds("moves=0,flights=0,stale=0,crash=0,deletes=1,retire=1,forget=1,strip=1,wakes=1", 7_688);
 }

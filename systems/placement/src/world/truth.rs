@@ -5,7 +5,8 @@ use super::people::{
     MADE_AGAIN, REPLACED, STRIPPED_NAMESPACE, forgotten, moves_left, stripped_cluster,
 };
 use super::{Namespaces, namespace};
-use crate::kinds::{FORCE_RELEASE, GRANT, NAMESPACE, POD, WORKLOAD_CLUSTER};
+use crate::kinds::{CLAIM, FORCE_RELEASE, GRANT, NAMESPACE, POD, WORKLOAD_CLUSTER};
+use crate::record::syncers;
 use crate::syncer::marks::from_uid;
 use interlock_api::names::{
     ANNOTATION_CLUSTER, ANNOTATION_EPOCH, ANNOTATION_RAN, ANNOTATION_RELEASED, ANNOTATION_RUNNING,
@@ -36,6 +37,8 @@ pub struct Truth {
     pub(super) must: Writes,
     /// What is in the snapshots, or in the volume left in place, that the grant names.
     pub(super) pinned: Option<Writes>,
+    /// Whether an object at the hub has the finalizer of a cluster that is not on the namespace.
+    pub(super) is_held_unseen: bool,
     /// What is deleted.
     pub(super) ends: Ends,
     /// The same of a namespace that is made again under its name.
@@ -321,9 +324,17 @@ fn of_namespace(system: &Namespaces, scene: &Scene<'_, Namespaces>, place: usize
         forces: hub.list(&FORCE_RELEASE).iter().map(force).collect(),
         must,
         pinned: found.and_then(|grant| pinned(system, scene, &grant)),
+        is_held_unseen: home.is_some_and(|home| is_held_unseen(scene, &home)),
         ends,
         again: None,
     }
+}
+
+fn is_held_unseen(scene: &Scene<'_, Namespaces>, home: &Object) -> bool {
+    let known: Vec<&str> = syncers(home).collect();
+    let objects = [POD, CLAIM].map(|kind| scene.hub().list(&kind));
+    let mut within = objects.iter().flatten();
+    within.any(|object| syncers(object).any(|cluster| !known.contains(&cluster)))
 }
 
 fn of_value(system: &Namespaces, found: &serde_json::Value) -> Option<usize> {

@@ -134,6 +134,13 @@ pub(super) const ROWS: &[Row] = &[
         CALM,
     ),
     Row(
+        "namespace-let-go-first",
+        "a syncer lets go of a namespace whose objects it holds, which its cache does not show",
+        &["HeldIsFound"],
+        &[Bend::SyncerDecides(|facts| synced(facts, |facts| facts.finalized_look = Some(false)))],
+        "moves=0,flights=0,stale=1,crash=0,deletes=1",
+    ),
+    Row(
         "copies-never-gone",
         "the grant waits for copies that are gone, and its namespace with it",
         &["DeletedGoes"],
