@@ -301,9 +301,7 @@ impl Edit<'_> {
         if metadata["uid"].is_null() {
             let gone = self.content.gone.get(&slot).copied().unwrap_or(0);
             let kind = kind.kind.to_lowercase();
-            // Two objects of one name in two namespaces are two objects.
-            let within = name.namespace.as_ref().map(|it| format!("{it}-")).unwrap_or_default();
-            metadata["uid"] = json!(format!("{kind}-{within}{}-{gone}", name.name));
+            metadata["uid"] = json!(format!("{kind}-{}-{gone}", name.name));
         }
         let version = self.servers.version(slot, object);
         self.content.objects.insert(slot, version);

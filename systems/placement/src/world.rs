@@ -16,8 +16,8 @@ mod size;
 mod start;
 mod storage;
 mod truth;
+mod volumes;
 
-use crate::claims::Claims;
 use crate::departed::Departed;
 use crate::syncer::Syncer;
 use interlock_api::placement::Ref;
@@ -36,8 +36,8 @@ const NAME: &str = "placement";
 const CLUSTER_NAMES: [&str; CLUSTERS] = ["a", "b"];
 /// The uids of the namespaces that have the name one after the other.
 const NAMESPACE_UIDS: [&str; 2] = ["0f3a9c1e", "7b21d4f0"];
-/// The uid of the pod of a namespace that was made again.
-const POD_AGAIN: &str = "pod-again";
+/// The names of their pods, by which what is made from them is told apart.
+const POD_NAMES: [&str; 2] = ["pod", "pod-again"];
 
 /// For the catalog.
 pub const ENTRY: Entry = Entry {
@@ -58,6 +58,8 @@ pub struct Namespaces {
     force: bool,
     /// The pod has a claim, and its data goes along.
     claim: bool,
+    /// The namespace was on cluster b before, and its data is in a snapshot there.
+    before: bool,
     /// So long passes that old copies may go.
     later: bool,
     /// 1: the namespace is deleted; 2: and made again under its name.
@@ -130,8 +132,8 @@ impl Namespaces {
         if self.force || self.all {
             hub = hub.with(mistakes::fencing(self.bends), &["force"]);
         }
-        if self.all || self.claim {
-            hub = hub.with(shipped(|_| Claims), &grants);
+        if self.has_labels() {
+            hub = hub.with(mistakes::claims(self.bends), &grants);
         }
         if self.all || self.has_ends() {
             let names = if self.replace { &CLUSTER_NAMES[..1] } else { &CLUSTER_NAMES };
@@ -249,10 +251,17 @@ impl System for Namespaces {
         [start()].into_iter().chain(later).collect()
     }
 
+    /// Nothing waits for time but what has a successor that runs.
+    fn may_pass(&self, scene: &Scene<'_, Self>) -> bool {
+        let truth = truth::read(self, scene);
+        truth.runs_on(truth.owner()) && truth.epoch() > 1
+    }
+
     fn programs(&self) -> Vec<Program<Machine>> {
         let mut programs = vec![self.hub("hub")];
-        let pods: Vec<String> =
-            self.grant_names().iter().map(|grant| format!("{grant}/pod")).collect();
+        let pods = if self.deletes == 2 { &POD_NAMES[..] } else { &POD_NAMES[..1] };
+        let of = |grant: String| pods.iter().map(move |pod| format!("{grant}/{pod}"));
+        let pods: Vec<String> = self.grant_names().into_iter().flat_map(of).collect();
         let pods: Vec<&str> = pods.iter().map(String::as_str).collect();
         for (c, name) in CLUSTER_NAMES.iter().enumerate() {
             programs.push(self.syncer(format!("syncer-{name}"), c));
@@ -319,16 +328,20 @@ impl System for Namespaces {
     fn promises(&self) -> Vec<Promise<Self>> {
         let mut all = promises::promises();
         all.extend(ends::promises(self));
+        all.extend(volumes::promises(self));
         all
     }
 
     fn rules(&self) -> Vec<Rule<Self>> {
-        promises::rules()
+        let mut rules = promises::rules();
+        rules.push(volumes::rule());
+        rules
     }
 
     fn reachable(&self) -> Vec<Promise<Self>> {
         let mut all = promises::reachable(self);
         all.extend(ends::reachable(self));
+        all.extend(volumes::reachable(self));
         all
     }
 
@@ -338,6 +351,7 @@ impl System for Namespaces {
         }
         let mut goals = promises::goals(self);
         goals.extend(ends::goals(self));
+        goals.extend(volumes::goals(self));
         goals
     }
 

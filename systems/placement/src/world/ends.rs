@@ -34,7 +34,11 @@ pub(super) fn is_owner_gone(truth: &Truth) -> bool {
 /// Whether nothing is left of a namespace that was deleted, or a person has to say what becomes of it.
 pub(super) fn are_over(truth: &Truth) -> bool {
     let is_gone = truth.ends.namespace == Life::Gone && truth.grant.is_none();
-    let is_over = |truth: &Truth| waits_for_a_person(truth) || is_owner_gone(truth);
+    // Nobody else has the data of a cluster that was declared gone and had made no snapshot.
+    let is_data_gone =
+        |truth: &Truth| !truth.is_held() && !truth.lost.is_empty() && truth.pinned.is_none();
+    let is_over =
+        |truth: &Truth| waits_for_a_person(truth) || is_owner_gone(truth) || is_data_gone(truth);
     is_gone && truth.again.is_none() || truth.each().any(is_over)
 }
 

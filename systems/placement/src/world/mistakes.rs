@@ -5,9 +5,11 @@
 
 mod ends;
 mod moves;
+mod volumes;
 
 use super::machine::Machine;
 use super::{Namespaces, boot_id};
+use crate::claims::Claims;
 use crate::clusters::Clusters;
 use crate::fencing::Fencing;
 use crate::kinds::GRANT;
@@ -31,6 +33,8 @@ pub(super) enum Bend {
     SyncerObserves(Observe<Syncer>),
     SyncerDecides(Decide<Syncer>),
     SyncerActs(Act<Syncer>),
+    ClaimsDecide(Decide<Claims>),
+    ClaimsAct(Act<Claims>),
     ClustersObserve(Observe<Clusters>),
     ClustersDecide(Decide<Clusters>),
     RuntimeObserves(Observe<Runtime>),
@@ -60,7 +64,8 @@ pub(super) fn mistakes() -> Vec<Mistake<Namespaces>> {
         let system = Namespaces { bends, is_refined: false, ..system };
         Mistake { name, sentence, breaks, system }
     };
-    moves::ROWS.iter().chain(ends::ROWS).map(made).collect()
+    let rows = moves::ROWS.iter().chain(ends::ROWS).chain(volumes::ROWS);
+    rows.map(made).collect()
 }
 
 /// The scheduler, with what it does otherwise.
@@ -79,6 +84,17 @@ pub(super) fn fencing(bends: &'static [Bend]) -> Box<dyn Actor<Machine>> {
     shipped(move |_| {
         bends.iter().fold(Bent::new(Fencing), |room, bend| match bend {
             Bend::FencingDecides(decide) => room.deciding(*decide),
+            _ => room,
+        })
+    })
+}
+
+/// The controller that mirrors a grant in labels.
+pub(super) fn claims(bends: &'static [Bend]) -> Box<dyn Actor<Machine>> {
+    shipped(move |_| {
+        bends.iter().fold(Bent::new(Claims), |room, bend| match bend {
+            Bend::ClaimsDecide(decide) => room.deciding(*decide),
+            Bend::ClaimsAct(act) => room.acting(*act),
             _ => room,
         })
     })

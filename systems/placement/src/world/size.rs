@@ -9,7 +9,7 @@ const fn key(key: &'static str, help: &'static str, default: u64, most: u64) -> 
     SizeKey::new(key, help, default, 0, most)
 }
 
-pub(super) const KEYS: [SizeKey; 21] = [
+pub(super) const KEYS: [SizeKey; 22] = [
     key("moves", "how often people move the namespace", 1, 3),
     key("flights", "steps that are under way at once", 1, 2),
     key("stale", "objects that are out of date at once", 1, 2),
@@ -17,6 +17,7 @@ pub(super) const KEYS: [SizeKey; 21] = [
     key("relist", "1: programs that start anew list the past", 0, 1),
     key("force", "1: power loss and ForceRelease happen", 0, 1),
     key("claims", "claims, whose data goes along", 0, 1),
+    key("before", "1: it was on cluster b before, and its data is in a snapshot there", 0, 1),
     key("later", "1: so long passes that old copies may go", 0, 1),
     key("deletes", "1: the namespace is deleted; 2: and made again under its name", 0, 2),
     key("retire", "clusters that are deleted", 0, 2),
@@ -44,6 +45,7 @@ impl Namespaces {
             relist,
             force,
             claims,
+            before,
             later,
             deletes,
             retire,
@@ -63,13 +65,14 @@ impl Namespaces {
         // The protocol has so many epochs: the first, one for each move, and one after a forced
         // release. It knows of nothing that is deleted.
         let is_comparable = moves + 1 + force <= MOST_EPOCHS as u64
-            && deletes + retire + replace + forget == 0
+            && before + deletes + retire + replace + forget == 0
             && hubs == 1;
         Ok(Namespaces {
             moves: moves as u32,
             hostility,
             force: force == 1,
             claim: claims == 1,
+            before: before == 1,
             later: later == 1,
             deletes: deletes as u8,
             retire: retire as usize,
@@ -95,6 +98,11 @@ impl Namespaces {
             name => format!("{name}={number}"),
         };
         KEYS.iter().zip(&self.numbers).map(shown).collect::<Vec<_>>().join(",")
+    }
+
+    /// Whether labels mirror the grant.
+    pub(super) fn has_labels(&self) -> bool {
+        self.all || self.claim
     }
 
     /// Whether anything can be deleted, or given up.

@@ -83,6 +83,9 @@ fn mistakes_are_found() {
         "copies-never-gone",
         "syncer-left-behind",
         "old-grant-orphaned",
+        "old-copies-stay",
+        "old-label-left-on",
+        "claim-not-mirrored",
     ] {
         let options = Options { mutant: Some(name.to_owned()), ..Options::default() };
         let size = Size::parse("").expect("a size");
@@ -131,4 +134,10 @@ fn a_cluster_that_was_let_go_is_granted_nothing_however_late_a_hub_hears_of_it()
 fn people_give_up_what_a_cluster_has_and_never_what_its_owner_has() {
     holds("moves=0,flights=0,stale=0,crash=0,deletes=1,forget=1,live=1,wakes=1", 861);
     holds("moves=0,flights=0,stale=0,crash=0,deletes=1,retire=1,forget=1,strip=1,wakes=1", 7_688);
+}
+
+#[test]
+fn what_a_move_left_behind_goes_in_time_and_labels_follow_the_grant() {
+    holds("moves=1,flights=0,stale=0,crash=0,later=1,live=1", 406);
+    holds("moves=0,flights=0,stale=0,crash=1,claims=1,before=1,later=1,live=1", 421);
 }

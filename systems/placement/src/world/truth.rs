@@ -4,21 +4,23 @@ use super::machine::Machine;
 use super::people::{
     MADE_AGAIN, REPLACED, STRIPPED_NAMESPACE, forgotten, moves_left, stripped_cluster,
 };
-use super::{Namespaces, namespace};
+use super::{Namespaces, POD_NAMES, namespace};
 use crate::kinds::{CLAIM, FORCE_RELEASE, GRANT, NAMESPACE, POD, WORKLOAD_CLUSTER};
-use crate::record::syncers;
-use crate::syncer::marks::from_uid;
+use crate::record::{GrantRecord, syncers};
 use interlock_api::names::{
     ANNOTATION_CLUSTER, ANNOTATION_EPOCH, ANNOTATION_RAN, ANNOTATION_RELEASED, ANNOTATION_RUNNING,
-    Permit,
+    Permit, STATE_EMPTY, STATE_PREFIX, STATE_SYNC, state_label,
 };
+use interlock_api::placement::condition::RUNNING;
 use interlock_api::placement::{
     Claim, CopyState, Fill, ForceOutcome, GrantSpec, GrantStatus, Image, Phase, Pin, Ref,
 };
 use interlock_kernel::metadata::{is_deleting, uid_of};
-use interlock_kernel::{Name, Object, read_part};
+use interlock_kernel::{Name, Object, conditions, read_part};
 use interlock_world::{CLUSTERS, Scene};
+use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 /// The whole of it, for one namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -37,6 +39,14 @@ pub struct Truth {
     pub(super) must: Writes,
     /// What is in the snapshots, or in the volume left in place, that the grant names.
     pub(super) pinned: Option<Writes>,
+    /// The epochs whose writes were declared lost, by a forced release.
+    pub(super) lost: Writes,
+    /// The last epoch that ran for as long as old copies are kept.
+    pub(super) settled: i64,
+    /// How many clusters the labels of the namespace and of its claims name, at most.
+    pub(super) labelled: [usize; 2],
+    /// Whether the labels say what the grant says.
+    pub(super) are_labels_right: bool,
     /// Whether an object at the hub has the finalizer of a cluster that is not on the namespace.
     pub(super) is_held_unseen: bool,
     /// What is deleted.
@@ -79,6 +89,8 @@ pub struct Past {
     pub(super) tenures: Vec<Tenure>,
     /// The highest epoch that each cluster ever closed, which it forgets with its copy.
     pub(super) closed: [i64; CLUSTERS],
+    /// The last epoch that ran for as long as old copies are kept.
+    pub(super) settled: i64,
 }
 
 /// What became of one epoch.
@@ -125,6 +137,7 @@ pub(super) fn remember(past: &Past, before: &Truth, after: &Truth) -> Past {
     let phase = |truth: &Truth| truth.grant.as_ref().map(|grant| grant.phase);
     let is_fence = phase(before) != Some(Phase::Fenced) && phase(after) == Some(Phase::Fenced);
     let mut past = past.clone();
+    past.settled = past.settled.max(before.settled);
     if is_fence {
         let kept = after.pinned.clone().unwrap_or_default();
         past.lost.extend(before.must.difference(&kept));
@@ -172,6 +185,17 @@ pub(super) struct Cluster {
     pub(super) has_lock_in_hand: bool,
     /// What is in the volume that each epoch wrote to.
     pub(super) written: BTreeMap<i64, Writes>,
+    /// The volumes that something ran on, by name.
+    pub(super) volumes: BTreeMap<String, Volume>,
+}
+
+/// A volume that something ran on.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Volume {
+    /// The last epoch that wrote to it.
+    pub(super) epoch: i64,
+    /// Whether it is alone in having what an epoch wrote.
+    pub(super) is_alone: bool,
 }
 
 /// A forced release.
@@ -314,8 +338,15 @@ fn of_namespace(system: &Namespaces, scene: &Scene<'_, Namespaces>, place: usize
     let wrote = scene.machines.iter().flat_map(|machine| machine.mounted.keys().copied());
     let must = wrote.filter(|epoch| !scene.past.lost.contains(epoch)).collect();
     let found = hub.get(&GRANT, &Name::cluster_wide(&system.grant_name(place)));
-    let pod = hub.part(&POD, &Name::within("shop", "pod"), "status");
+    let pod = hub.part(&POD, &Name::within("shop", POD_NAMES[place]), "status");
+    let settled = found.as_ref().filter(|grant| has_settled(grant, scene.now));
+    let settled = settled.map_or(0, |grant| grant.data["status"]["epoch"].as_i64().unwrap_or(0));
+    let labels = Labels::of(system, scene, home.as_ref());
     Truth {
+        lost: scene.past.lost.clone(),
+        settled: settled.max(scene.past.settled),
+        labelled: labels.counts(),
+        are_labels_right: labels.are_right(found.as_ref()),
         desired: (0..CLUSTERS).find(is_wanted),
         may_change: moves_left(scene.chance) > 0,
         grant: found.as_ref().map(|found| grant(system, found)),
@@ -396,7 +427,14 @@ fn cluster(
     let content = |volume: &String| machine.disks.get(volume).cloned().unwrap_or_default();
     let mounted = machine.mounted.iter().filter(|_| system.is_refined);
     let running = machine.running(&name);
+    let volumes = machine.mounted.iter().filter_map(|(epoch, volume)| {
+        let content = machine.disks.get(volume).filter(|_| place == 0)?;
+        let is_alone = content.iter().any(|epoch| scene.past.lost.contains(epoch));
+        Some((volume.clone(), Volume { epoch: *epoch, is_alone }))
+    });
     Cluster {
+        // The last epoch of each, as they are in order.
+        volumes: volumes.collect(),
         is_off: machine.is_off,
         is_here: here.is_some(),
         inherits: system.deletes == 2 && inherits(system, scene, (place, c)),
@@ -424,5 +462,60 @@ fn inherits(
     let name = system.grant_name(place);
     let pods = scene.cluster(c).list(&POD);
     let mut own = pods.iter().filter(|pod| pod.metadata.namespace.as_ref() == Some(&name));
-    own.any(|pod| (from_uid(pod) == Some(super::POD_AGAIN)) != (place == 1))
+    own.any(|pod| pod.metadata.name.as_deref() != Some(POD_NAMES[place]))
+}
+
+/// Whether what a grant is about has run for as long as old copies are kept.
+fn has_settled(grant: &Object, now: Timestamp) -> bool {
+    let Ok(record) = GrantRecord::read(grant) else { return false };
+    let running = conditions::find(&record.status.conditions, RUNNING);
+    let since = running.filter(|it| it.status == "True").map(|it| it.last_transition_time.0);
+    let kept = Duration::from(record.spec.volumes.keep_superseded);
+    let is_long = |since: Timestamp| {
+        Duration::try_from(now.duration_since(since)).is_ok_and(|ran| ran >= kept)
+    };
+    record.status.phase == Phase::Granted && since.is_some_and(is_long)
+}
+
+/// The labels that name clusters, of the namespace and of its claims.
+struct Labels {
+    namespace: Vec<(String, String)>,
+    claims: Vec<Vec<(String, String)>>,
+}
+
+impl Labels {
+    /// Where nobody mirrors a grant there are none.
+    fn of(system: &Namespaces, scene: &Scene<'_, Namespaces>, home: Option<&Object>) -> Labels {
+        let named = |object: &Object| -> Vec<(String, String)> {
+            let labels = object.metadata.labels.iter().flatten();
+            let states = labels.filter(|(key, _)| key.starts_with(STATE_PREFIX));
+            states.map(|(key, value)| (key.clone(), value.clone())).collect()
+        };
+        let home = home.filter(|_| system.has_labels());
+        let claims = home.map(|_| scene.hub().list(&CLAIM)).unwrap_or_default();
+        Labels {
+            namespace: home.map(named).unwrap_or_default(),
+            claims: claims.iter().map(named).collect(),
+        }
+    }
+
+    fn counts(&self) -> [usize; 2] {
+        [self.namespace.len(), self.claims.iter().map(Vec::len).max().unwrap_or(0)]
+    }
+
+    /// What the labels are to say, as the seed would read it off the grant.
+    fn are_right(&self, grant: Option<&Object>) -> bool {
+        let status = grant.and_then(|it| read_part::<GrantStatus>(it, "status").ok().flatten());
+        let status = status.unwrap_or_default();
+        let is_filled = status.claims.iter().all(|claim| claim.fill == Fill::Filled);
+        let value = match status.phase {
+            Phase::Granted if is_filled => Some(STATE_SYNC),
+            Phase::Granted | Phase::Revoking => Some(STATE_EMPTY),
+            Phase::Unassigned | Phase::Released | Phase::Fenced | Phase::Deleting => None,
+        };
+        let owner = status.owner.map(|owner| state_label(&owner.uid));
+        let wanted: Vec<(String, String)> =
+            owner.zip(value.map(str::to_owned)).into_iter().collect();
+        self.namespace == wanted && self.claims.iter().all(|labels| *labels == wanted)
+    }
 }

@@ -142,11 +142,11 @@ impl Start<'_> {
 
     /// The first sync of the destination is done, and what it brought is published.
     fn image(&mut self, system: &Syncs, destination: &mut Value) {
-        let (uid, data): (_, Data) = (format!("volumesnapshot-{SHOP}-{FIRST}-0"), [1].into());
+        let (uid, data): (_, Data) = (format!("volumesnapshot-{FIRST}-0"), [1].into());
         let content = format!("snapcontent-{uid}");
         let claim = if system.own { format!("volsync-{SYNCING}-dest") } else { TARGET.to_owned() };
         let owner = json!({"apiVersion": DESTINATION.api_version(), "kind": DESTINATION.kind,
-            "name": SYNCING, "uid": format!("replicationdestination-{SHOP}-{SYNCING}-0"), "controller": true});
+            "name": SYNCING, "uid": "replicationdestination-d-0", "controller": true});
         let (time, size) = (start().to_string(), data.len());
         let image = json!({
             "metadata": {
