@@ -6,7 +6,8 @@
 //!
 //! Who is woken, and why no more: a namespace, a claim and a grant concern one grant. A Placement
 //! concerns the namespaces that it selects. A cluster concerns the grants that wait (any cluster
-//! may be the one), those that it owns or is to own, and those that ask for it by name. A sign of
+//! may be the one), those that it owns or is to own, those that ask for it by name, and those of
+//! namespaces that its syncer holds. A sign of
 //! life is none of their business, so the watch leaves it out, and with it how much room is free,
 //! which only those ask for again that wait. A grant whose move has ended wakes two whose moves
 //! wait for it.
@@ -14,7 +15,7 @@
 use crate::kinds::{
     CLAIM, GRANT, GRANTS_BY_NAMESPACE_NAME, GRANTS_BY_OWNER, GRANTS_BY_TARGET, GRANTS_COUNTED_ON,
     GRANTS_DELAYED, GRANTS_MOVING, GRANTS_WAITING, NAMESPACE, NAMESPACES_BY_GRANT,
-    NAMESPACES_BY_WISH, NAMESPACES_PLACED, PLACEMENT, WORKLOAD_CLUSTER, YES,
+    NAMESPACES_BY_SYNCER, NAMESPACES_BY_WISH, NAMESPACES_PLACED, PLACEMENT, WORKLOAD_CLUSTER, YES,
 };
 use interlock_api::names::grant_name;
 use interlock_api::placement::PlacementSpec;
@@ -87,6 +88,7 @@ impl Watcher for Scheduler {
         vec![
             Watch::all(Place::HUB, &NAMESPACE)
                 .by(&NAMESPACES_BY_GRANT)
+                .by(&NAMESPACES_BY_SYNCER)
                 .by(&NAMESPACES_BY_WISH)
                 .by(&NAMESPACES_PLACED),
             Watch::all(Place::HUB, &CLAIM),
@@ -259,8 +261,11 @@ fn about_cluster(cluster: &Object, view: &dyn View) -> Vec<Subject> {
     let owned = view.find(Place::HUB, &GRANTS_BY_OWNER, uid);
     let targeted = view.find(Place::HUB, &GRANTS_BY_TARGET, uid);
     let asking = view.find(Place::HUB, &NAMESPACES_BY_WISH, name_of(cluster));
+    // What a namespace that is being deleted waits for is told with the name of the cluster.
+    let held = view.find(Place::HUB, &NAMESPACES_BY_SYNCER, uid);
     let grants = named(&waiting).chain(named(&owned)).chain(named(&targeted));
-    distinct(grants.chain(asking.iter().map(|namespace| grant_of(namespace))).collect())
+    let namespaces = asking.iter().chain(&held).map(|namespace| grant_of(namespace));
+    distinct(grants.chain(namespaces).collect())
 }
 
 fn distinct(mut subjects: Vec<Subject>) -> Vec<Subject> {

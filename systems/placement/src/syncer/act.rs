@@ -11,7 +11,7 @@ use interlock_api::names::{
     ANNOTATION_EPOCH, ANNOTATION_GRANT, ANNOTATION_RAN, ANNOTATION_RELEASED, ANNOTATION_RUNNING,
     Permit,
 };
-use interlock_kernel::metadata::{put_finalizer, take_finalizer_off};
+use interlock_kernel::metadata::{name_of, put_finalizer, take_finalizer_off};
 use interlock_kernel::{Address, Kind, Name, Object, Part, Place, Read, Step, Write};
 use serde_json::{Value, json};
 
@@ -210,6 +210,16 @@ impl Actor<'_> {
             ),
             Look::WhetherGone => {
                 (vec![notes()], "a copy is forgotten only when it is seen to be gone")
+            }
+            Look::FinalizedObjects => {
+                let namespace = name_of(scene.hub_namespace.as_ref()?);
+                let within = |kind: &Kind| Read::List {
+                    place: Place::HUB,
+                    kind: kind.clone(),
+                    namespace: Some(namespace.to_owned()),
+                };
+                let reads = self.syncer.kinds.carried().map(within).collect();
+                (reads, "it lets go of the namespace last, and a cache may be behind")
             }
             Look::LastImage(place) => {
                 let source = scene.claims.get(place)?.source.as_ref()?;

@@ -147,6 +147,9 @@ pub enum Look {
     WhetherItRan,
     /// Whether the namespace is gone here.
     WhetherGone,
+    /// Which objects in the namespace at the hub have our finalizer. A cache may not show yet that we
+    /// put it on one: that one would keep it, and a namespace that is deleted would stay for ever.
+    FinalizedObjects,
     /// The image that the source of a claim, by place, says it made.
     LastImage(usize),
     /// The image that the destination of a claim, by place, says it brought.
@@ -201,7 +204,12 @@ pub fn decide(facts: &Facts) -> Decision {
         Rule::Acknowledge => acknowledge(facts),
         Rule::SettleCopy(state) => settle(facts, state),
         Rule::TakeFinalizerOff if facts.has_finalized_object => Decision::TakeFinalizerOffObject,
-        Rule::TakeFinalizerOff => Decision::TakeFinalizerOff,
+        // The namespace comes last: without its finalizer nobody would look for the objects any more.
+        Rule::TakeFinalizerOff => match facts.finalized_look {
+            None => Decision::Look(Look::FinalizedObjects),
+            Some(true) => Decision::TakeFinalizerOffObject,
+            Some(false) => Decision::TakeFinalizerOff,
+        },
         Rule::PutFinalizer => match facts.namespace {
             None => Decision::rest("the namespace is not in the cache"),
             Some(namespace) if namespace.is_going => {

@@ -28,6 +28,9 @@ pub struct Facts {
     pub namespace: Option<Namespace>,
     /// Whether our finalizer is on some object in it; asked for only once it is not ours any more.
     pub has_finalized_object: bool,
+    /// What a live read of the hub showed: whether our finalizer is on some object in the namespace;
+    /// None: nobody looked.
+    pub finalized_look: Option<bool>,
     /// Everything here that runs or makes something run, in the order in which it is stopped; nothing
     /// of a namespace that is not noted as ours.
     pub running: Vec<Runs>,

@@ -115,7 +115,11 @@ impl<'a> Sight<'a> {
         let (parts, parts_seen) = leftover::observe::observe(&self);
         // While it is ours, our finalizer is on most objects, and rightly so.
         let is_over = !is_mine(&[Phase::Granted, Phase::Revoking]);
-        let finalized = if is_over { self.finalized_object() } else { None };
+        let cached = if is_over { self.finalized_object() } else { None };
+        let looked = self.finalized_look();
+        let (has_finalized_object, finalized_look) =
+            (cached.is_some(), looked.as_ref().map(Option::is_some));
+        let finalized = cached.or(looked.flatten());
         let is_leaving = is_mine(&[Phase::Revoking]);
         let pod = if is_leaving { objects::status::said_to_run(&self) } else { None };
         let facts = Facts {
@@ -130,7 +134,8 @@ impl<'a> Sight<'a> {
                 is_going: is_deleting(namespace),
                 has_finalizer: has_finalizer(namespace, &self.syncer.finalizer),
             }),
-            has_finalized_object: finalized.is_some(),
+            has_finalized_object,
+            finalized_look,
             running: running
                 .iter()
                 .map(|(kind, object)| Runs {
@@ -243,6 +248,19 @@ impl<'a> Sight<'a> {
             let found = objects.find(|object| has_finalizer(object, &self.syncer.finalizer));
             found.map(|object| (kind.clone(), object))
         })
+    }
+
+    /// The same by a live read; None: nobody looked.
+    fn finalized_look(&self) -> Option<Option<(Kind, Object)>> {
+        let namespace = name_of(self.hub_namespace.as_ref()?);
+        let mut found = None;
+        for kind in self.syncer.kinds.carried() {
+            let list = (Place::HUB, kind.clone(), Some(namespace.to_owned()));
+            let mut objects = self.looks.lists.get(&list)?.iter();
+            let held = objects.find(|object| has_finalizer(object, &self.syncer.finalizer));
+            found = found.or_else(|| held.map(|object| (kind.clone(), object.clone())));
+        }
+        Some(found)
     }
 
     /// Everything here that runs or makes something run, in the order in which it is stopped.

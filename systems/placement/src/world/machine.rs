@@ -23,9 +23,11 @@ pub(super) enum Life {
 }
 
 /// The process of a pod.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Process {
     pub(super) life: Life,
+    /// The namespace on the cluster.
+    namespace: String,
     pub(super) epoch: i64,
 }
 
@@ -46,15 +48,16 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// The epochs whose processes live.
-    pub(super) fn running(&self) -> BTreeSet<i64> {
-        let living = self.processes.values().filter(|process| process.life != Life::Gone);
+    /// The epochs of a namespace whose processes live.
+    pub(super) fn running(&self, namespace: &str) -> BTreeSet<i64> {
+        let own = self.processes.values().filter(|process| process.namespace == namespace);
+        let living = own.filter(|process| process.life != Life::Gone);
         living.map(|process| process.epoch).collect()
     }
 
-    /// Whether the runtime has a lock that it has given to no process.
-    pub(super) fn has_lock_in_hand(&self) -> bool {
-        !self.in_hand.is_empty()
+    /// Whether the runtime has a lock of a namespace that it has given to no process.
+    pub(super) fn has_lock_in_hand(&self, namespace: &str) -> bool {
+        self.in_hand.values().any(|(of, _)| of == namespace)
     }
 
     fn holder(&self, pod: &str) -> Held {
@@ -72,7 +75,7 @@ impl Machine {
 
     /// What is left when power is lost.
     pub(super) fn without_power(&self) -> Machine {
-        let gone = |process: &Process| Process { life: Life::Gone, ..*process };
+        let gone = |process: &Process| Process { life: Life::Gone, ..process.clone() };
         let processes = self.processes.iter().map(|(pod, it)| (pod.clone(), gone(it))).collect();
         Machine { is_off: true, processes, in_hand: BTreeMap::new(), ..self.clone() }
     }
@@ -93,11 +96,11 @@ impl Machine {
 }
 
 impl Driver<Machine> for Locks {
-    fn ask(machines: &[&Machine], here: usize, _: &LocksOf) -> Holding {
+    fn ask(machines: &[&Machine], here: usize, LocksOf { namespace, .. }: &LocksOf) -> Holding {
         let machine = machines[here];
-        match machine.in_hand.is_empty() && machine.running().is_empty() {
-            true => Holding::Free,
-            false => Holding::Held(vec![7]),
+        match machine.has_lock_in_hand(namespace) || !machine.running(namespace).is_empty() {
+            true => Holding::Held(vec![7]),
+            false => Holding::Free,
         }
     }
 
@@ -149,7 +152,11 @@ impl Driver<Machine> for Processes {
             // A start without the lock comes to nothing.
             Deed::Start(run) => {
                 if machine.in_hand.remove(&run.lock.pod).is_some() {
-                    let process = Process { life: Life::Lives, epoch: run.epoch };
+                    let process = Process {
+                        life: Life::Lives,
+                        namespace: run.lock.namespace.clone(),
+                        epoch: run.epoch,
+                    };
                     machine.processes.insert(run.lock.pod.clone(), process);
                     for mount in run.mounts.iter().filter_map(|mount| mount.handle.clone()) {
                         machine.disks.entry(mount.clone()).or_default().insert(run.epoch);

@@ -1,9 +1,9 @@
 //! What placement promises: of every state, of every step, and in the end.
 
-use super::Namespaces;
-use super::truth::{Cluster, Truth};
+use super::truth::{Cluster, Life, Truth};
+use super::{Namespaces, ends};
 use interlock_api::placement::{CopyState, ForceOutcome, Phase};
-use interlock_world::{Goal, Promise, Rule};
+use interlock_world::{CLUSTERS, Goal, Promise, Rule};
 
 fn promise(
     name: &'static str,
@@ -16,23 +16,29 @@ fn promise(
 pub(super) fn promises() -> Vec<Promise<Namespaces>> {
     vec![
         promise("UsableByAtMostOne", "at most one cluster runs the namespace", |_, truth| {
-            truth.clusters.iter().filter(|cluster| !cluster.running.is_empty()).count() <= 1
+            let runs =
+                |truth: &Truth| truth.clusters.iter().filter(|c| !c.running.is_empty()).count();
+            truth.each().all(|truth| runs(truth) <= 1)
         }),
         promise(
             "OnlyTheOwnerRuns",
             "whoever runs is the owner, in the present epoch",
             |_, truth| {
-                truth.clusters.iter().enumerate().all(|(c, cluster)| {
+                let runs_rightly = |truth: &Truth, c: usize| {
                     let is_owner = truth.is_held() && truth.owner() == Some(c);
-                    cluster.running.iter().all(|epoch| is_owner && *epoch == truth.epoch())
-                })
+                    let mut running = truth.clusters[c].running.iter();
+                    running.all(|epoch| is_owner && *epoch == truth.epoch())
+                };
+                truth.each().all(|truth| (0..CLUSTERS).all(|c| runs_rightly(truth, c)))
             },
         ),
         promise("ReleasedIsStill", "between two owners nobody runs", |_, truth| {
-            truth.is_held() || truth.clusters.iter().all(|cluster| cluster.running.is_empty())
+            let is_still = |truth: &Truth| truth.clusters.iter().all(|c| c.running.is_empty());
+            truth.each().all(|truth| truth.is_held() || is_still(truth))
         }),
         promise("ClosedIsStill", "a closed epoch does not run", |_, truth| {
-            truth.clusters.iter().all(|c| c.running.iter().all(|epoch| *epoch > c.released))
+            let is_open = |c: &Cluster| c.running.iter().all(|epoch| *epoch > c.released);
+            truth.each().all(|truth| truth.clusters.iter().all(is_open))
         }),
         promise(
             "NoLoss",
@@ -46,7 +52,9 @@ pub(super) fn promises() -> Vec<Promise<Namespaces>> {
             "PinsHaveEveryWrite",
             "between two owners the pinned snapshots have every write not declared lost",
             |_, truth| {
+                // What goes with its namespace is needed by nobody.
                 truth.is_held()
+                    || truth.ends.namespace != Life::There
                     || truth.must.is_empty()
                     || truth.pinned.as_ref().is_some_and(|pinned| truth.must.is_subset(pinned))
             },
@@ -55,9 +63,8 @@ pub(super) fn promises() -> Vec<Promise<Namespaces>> {
             "PermittedToAtMostOne",
             "at most one cluster with power has a permit that a pod could start by",
             |_, truth| {
-                let may_start =
-                    truth.clusters.iter().filter(|c| !c.is_off && c.permitted > c.released);
-                may_start.count() <= 1
+                let may_start = |c: &&Cluster| !c.is_off && c.permitted > c.released;
+                truth.each().all(|truth| truth.clusters.iter().filter(may_start).count() <= 1)
             },
         ),
     ]
@@ -70,16 +77,22 @@ pub(super) fn rules() -> Vec<Rule<Namespaces>> {
             sentence: "no epoch is used twice, and each new owner has a new one",
             allows: |_, from, to| {
                 let changes_hands = to.is_held() && from.owner() != to.owner();
-                to.epoch() >= from.epoch() && (!changes_hands || to.epoch() == from.epoch() + 1)
+                // A grant that ends takes its epochs with it.
+                to.grant.is_none()
+                    || to.epoch() >= from.epoch()
+                        && (!changes_hands || to.epoch() == from.epoch() + 1)
             },
         },
         Rule {
             name: "ReleasedNeverFalls",
             sentence: "a closed epoch stays closed, for as long as anything of the namespace is there",
             allows: |_, from, to| {
-                // Once another owner has all of its data, the old copy may go, and its notes with it.
+                // Once another owner has all of its data, or the namespace has ended, the old copy may
+                // go, and its notes with it.
+                let is_ending = from.grant.as_ref().is_none_or(|it| it.phase == Phase::Deleting);
                 let is_gone = |old: &Cluster, new: &Cluster| {
-                    new.epoch == 0 && new.running.is_empty() && to.epoch() > old.released
+                    let may_go = to.epoch() > old.released || is_ending || new.is_off;
+                    new.epoch == 0 && new.running.is_empty() && may_go
                 };
                 let mut pairs = from.clusters.iter().zip(&to.clusters);
                 pairs.all(|(old, new)| new.released >= old.released || is_gone(old, new))
@@ -154,7 +167,7 @@ pub(super) fn rules() -> Vec<Rule<Namespaces>> {
 
 pub(super) fn reachable(system: &Namespaces) -> Vec<Promise<Namespaces>> {
     let mut reachable = Vec::new();
-    if system.moves > 0 && !system.unfit {
+    if system.moves > 0 && !system.unfit && !system.replace {
         reachable.push(promise(
             "MoveEnds",
             "a namespace comes to run on another cluster",
@@ -180,22 +193,27 @@ pub(super) fn goals(system: &Namespaces) -> Vec<Goal<Namespaces>> {
         },
         then: |_, _| false,
     };
-    let mut goals: Vec<Goal<Namespaces>> = vec![
-        Goal {
-            name: "RevokeEnds",
-            sentence: "a revocation ends",
-            while_true: |_, truth| {
-                truth.grant.as_ref().is_some_and(|grant| grant.phase == Phase::Revoking)
-            },
-            then: |_, truth| truth.clusters.iter().any(|cluster| cluster.is_off),
+    let revoked: Goal<Namespaces> = Goal {
+        name: "RevokeEnds",
+        sentence: "a revocation ends",
+        while_true: |_, truth| {
+            truth.grant.as_ref().is_some_and(|grant| grant.phase == Phase::Revoking)
         },
-        Goal {
-            name: "DesiredIsMet",
-            sentence: "the namespace runs where people want it, if they do not change their mind",
-            while_true: |_, truth| truth.clusters.iter().all(|cluster| !cluster.is_off),
-            then: |_, truth| truth.is_as_desired() || truth.may_change,
+        then: |_, truth| truth.clusters.iter().any(|cluster| cluster.is_off),
+    };
+    let mut goals: Vec<Goal<Namespaces>> = vec![Goal {
+        name: "DesiredIsMet",
+        sentence: "the namespace runs where people want it, if they do not change their mind",
+        while_true: |_, truth| {
+            let last = truth.last();
+            let is_off = |c: usize| truth.clusters[c].is_off && !ends::is_let_go(truth, c);
+            let is_there = last.ends.namespace == Life::There;
+            let is_held_up = ends::is_awaited(last) || ends::is_owner_gone(last);
+            is_there && !is_held_up && !(0..CLUSTERS).any(is_off)
         },
-    ];
+        then: |_, truth| truth.last().is_as_desired() || truth.may_change,
+    }];
+    goals.extend((system.moves > 0 || system.deletes > 0).then_some(revoked));
     goals.extend(system.force.then_some(answered));
     goals
 }

@@ -109,7 +109,7 @@ impl Storage<'_> {
             let volume = claim["volumeName"].as_str().unwrap_or_default();
             let Some(mut content) = self.machine().disks.get(volume).cloned() else { continue };
             // Whoever still runs may write once more: such a snapshot does not have all of it.
-            let running = self.machine().running();
+            let running = self.machine().running(&namespace);
             let is_written_by =
                 |epoch: &i64| self.machine().mounted.get(epoch).is_some_and(|it| it == volume);
             content.retain(|epoch| !(running.contains(epoch) && is_written_by(epoch)));

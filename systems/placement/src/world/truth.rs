@@ -1,20 +1,28 @@
 //! What is true of a namespace and its clusters, in the words of the promises.
 
 use super::machine::Machine;
-use super::{CLUSTER_NAMES, Namespaces, grant_name, namespace};
-use crate::kinds::{FORCE_RELEASE, GRANT, NAMESPACE, POD};
+use super::people::{
+    MADE_AGAIN, REPLACED, STRIPPED_NAMESPACE, forgotten, moves_left, stripped_cluster,
+};
+use super::{Namespaces, POD_NAMES, namespace};
+use crate::kinds::{CLAIM, FORCE_RELEASE, GRANT, NAMESPACE, POD, WORKLOAD_CLUSTER};
+use crate::record::{GrantRecord, syncers};
 use interlock_api::names::{
     ANNOTATION_CLUSTER, ANNOTATION_EPOCH, ANNOTATION_RAN, ANNOTATION_RELEASED, ANNOTATION_RUNNING,
-    Permit,
+    Permit, STATE_EMPTY, STATE_PREFIX, STATE_SYNC, state_label,
 };
+use interlock_api::placement::condition::RUNNING;
 use interlock_api::placement::{
-    Claim, CopyState, Fill, ForceOutcome, GrantSpec, GrantStatus, Image, Phase, Pin,
+    Claim, CopyState, Fill, ForceOutcome, GrantSpec, GrantStatus, Image, Phase, Pin, Ref,
 };
-use interlock_kernel::{Name, Object, read_part};
+use interlock_kernel::metadata::{is_deleting, uid_of};
+use interlock_kernel::{Name, Object, conditions, read_part};
 use interlock_world::{CLUSTERS, Scene};
+use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
-/// The whole of it.
+/// The whole of it, for one namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Truth {
     /// The cluster that people want it on.
@@ -31,6 +39,42 @@ pub struct Truth {
     pub(super) must: Writes,
     /// What is in the snapshots, or in the volume left in place, that the grant names.
     pub(super) pinned: Option<Writes>,
+    /// The epochs whose writes were declared lost, by a forced release.
+    pub(super) lost: Writes,
+    /// The last epoch that ran for as long as old copies are kept.
+    pub(super) settled: i64,
+    /// How many clusters the labels of the namespace and of its claims name, at most.
+    pub(super) labelled: [usize; 2],
+    /// Whether the labels say what the grant says.
+    pub(super) are_labels_right: bool,
+    /// Whether an object at the hub has the finalizer of a cluster that is not on the namespace.
+    pub(super) is_held_unseen: bool,
+    /// What is deleted.
+    pub(super) ends: Ends,
+    /// The same of a namespace that is made again under its name.
+    pub(super) again: Option<Box<Truth>>,
+}
+
+/// How far an object at the hub is that people delete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Life {
+    NotYet,
+    There,
+    Deleting,
+    Gone,
+}
+
+/// What is deleted, and what people did to that.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Ends {
+    pub(super) namespace: Life,
+    pub(super) clusters: [Life; CLUSTERS],
+    /// People stripped the finalizers of the namespace.
+    pub(super) is_stripped: bool,
+    /// People stripped the finalizers of a cluster.
+    pub(super) stripped: [bool; CLUSTERS],
+    /// People gave up what a cluster has of the namespace.
+    pub(super) forgotten: [bool; CLUSTERS],
 }
 
 /// The epochs whose writes are in something.
@@ -45,6 +89,8 @@ pub struct Past {
     pub(super) tenures: Vec<Tenure>,
     /// The highest epoch that each cluster ever closed, which it forgets with its copy.
     pub(super) closed: [i64; CLUSTERS],
+    /// The last epoch that ran for as long as old copies are kept.
+    pub(super) settled: i64,
 }
 
 /// What became of one epoch.
@@ -91,6 +137,7 @@ pub(super) fn remember(past: &Past, before: &Truth, after: &Truth) -> Past {
     let phase = |truth: &Truth| truth.grant.as_ref().map(|grant| grant.phase);
     let is_fence = phase(before) != Some(Phase::Fenced) && phase(after) == Some(Phase::Fenced);
     let mut past = past.clone();
+    past.settled = past.settled.max(before.settled);
     if is_fence {
         let kept = after.pinned.clone().unwrap_or_default();
         past.lost.extend(before.must.difference(&kept));
@@ -116,6 +163,10 @@ pub(super) struct Grant {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Cluster {
     pub(super) is_off: bool,
+    /// Whether anything of the namespace is here.
+    pub(super) is_here: bool,
+    /// Whether something here was made from an object of another namespace of its name.
+    pub(super) inherits: bool,
     /// The last epoch that arrived.
     pub(super) epoch: i64,
     /// The highest epoch that was closed.
@@ -134,6 +185,17 @@ pub(super) struct Cluster {
     pub(super) has_lock_in_hand: bool,
     /// What is in the volume that each epoch wrote to.
     pub(super) written: BTreeMap<i64, Writes>,
+    /// The volumes that something ran on, by name.
+    pub(super) volumes: BTreeMap<String, Volume>,
+}
+
+/// A volume that something ran on.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Volume {
+    /// The last epoch that wrote to it.
+    pub(super) epoch: i64,
+    /// Whether it is alone in having what an epoch wrote.
+    pub(super) is_alone: bool,
 }
 
 /// A forced release.
@@ -145,6 +207,25 @@ pub(super) struct Force {
 }
 
 impl Truth {
+    /// Of each namespace.
+    pub(super) fn each(&self) -> impl Iterator<Item = &Truth> {
+        [self].into_iter().chain(self.again.as_deref())
+    }
+
+    /// Of the namespace that comes last.
+    pub(super) fn last(&self) -> &Truth {
+        let is_there = |again: &&Truth| again.ends.namespace != Life::NotYet;
+        self.again.as_deref().filter(is_there).unwrap_or(self)
+    }
+
+    /// Whether the grant names a cluster: it has the namespace, or data of it.
+    pub(super) fn names(&self, cluster: usize) -> bool {
+        self.grant.as_ref().is_some_and(|grant| {
+            let is_held = grant.phase.is_held() && grant.owner == Some(cluster);
+            is_held || grant.copies.iter().any(|(place, ..)| *place == cluster)
+        })
+    }
+
     pub(super) fn is_held(&self) -> bool {
         self.grant.as_ref().is_some_and(|grant| grant.phase.is_held())
     }
@@ -171,8 +252,9 @@ impl Truth {
     }
 }
 
-fn cluster_named(name: &str) -> Option<usize> {
-    CLUSTER_NAMES.iter().position(|known| *known == name)
+/// The cluster of a uid. Its name may be another's, too.
+fn place_of(system: &Namespaces, found: &Ref) -> Option<usize> {
+    (0..CLUSTERS).find(|c| system.cluster_uid(*c) == found.uid)
 }
 
 fn annotation(object: Option<&Object>, key: &str) -> String {
@@ -180,29 +262,115 @@ fn annotation(object: Option<&Object>, key: &str) -> String {
     notes.and_then(|notes| notes.get(key)).cloned().unwrap_or_default()
 }
 
+/// How far a namespace is, of those that have its name one after the other.
+pub(super) fn life_of_namespace(
+    system: &Namespaces,
+    scene: &Scene<'_, Namespaces>,
+    place: usize,
+) -> Life {
+    let is_again = scene.chance & MADE_AGAIN != 0;
+    if !is_again && place == 1 {
+        return Life::NotYet;
+    }
+    let found = scene.hub().get(&NAMESPACE, &namespace());
+    let own = found
+        .filter(|found| uid_of(found) == system.namespace_uid(place) && is_again == (place == 1));
+    life_of(own.as_ref())
+}
+
+/// How far a cluster is.
+pub(super) fn life_of_cluster(
+    system: &Namespaces,
+    scene: &Scene<'_, Namespaces>,
+    c: usize,
+) -> Life {
+    let is_replaced = scene.chance & REPLACED != 0;
+    if system.replace && c == 1 && !is_replaced {
+        return Life::NotYet;
+    }
+    let name = Name::cluster_wide(system.cluster_name(c));
+    let found = scene.hub().get(&WORKLOAD_CLUSTER, &name);
+    let is_own = !system.replace || is_replaced == (c == 1);
+    life_of(found.filter(|_| is_own).as_ref())
+}
+
+fn life_of(found: Option<&Object>) -> Life {
+    match found.map(|found| is_deleting(found)) {
+        None => Life::Gone,
+        Some(true) => Life::Deleting,
+        Some(false) => Life::There,
+    }
+}
+
 pub(super) fn read(system: &Namespaces, scene: &Scene<'_, Namespaces>) -> Truth {
+    let has_again = system.deletes == 2 && system.grant_name(0) != system.grant_name(1);
+    let again = has_again.then(|| Box::new(of_namespace(system, scene, 1)));
+    Truth { again, ..of_namespace(system, scene, 0) }
+}
+
+fn ends(system: &Namespaces, scene: &Scene<'_, Namespaces>, place: usize) -> Ends {
+    let has = |bit: u32| scene.chance & bit != 0;
+    Ends {
+        namespace: life_of_namespace(system, scene, place),
+        clusters: std::array::from_fn(|c| life_of_cluster(system, scene, c)),
+        is_stripped: place == 0 && has(STRIPPED_NAMESPACE),
+        stripped: std::array::from_fn(|c| has(stripped_cluster(c))),
+        forgotten: std::array::from_fn(|c| place == 0 && has(forgotten(c))),
+    }
+}
+
+fn of_namespace(system: &Namespaces, scene: &Scene<'_, Namespaces>, place: usize) -> Truth {
     let hub = scene.hub();
-    let home = hub.get(&NAMESPACE, &namespace());
+    let ends = ends(system, scene, place);
+    let is_there = matches!(ends.namespace, Life::There | Life::Deleting);
+    let home = hub.get(&NAMESPACE, &namespace()).filter(|_| is_there);
+    let wanted = annotation(home.as_ref(), ANNOTATION_CLUSTER);
+    let is_wanted = |c: &usize| {
+        system.cluster_name(*c) == wanted
+            && !(system.replace && matches!(ends.clusters[*c], Life::NotYet | Life::Gone))
+    };
     let force = |object: &Object| Force {
-        owner: object.data["spec"]["owner"]["name"].as_str().and_then(cluster_named),
+        owner: of_value(system, &object.data["spec"]["owner"]),
         epoch: object.data["spec"]["epoch"].as_i64().unwrap_or_default(),
         outcome: serde_json::from_value(object.data["status"]["outcome"].clone())
             .unwrap_or_default(),
     };
     let wrote = scene.machines.iter().flat_map(|machine| machine.mounted.keys().copied());
     let must = wrote.filter(|epoch| !scene.past.lost.contains(epoch)).collect();
-    let found = hub.get(&GRANT, &Name::cluster_wide(&grant_name()));
-    let pod = hub.part(&POD, &Name::within("shop", "pod"), "status");
+    let found = hub.get(&GRANT, &Name::cluster_wide(&system.grant_name(place)));
+    let pod = hub.part(&POD, &Name::within("shop", POD_NAMES[place]), "status");
+    let settled = found.as_ref().filter(|grant| has_settled(grant, scene.now));
+    let settled = settled.map_or(0, |grant| grant.data["status"]["epoch"].as_i64().unwrap_or(0));
+    let labels = Labels::of(system, scene, home.as_ref());
     Truth {
-        desired: cluster_named(&annotation(home.as_ref(), ANNOTATION_CLUSTER)),
-        may_change: super::moves_left(scene.chance) > 0,
+        lost: scene.past.lost.clone(),
+        settled: settled.max(scene.past.settled),
+        labelled: labels.counts(),
+        are_labels_right: labels.are_right(found.as_ref()),
+        desired: (0..CLUSTERS).find(is_wanted),
+        may_change: moves_left(scene.chance) > 0,
         grant: found.as_ref().map(|found| grant(system, found)),
-        clusters: std::array::from_fn(|c| cluster(system, scene, c)),
+        clusters: std::array::from_fn(|c| cluster(system, scene, (place, c))),
         pod_phase: pod["phase"].as_str().unwrap_or_default().to_owned(),
         forces: hub.list(&FORCE_RELEASE).iter().map(force).collect(),
         must,
-        pinned: found.and_then(|grant| pinned(scene, &grant)),
+        pinned: found.and_then(|grant| pinned(system, scene, &grant)),
+        is_held_unseen: home.is_some_and(|home| is_held_unseen(scene, &home)),
+        ends,
+        again: None,
     }
+}
+
+fn is_held_unseen(scene: &Scene<'_, Namespaces>, home: &Object) -> bool {
+    let known: Vec<&str> = syncers(home).collect();
+    let objects = [POD, CLAIM].map(|kind| scene.hub().list(&kind));
+    let mut within = objects.iter().flatten();
+    within.any(|object| syncers(object).any(|cluster| !known.contains(&cluster)))
+}
+
+fn of_value(system: &Namespaces, found: &serde_json::Value) -> Option<usize> {
+    let found: Ref = serde_json::from_value(found.clone()).ok()?;
+    place_of(system, &found)
 }
 
 fn grant(system: &Namespaces, object: &Object) -> Grant {
@@ -210,10 +378,10 @@ fn grant(system: &Namespaces, object: &Object) -> Grant {
     let status: GrantStatus = read_part(object, "status").ok().flatten().unwrap_or_default();
     let copies = status.copies.iter();
     let copy = |copy: &interlock_api::placement::DataCopy| {
-        Some((cluster_named(&copy.cluster.name)?, copy.epoch, copy.state))
+        Some((place_of(system, &copy.cluster)?, copy.epoch, copy.state))
     };
     let in_place = |pin: &Pin| match &pin.image {
-        Image::InPlace { cluster, .. } => cluster_named(&cluster.name),
+        Image::InPlace { cluster, .. } => place_of(system, cluster),
         Image::VolumeSnapshot { .. } | Image::Restic { .. } | Image::Fresh {} => None,
     };
     let is_filled = |claim: &Claim| claim.fill == Fill::Filled;
@@ -221,23 +389,23 @@ fn grant(system: &Namespaces, object: &Object) -> Grant {
         is_filled: system.is_refined && status.claims.iter().all(is_filled),
         in_place: status.pins.iter().filter_map(in_place).collect(),
         phase: status.phase,
-        owner: status.owner.and_then(|owner| cluster_named(&owner.name)),
-        target: spec.target.and_then(|target| cluster_named(&target.name)),
+        owner: status.owner.and_then(|owner| place_of(system, &owner)),
+        target: spec.target.and_then(|target| place_of(system, &target)),
         epoch: status.epoch,
         copies: copies.filter_map(copy).collect(),
     }
 }
 
 /// What is in all that the grant names for its claims.
-fn pinned(scene: &Scene<'_, Namespaces>, grant: &Object) -> Option<Writes> {
+fn pinned(system: &Namespaces, scene: &Scene<'_, Namespaces>, grant: &Object) -> Option<Writes> {
     let status: GrantStatus = read_part(grant, "status").ok().flatten()?;
     let content = |pin: &Pin| match &pin.image {
         Image::VolumeSnapshot { cluster, uid, .. } => {
-            let machine = &scene.machines[cluster_named(&cluster.name)?];
+            let machine = &scene.machines[place_of(system, cluster)?];
             machine.disks.get(&format!("snapshot-{uid}")).cloned()
         }
         Image::InPlace { cluster, volume } => {
-            scene.machines[cluster_named(&cluster.name)?].disks.get(volume).cloned()
+            scene.machines[place_of(system, cluster)?].disks.get(volume).cloned()
         }
         Image::Restic { .. } | Image::Fresh {} => None,
     };
@@ -245,27 +413,109 @@ fn pinned(scene: &Scene<'_, Namespaces>, grant: &Object) -> Option<Writes> {
     (!pins.is_empty()).then(|| pins.into_iter().flatten().collect())
 }
 
-fn cluster(system: &Namespaces, scene: &Scene<'_, Namespaces>, c: usize) -> Cluster {
-    let here = scene.cluster(c).get(&NAMESPACE, &Name::cluster_wide(&grant_name()));
+fn cluster(
+    system: &Namespaces,
+    scene: &Scene<'_, Namespaces>,
+    (place, c): (usize, usize),
+) -> Cluster {
+    let name = system.grant_name(place);
+    let here = scene.cluster(c).get(&NAMESPACE, &Name::cluster_wide(&name));
     let machine: &Machine = &scene.machines[c];
     let number = |key: &str| annotation(here.as_ref(), key).parse().unwrap_or(0);
     let permit = Permit::read(&annotation(here.as_ref(), ANNOTATION_RUNNING));
     let permit = permit.filter(|permit| permit.boot_id == super::boot_id(c, machine.boots));
     let content = |volume: &String| machine.disks.get(volume).cloned().unwrap_or_default();
     let mounted = machine.mounted.iter().filter(|_| system.is_refined);
+    let running = machine.running(&name);
+    let volumes = machine.mounted.iter().filter_map(|(epoch, volume)| {
+        let content = machine.disks.get(volume).filter(|_| place == 0)?;
+        let is_alone = content.iter().any(|epoch| scene.past.lost.contains(epoch));
+        Some((volume.clone(), Volume { epoch: *epoch, is_alone }))
+    });
     Cluster {
+        // The last epoch of each, as they are in order.
+        volumes: volumes.collect(),
         is_off: machine.is_off,
+        is_here: here.is_some(),
+        inherits: system.deletes == 2 && inherits(system, scene, (place, c)),
         boots: if system.is_refined { machine.boots } else { 0 },
-        has_lock_in_hand: system.is_refined && machine.has_lock_in_hand(),
+        has_lock_in_hand: system.is_refined && machine.has_lock_in_hand(&name),
         written: mounted.map(|(epoch, volume)| (*epoch, content(volume))).collect(),
         epoch: number(ANNOTATION_EPOCH),
         released: number(ANNOTATION_RELEASED),
         permitted: permit.map_or(0, |permit| permit.epoch),
         ran: number(ANNOTATION_RAN),
-        volume: machine.running().iter().find_map(|epoch| {
+        volume: running.iter().find_map(|epoch| {
             let volume = machine.mounted.get(epoch)?;
             Some(content(volume))
         }),
-        running: machine.running(),
+        running,
+    }
+}
+
+/// Whether a pod on a cluster was made from a pod of another namespace than it is for.
+fn inherits(
+    system: &Namespaces,
+    scene: &Scene<'_, Namespaces>,
+    (place, c): (usize, usize),
+) -> bool {
+    let name = system.grant_name(place);
+    let pods = scene.cluster(c).list(&POD);
+    let mut own = pods.iter().filter(|pod| pod.metadata.namespace.as_ref() == Some(&name));
+    own.any(|pod| pod.metadata.name.as_deref() != Some(POD_NAMES[place]))
+}
+
+/// Whether what a grant is about has run for as long as old copies are kept.
+fn has_settled(grant: &Object, now: Timestamp) -> bool {
+    let Ok(record) = GrantRecord::read(grant) else { return false };
+    let running = conditions::find(&record.status.conditions, RUNNING);
+    let since = running.filter(|it| it.status == "True").map(|it| it.last_transition_time.0);
+    let kept = Duration::from(record.spec.volumes.keep_superseded);
+    let is_long = |since: Timestamp| {
+        Duration::try_from(now.duration_since(since)).is_ok_and(|ran| ran >= kept)
+    };
+    record.status.phase == Phase::Granted && since.is_some_and(is_long)
+}
+
+/// The labels that name clusters, of the namespace and of its claims.
+struct Labels {
+    namespace: Vec<(String, String)>,
+    claims: Vec<Vec<(String, String)>>,
+}
+
+impl Labels {
+    /// Where nobody mirrors a grant there are none.
+    fn of(system: &Namespaces, scene: &Scene<'_, Namespaces>, home: Option<&Object>) -> Labels {
+        let named = |object: &Object| -> Vec<(String, String)> {
+            let labels = object.metadata.labels.iter().flatten();
+            let states = labels.filter(|(key, _)| key.starts_with(STATE_PREFIX));
+            states.map(|(key, value)| (key.clone(), value.clone())).collect()
+        };
+        let home = home.filter(|_| system.has_labels());
+        let claims = home.map(|_| scene.hub().list(&CLAIM)).unwrap_or_default();
+        Labels {
+            namespace: home.map(named).unwrap_or_default(),
+            claims: claims.iter().map(named).collect(),
+        }
+    }
+
+    fn counts(&self) -> [usize; 2] {
+        [self.namespace.len(), self.claims.iter().map(Vec::len).max().unwrap_or(0)]
+    }
+
+    /// What the labels are to say, as the seed would read it off the grant.
+    fn are_right(&self, grant: Option<&Object>) -> bool {
+        let status = grant.and_then(|it| read_part::<GrantStatus>(it, "status").ok().flatten());
+        let status = status.unwrap_or_default();
+        let is_filled = status.claims.iter().all(|claim| claim.fill == Fill::Filled);
+        let value = match status.phase {
+            Phase::Granted if is_filled => Some(STATE_SYNC),
+            Phase::Granted | Phase::Revoking => Some(STATE_EMPTY),
+            Phase::Unassigned | Phase::Released | Phase::Fenced | Phase::Deleting => None,
+        };
+        let owner = status.owner.map(|owner| state_label(&owner.uid));
+        let wanted: Vec<(String, String)> =
+            owner.zip(value.map(str::to_owned)).into_iter().collect();
+        self.namespace == wanted && self.claims.iter().all(|labels| *labels == wanted)
     }
 }

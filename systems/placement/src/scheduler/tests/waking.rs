@@ -64,7 +64,10 @@ fn a_sign_of_life_wakes_nobody_and_all_else_does() {
 }
 
 #[test]
-fn a_cluster_concerns_its_grants_those_that_wait_and_those_that_ask_for_it() {
+fn a_cluster_concerns_its_grants_those_that_wait_or_ask_for_it_and_what_its_syncer_holds() {
+    let holder = interlock_api::names::syncer_finalizer(
+        reference("a")["uid"].as_str().expect("a cluster has a uid"),
+    );
     let world = world(vec![
         cluster("a", json!({})),
         cluster("b", json!({})),
@@ -79,12 +82,13 @@ fn a_cluster_concerns_its_grants_those_that_wait_and_those_that_ask_for_it() {
         ),
         grant("waiting", json!({})),
         namespace("asking", json!({"metadata": {"annotations": {"interlock.dev/cluster": "a"}}})),
+        namespace("held", json!({"metadata": {"finalizers": [holder]}})),
     ]);
     let a = world.get(Place::HUB, &WORKLOAD_CLUSTER, &Name::cluster_wide("a")).expect("a cluster");
     let watch = Watch::all(Place::HUB, &WORKLOAD_CLUSTER);
     let woken = Scheduler::default().subjects(&watch, &a, &world);
     let wanted: Vec<Subject> =
-        ["asking", "owned", "waiting"].map(|name| Subject::from(grant_of(name))).to_vec();
+        ["asking", "held", "owned", "waiting"].map(|name| Subject::from(grant_of(name))).to_vec();
     assert_eq!(woken, wanted);
 }
 

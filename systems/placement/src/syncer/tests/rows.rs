@@ -2,7 +2,7 @@
 
 use super::world::{BOOT, World};
 use crate::kinds::{CLAIM, CONFIG_MAP, DEPLOYMENT, FORCE_RELEASE, GRANT, NAMESPACE, POD};
-use crate::syncer::Locks;
+use crate::syncer::{Locks, Syncer};
 use interlock_kernel::{Deed, Kind, Looks, Name, Place, Read, Step, Write};
 use serde_json::{Value, json};
 
@@ -47,6 +47,10 @@ impl Case {
 
     fn step(&self) -> Step<Locks> {
         self.world.step(&self.world.syncer("a"), "a", "g")
+    }
+
+    fn step_with(&self, syncer: &Syncer, looks: &Looks<Locks>) -> Step<Locks> {
+        self.world.step_with(syncer, ("a", "g"), looks)
     }
 
     #[track_caller]
@@ -352,6 +356,22 @@ fn that_nothing_ran_here_is_not_believed_of_a_cache_from_before_the_namespace_ca
     looks.objects.insert(notes.clone(), None);
     let step = case.world.step_with(&syncer, ("a", "g"), &looks);
     assert!(matches!(&step, Step::Act(_)), "{step:?}");
+}
+
+/// The world found it: a namespace that was deleted stayed for ever.
+#[test]
+fn a_finalizer_that_the_cache_does_not_show_yet_comes_off_before_that_of_the_namespace() {
+    let case = || Case::of(elsewhere(2, "Superseded"), Some((1, 1, "")));
+    let behind = case().with("", (&CONFIG_MAP, "config"), json!({}));
+    let held = json!({"metadata": {"finalizers": [finalizer(&behind.world)]}});
+    let server = case().with("", (&CONFIG_MAP, "config"), held);
+    let syncer = behind.world.syncer("a");
+    let mut looks = Looks::default();
+    let Step::Look { reads, .. } = behind.step_with(&syncer, &looks) else { panic!("no look") };
+    reads.into_iter().for_each(|read| server.world.look("a", read, &mut looks));
+    let Step::Act(effect) = behind.step_with(&syncer, &looks) else { panic!("no write") };
+    let Deed::Write(write) = effect.deed else { panic!("no write") };
+    assert_eq!(write.address().to_string(), "ConfigMap shop/config at the hub");
 }
 
 #[test]
