@@ -169,6 +169,9 @@ impl<S: System> Engine<S> {
     }
 
     fn steps_of(&self, actor: usize, state: &State, out: &mut Out<'_, S>) {
+        let program = &self.programs[self.actors[actor].program].name;
+        let has_room = state.flight_count() < self.hostility.flights;
+        let may_begin = has_room && self.system.may_be_late(program);
         let reaction = self.reaction(self.moment(actor, state), state);
         if reaction.trouble != 0 {
             let kind = Kind::Step { actor, subject: 0 };
@@ -185,7 +188,7 @@ impl<S: System> Engine<S> {
             if let Reacted::Acts(effect) = reacted {
                 self.land(*effect, Kind::Step { actor, subject }, state, *state, out);
             }
-            if begins == 0 || state.flight_count() >= self.hostility.flights {
+            if begins == 0 || !may_begin {
                 continue;
             }
             // One whose effect would be refused now, and so at any time later, need not be late.

@@ -214,6 +214,13 @@ pub trait System: Clone + Send + Sync + Sized + 'static {
         None
     }
 
+    /// Whether the steps of a program may be under way while others act, as far as there is room for
+    /// them. A mistake of one program may show in a small world in which only its steps are.
+    fn may_be_late(&self, program: &str) -> bool {
+        let _ = program;
+        true
+    }
+
     /// The programs, with the shipped controllers or with mutants of them.
     fn programs(&self) -> Vec<Program<Self::Machine>>;
 

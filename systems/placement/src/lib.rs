@@ -51,8 +51,6 @@ pub fn models() -> Vec<Entry> {
         world::ENTRY,
         model::ENTRY,
         model::LIVE_ENTRY,
-        model::ends::DELETION_ENTRY,
-        model::ends::VOLUMES_ENTRY,
         seed::ENTRY,
         fixed::ENTRY,
         spec::ENTRY,

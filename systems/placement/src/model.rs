@@ -6,7 +6,6 @@
 
 mod actions;
 mod effects;
-pub mod ends;
 mod facts;
 mod flaws;
 mod promises;

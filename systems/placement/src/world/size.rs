@@ -9,9 +9,10 @@ const fn key(key: &'static str, help: &'static str, default: u64, most: u64) -> 
     SizeKey::new(key, help, default, 0, most)
 }
 
-pub(super) const KEYS: [SizeKey; 22] = [
+pub(super) const KEYS: [SizeKey; 23] = [
     key("moves", "how often people move the namespace", 1, 3),
     key("flights", "steps that are under way at once", 1, 2),
+    key("late", "1: only steps of the syncers of cluster a are under way", 0, 1),
     key("stale", "objects that are out of date at once", 1, 2),
     key("crash", "1: programs crash at any time", 1, 1),
     key("relist", "1: programs that start anew list the past", 0, 1),
@@ -40,6 +41,7 @@ impl Namespaces {
         let [
             moves,
             flights,
+            late,
             stale,
             crash,
             relist,
@@ -70,6 +72,7 @@ impl Namespaces {
         Ok(Namespaces {
             moves: moves as u32,
             hostility,
+            only_syncers: late == 1,
             force: force == 1,
             claim: claims == 1,
             before: before == 1,

@@ -60,6 +60,7 @@ fn mistakes_are_found() {
         "silence-is-release",
         "revoke-with-no-target",
         "stillness-assumed",
+        "look-before-withdraw",
         "locks-ignored",
         "delete-on-absence",
         "force-while-running",

@@ -7,9 +7,9 @@ use crate::runtime::decide as runs;
 use crate::runtime::{Runtime, outside};
 use crate::scheduler::decide as schedule;
 use crate::syncer::claim::leave::HandedOver;
-use crate::syncer::decide::{Decision as Syncs, Handed};
+use crate::syncer::decide::{Decision as Syncs, Handed, Look};
 use crate::syncer::facts::Facts as SyncerFacts;
-use crate::syncer::tenancy::LastImage;
+use crate::syncer::tenancy::{LastImage, Running};
 use crate::syncer::{Locks, Syncer, notes};
 use interlock_api::names::ANNOTATION_RELEASED;
 use interlock_api::placement::Phase;
@@ -248,6 +248,22 @@ pub(super) const ROWS: &[Row] = &[
         NOT_ONE,
         &[Bend::RuntimeObserves(permit_in_the_cache)],
         "moves=1,flights=1,stale=1,crash=0,syncers=2",
+    ),
+    Row(
+        "look-before-withdraw",
+        "the syncer looks at the locks while the permit is still there, and closes",
+        NOT_ONE,
+        &[Bend::SyncerDecides(|facts| {
+            let is_permitted = facts.noted().is_some_and(|it| it.running != Running::Nothing);
+            let is_process = |what: &String| what.starts_with("process");
+            match &facts.stirring {
+                _ if !is_permitted || !facts.is_mine(&[Phase::Revoking]) => Syncer::decide(facts),
+                None => Syncs::Look(Look::WhetherStill),
+                Some(stirring) if stirring.iter().any(is_process) => Syncer::decide(facts),
+                Some(_) => Syncs::Close(facts.at.epoch),
+            }
+        })],
+        "moves=1,flights=1,late=1,stale=0,crash=0",
     ),
     Row(
         "boot-ignored",
