@@ -36,12 +36,5 @@ use interlock_checker::Entry;
 
 /// The models of this system, by name.
 pub fn models() -> Vec<Entry> {
-    vec![
-        world::ENTRY,
-        model::ENTRY,
-        seed::ENTRY,
-        fixed::ENTRY,
-        spec::ENTRY,
-        hold::ENTRY,
-    ]
+    vec![world::ENTRY, model::ENTRY, seed::ENTRY, fixed::ENTRY, spec::ENTRY, hold::ENTRY]
 }
