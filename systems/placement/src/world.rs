@@ -7,6 +7,7 @@
 //! machines, and the promises.
 
 mod ends;
+mod labels;
 mod machine;
 mod mistakes;
 mod people;

@@ -1,5 +1,6 @@
 //! What is true of a namespace and its clusters, in the words of the promises.
 
+use super::labels::Labels;
 use super::machine::Machine;
 use super::people::{
     MADE_AGAIN, REPLACED, STRIPPED_NAMESPACE, forgotten, moves_left, stripped_cluster,
@@ -9,7 +10,7 @@ use crate::kinds::{CLAIM, FORCE_RELEASE, GRANT, NAMESPACE, POD, WORKLOAD_CLUSTER
 use crate::record::{GrantRecord, syncers};
 use interlock_api::names::{
     ANNOTATION_CLUSTER, ANNOTATION_EPOCH, ANNOTATION_RAN, ANNOTATION_RELEASED, ANNOTATION_RUNNING,
-    Permit, STATE_EMPTY, STATE_PREFIX, STATE_SYNC, state_label,
+    Permit,
 };
 use interlock_api::placement::condition::RUNNING;
 use interlock_api::placement::{
@@ -475,47 +476,4 @@ fn has_settled(grant: &Object, now: Timestamp) -> bool {
         Duration::try_from(now.duration_since(since)).is_ok_and(|ran| ran >= kept)
     };
     record.status.phase == Phase::Granted && since.is_some_and(is_long)
-}
-
-/// The labels that name clusters, of the namespace and of its claims.
-struct Labels {
-    namespace: Vec<(String, String)>,
-    claims: Vec<Vec<(String, String)>>,
-}
-
-impl Labels {
-    /// Where nobody mirrors a grant there are none.
-    fn of(system: &Namespaces, scene: &Scene<'_, Namespaces>, home: Option<&Object>) -> Labels {
-        let named = |object: &Object| -> Vec<(String, String)> {
-            let labels = object.metadata.labels.iter().flatten();
-            let states = labels.filter(|(key, _)| key.starts_with(STATE_PREFIX));
-            states.map(|(key, value)| (key.clone(), value.clone())).collect()
-        };
-        let home = home.filter(|_| system.has_labels());
-        let claims = home.map(|_| scene.hub().list(&CLAIM)).unwrap_or_default();
-        Labels {
-            namespace: home.map(named).unwrap_or_default(),
-            claims: claims.iter().map(named).collect(),
-        }
-    }
-
-    fn counts(&self) -> [usize; 2] {
-        [self.namespace.len(), self.claims.iter().map(Vec::len).max().unwrap_or(0)]
-    }
-
-    /// What the labels are to say, as the seed would read it off the grant.
-    fn are_right(&self, grant: Option<&Object>) -> bool {
-        let status = grant.and_then(|it| read_part::<GrantStatus>(it, "status").ok().flatten());
-        let status = status.unwrap_or_default();
-        let is_filled = status.claims.iter().all(|claim| claim.fill == Fill::Filled);
-        let value = match status.phase {
-            Phase::Granted if is_filled => Some(STATE_SYNC),
-            Phase::Granted | Phase::Revoking => Some(STATE_EMPTY),
-            Phase::Unassigned | Phase::Released | Phase::Fenced | Phase::Deleting => None,
-        };
-        let owner = status.owner.map(|owner| state_label(&owner.uid));
-        let wanted: Vec<(String, String)> =
-            owner.zip(value.map(str::to_owned)).into_iter().collect();
-        self.namespace == wanted && self.claims.iter().all(|labels| *labels == wanted)
-    }
 }
