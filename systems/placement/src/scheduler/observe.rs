@@ -149,8 +149,11 @@ fn standing(scene: &Scene, looks: &LooksAtHub) -> Namespace {
     let Some(namespace) = &scene.namespace else {
         return grant.map_or(Namespace::Unknown, |grant| looked_for(grant, looks));
     };
-    if grant.is_some_and(|grant| grant.spec.namespace.uid != uid_of(namespace)) {
-        return Namespace::Gone;
+    // One of that name may be the one that was there before: the cache of namespaces can be older than
+    // that of grants.
+    let is_of = |grant: &&GrantRecord| grant.spec.namespace.uid == uid_of(namespace);
+    if let Some(grant) = grant.filter(|grant| !is_of(grant)) {
+        return looked_for(grant, looks);
     }
     if is_deleting(namespace) {
         return Namespace::Deleting;
@@ -162,7 +165,7 @@ fn standing(scene: &Scene, looks: &LooksAtHub) -> Namespace {
     Namespace::Unplaced
 }
 
-/// What a fresh look showed of a namespace that the cache does not have.
+/// What a live read showed of a namespace that the cache does not have.
 fn looked_for(grant: &GrantRecord, looks: &LooksAtHub) -> Namespace {
     match looks.objects.get(&namespace_address(grant)) {
         None => Namespace::Unknown,
