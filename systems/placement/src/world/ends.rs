@@ -2,17 +2,10 @@
 //! their names, or are stripped and given up by people.
 
 use super::Namespaces;
+use super::promises::promise;
 use super::truth::{Life, Truth};
 use interlock_api::placement::CopyState;
 use interlock_world::{CLUSTERS, Goal, Promise};
-
-fn promise(
-    name: &'static str,
-    sentence: &'static str,
-    holds: fn(&Namespaces, &Truth) -> bool,
-) -> Promise<Namespaces> {
-    Promise { name, sentence, holds }
-}
 
 /// Whether a cluster is gone from the hub, and nobody but the hub let it go.
 pub(super) fn is_let_go(truth: &Truth, cluster: usize) -> bool {

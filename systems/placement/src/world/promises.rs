@@ -5,7 +5,7 @@ use super::{Namespaces, ends};
 use interlock_api::placement::{CopyState, ForceOutcome, Phase};
 use interlock_world::{CLUSTERS, Goal, Promise, Rule};
 
-fn promise(
+pub(super) fn promise(
     name: &'static str,
     sentence: &'static str,
     holds: fn(&Namespaces, &Truth) -> bool,
