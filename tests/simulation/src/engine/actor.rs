@@ -2,14 +2,14 @@
 //! hands, of its own.
 
 use super::line::Lines;
-use interlock_kernel::{Controller, Kind, Object, Place, Subject, View};
+use interlock_kernel::{Controller, Kind, Name, Object, Place, Subject, View, Watch};
 use interlock_shell::faults::{Fault, Faults, Point, Seam};
 use interlock_shell::{Clock, Ended, Hands, Places, Wiring, step_once};
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A step that is under way.
 pub(crate) type Stepping = Pin<Box<dyn Future<Output = Ended> + Send>>;
@@ -24,30 +24,73 @@ pub(crate) trait Room: Send + Sync {
     fn step(self: Arc<Self>, subject: Subject) -> Stepping;
 }
 
-struct Wired<C: Controller, H>(Wiring<C, H>);
+struct Wired<C: Controller, H> {
+    wiring: Wiring<C, H>,
+    gone: Mutex<Gone>,
+}
+
+/// What left the caches of a controller: a shell tells the controller of it once more.
+#[derive(Default)]
+struct Gone {
+    /// What the caches showed last, by watch.
+    shown: Vec<Vec<Object>>,
+    /// The subjects of objects that are gone, until a step about them has come to rest.
+    subjects: BTreeSet<Subject>,
+}
+
+impl<C: Controller, H: Hands<C::Outside>> Wired<C, H> {
+    fn gone(&self) -> MutexGuard<'_, Gone> {
+        self.gone.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The subjects of what was shown by each watch before, and is not any more.
+    fn notice_gone(&self, watches: &[Watch], shown: Vec<Vec<Object>>, view: &impl View) {
+        let mut gone = self.gone();
+        let before = std::mem::replace(&mut gone.shown, shown);
+        for ((watch, before), now) in watches.iter().zip(&before).zip(&gone.shown.clone()) {
+            let names: BTreeSet<Name> = now.iter().map(|object| Name::of(object)).collect();
+            for object in before.iter().filter(|object| !names.contains(&Name::of(object))) {
+                gone.subjects.extend(self.wiring.controller.subjects(watch, object, view));
+            }
+        }
+    }
+}
 
 impl<C: Controller, H: Hands<C::Outside>> Room for Wired<C, H> {
     fn name(&self) -> &'static str {
-        self.0.controller.name()
+        self.wiring.controller.name()
     }
 
     fn subjects(&self) -> Vec<Subject> {
-        let (controller, view) = (&self.0.controller, self.0.view());
+        let (controller, view) = (&self.wiring.controller, self.wiring.view());
+        let watches = controller.watches();
+        let listed = |watch: &Watch| view.list(watch.place, &watch.kind, None);
+        let shown: Vec<Vec<Object>> = watches.iter().map(listed).collect();
         let mut subjects = BTreeSet::new();
-        for watch in controller.watches() {
-            for object in view.list(watch.place, &watch.kind, None) {
-                subjects.extend(controller.subjects(&watch, &object, &view));
+        for (watch, objects) in watches.iter().zip(&shown) {
+            for object in objects {
+                subjects.extend(controller.subjects(watch, object, &view));
             }
         }
         if let Some(everything) = controller.everything(&view) {
             let everything: BTreeSet<Subject> = everything.into_iter().collect();
             assert_eq!(everything, subjects, "the shorter way of {} leads elsewhere", self.name());
         }
+        self.notice_gone(&watches, shown, &view);
+        subjects.extend(self.gone().subjects.iter().cloned());
         subjects.into_iter().collect()
     }
 
     fn step(self: Arc<Self>, subject: Subject) -> Stepping {
-        Box::pin(async move { step_once(&self.0, &subject).await })
+        // As in a queue of work: what becomes known while the step is under way is for the next one.
+        let is_of_gone = self.gone().subjects.remove(&subject);
+        Box::pin(async move {
+            let ended = step_once(&self.wiring, &subject).await;
+            if is_of_gone && !matches!(ended, Ended::Rests) {
+                self.gone().subjects.insert(subject);
+            }
+            ended
+        })
     }
 }
 
@@ -158,7 +201,7 @@ impl Actor {
         let mut wiring = Wiring::new(controller, places, hands);
         wiring.clock = Arc::clone(&self.clock);
         wiring.seam = self.seam.clone();
-        self.rooms.push(Arc::new(Wired(wiring)));
+        self.rooms.push(Arc::new(Wired { wiring, gone: Mutex::default() }));
     }
 
     /// Who plays a place for it: the hub, or the cluster that it serves.
