@@ -150,7 +150,7 @@ fn a_claim_that_is_not_listed_goes_after_a_fresh_look() {
         ]
     };
     let world = World::of(&Claims).with(objects());
-    let step = Claims.step(&Subject::from(grant_of("shop")), &world, &Looks::default());
+    let step = Claims.step(&Subject::from(grant_of("shop")), &world.sight(), &Looks::default());
     assert!(matches!(step, Step::Look { .. }), "{step:?}");
     let (world, _) = settled(objects());
     assert!(data(&world).is_null());
@@ -168,7 +168,7 @@ fn a_cache_that_is_behind_lets_nothing_go() {
     let mut looks = Looks::default();
     let address = interlock_kernel::Address::new(Place::HUB, &GRANT, name.clone());
     looks.objects.insert(address, truth.get(Place::HUB, &GRANT, &name));
-    let step = Claims.step(&Subject::from(grant_of("shop")), &world, &looks);
+    let step = Claims.step(&Subject::from(grant_of("shop")), &world.sight(), &looks);
     assert!(matches!(step, Step::Rest { .. }), "{step:?}");
 }
 

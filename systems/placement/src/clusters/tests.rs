@@ -162,12 +162,12 @@ fn a_cluster_that_goes_is_let_go_when_a_fresh_look_shows_nothing_left() {
     let mut world = World::of(&Clusters::default()).with([beating(4, json!({}))]);
     world.settle(&Clusters::default(), &mut NoMachine, "a");
     world.change(Place::HUB, &WORKLOAD_CLUSTER, &Name::cluster_wide("a"), &going());
-    let step = Clusters::default().step(&Subject::from("a"), &world, &Looks::default());
+    let step = Clusters::default().step(&Subject::from("a"), &world.sight(), &Looks::default());
     assert!(matches!(step, Step::Look { .. }), "{step:?}");
     let mut looks = Looks::default();
     let truth = World::of(&Clusters::default()).with([superseded("blog")]);
     looks.lists.insert((Place::HUB, GRANT, None), truth.list(Place::HUB, &GRANT, None));
-    let step = Clusters::default().step(&Subject::from("a"), &world, &looks);
+    let step = Clusters::default().step(&Subject::from("a"), &world.sight(), &looks);
     assert!(matches!(step, Step::Rest { .. }), "the cache is behind: {step:?}");
     world.settle(&Clusters::default(), &mut NoMachine, "a");
     assert!(a(&world).is_null());
@@ -211,7 +211,7 @@ fn a_grant_wakes_only_clusters_that_go_or_are_to_forget() {
             .with([beating(4, patch), granted("shop", "a", json!({}))]);
         let found = world.get(Place::HUB, &GRANT, &Name::cluster_wide(&grant_of("shop")));
         let watch = Watch::all(Place::HUB, &GRANT);
-        Clusters::default().subjects(&watch, &found.expect("a grant"), &world).len()
+        Clusters::default().subjects(&watch, &found.expect("a grant"), &world.sight()).len()
     };
     assert_eq!(wakes(json!({})), 0);
     assert_eq!(wakes(going()), 1);

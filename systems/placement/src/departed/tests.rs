@@ -71,7 +71,7 @@ fn what_a_cluster_that_is_gone_held_is_let_go_objects_first() {
 #[test]
 fn a_cluster_that_the_cache_does_not_show_yet_keeps_its_finalizers() {
     let hub = hub(held(&[GONE]));
-    let step = Departed.step(&Subject::from("shop"), &hub, &Looks::default());
+    let step = Departed.step(&Subject::from("shop"), &hub.sight(), &Looks::default());
     let Step::Look { reads, .. } = step else { panic!("it rests on a cache: {step:?}") };
     let mut looks = Looks::default();
     for read in reads {
@@ -80,7 +80,7 @@ fn a_cluster_that_the_cache_does_not_show_yet_keeps_its_finalizers() {
         let found = fresh.list(place, &kind, namespace.as_deref());
         looks.lists.insert((place, kind, namespace), found);
     }
-    let step = Departed.step(&Subject::from("shop"), &hub, &looks);
+    let step = Departed.step(&Subject::from("shop"), &hub.sight(), &looks);
     assert!(matches!(step, Step::Rest { .. }), "{step:?}");
 }
 
@@ -108,7 +108,7 @@ fn a_grant_that_the_cache_does_not_show_yet_counts_too() {
         let found = fresh.list(Place::HUB, &kind, None);
         looks.lists.insert((Place::HUB, kind, None), found);
     }
-    let step = Departed.step(&Subject::from("shop"), &hub, &looks);
+    let step = Departed.step(&Subject::from("shop"), &hub.sight(), &looks);
     assert!(matches!(step, Step::Rest { .. }), "{step:?}");
 }
 
@@ -124,7 +124,7 @@ fn only_what_a_cluster_left_behind_wakes_it() {
     let hub = hub(objects);
     let name = Name::cluster_wide(&crate::testing::grant_of("shop"));
     let found = hub.get(Place::HUB, &GRANT, &name).expect("a grant");
-    let woken = Departed.subjects(&Watch::all(Place::HUB, &GRANT), &found, &hub);
+    let woken = Departed.subjects(&Watch::all(Place::HUB, &GRANT), &found, &hub.sight());
     assert_eq!(woken, [Subject::from("shop")]);
 }
 

@@ -164,7 +164,7 @@ fn nothing_is_taken_from_nobody() {
 #[test]
 fn a_refusal_rests_on_a_fresh_look() {
     let world = World::of(&Fencing).with([force(json!({}))]);
-    let step = Fencing.step(&Subject::from("force"), &world, &Looks::default());
+    let step = Fencing.step(&Subject::from("force"), &world.sight(), &Looks::default());
     assert!(matches!(step, Step::Look { .. }), "{step:?}");
 }
 
@@ -193,7 +193,7 @@ fn a_grant_wakes_those_that_wait_for_an_answer() {
         World::of(&Fencing).with([granted("shop", "a", json!({})), force(json!({})), answered]);
     let grant = world.get(Place::HUB, &GRANT, &Name::cluster_wide(&grant_of("shop")));
     let watch = Watch::all(Place::HUB, &GRANT);
-    let woken = Fencing.subjects(&watch, &grant.expect("a grant"), &world);
+    let woken = Fencing.subjects(&watch, &grant.expect("a grant"), &world.sight());
     assert_eq!(woken, [Subject::from("force")]);
 }
 

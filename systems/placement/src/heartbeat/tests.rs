@@ -4,7 +4,7 @@ use super::Heartbeat;
 use crate::kinds::{STORAGE_CLASS, WORKLOAD_CLUSTER};
 use crate::syncer::tests::world::World;
 use interlock_api::placement::{Ref, Syncer};
-use interlock_kernel::{Name, Place, Step};
+use interlock_kernel::{Name, Step};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -53,7 +53,7 @@ fn storage_classes_are_told_at_once() {
     world.turn(&heartbeat, "a");
     let class = json!({"provisioner": "p", "metadata": {"annotations":
         {"storageclass.kubernetes.io/is-default-class": "true"}}});
-    world.put(Place::CLUSTER, &STORAGE_CLASS, (Name::cluster_wide("fast"), "a"), class);
+    world.put(&STORAGE_CLASS, (Name::cluster_wide("fast"), "a"), class);
     assert!(world.turn(&heartbeat, "a"));
     assert_eq!(
         status(&world)["storageClasses"],

@@ -6,7 +6,7 @@ use super::outside::{Deed as MachineDeed, Ending, Known, Started};
 use crate::kinds::{CLAIM, NAMESPACE, POD, VOLUME};
 use crate::syncer::tenancy::Running;
 use crate::syncer::tests::world::{BOOT, World};
-use interlock_kernel::{Deed, Name, Place, Step, Write};
+use interlock_kernel::{Deed, Name, Step, Write};
 use serde_json::{Value, json};
 
 struct Case {
@@ -29,8 +29,8 @@ impl Case {
         let namespace = json!({"metadata": {"annotations": {
             "interlock.dev/grant": "g-uid", "interlock.dev/running": running,
         }}});
-        world.put(Place::CLUSTER, &NAMESPACE, (Name::cluster_wide("g"), "a"), namespace);
-        world.put(Place::CLUSTER, &POD, (Name::within("g", "p"), "a"), pod);
+        world.put(&NAMESPACE, (Name::cluster_wide("g"), "a"), namespace);
+        world.put(&POD, (Name::within("g", "p"), "a"), pod);
         Case { world }
     }
 
@@ -148,7 +148,7 @@ fn the_lock_of_a_pod_that_went_before_it_was_started_is_let_go() {
         if comes_again {
             let mut other = pod(json!({"command": ["x"]}));
             other["metadata"]["uid"] = json!("another-uid");
-            case.world.put(Place::CLUSTER, &POD, (Name::within("g", "p"), "a"), other);
+            case.world.put(&POD, (Name::within("g", "p"), "a"), other);
         }
         assert!(matches!(case.deed(), MachineDeed::LetGo(lock) if lock.pod == "p-uid"));
         if comes_again {
@@ -191,7 +191,7 @@ fn a_missing_config_map_is_waited_for() {
     assert_eq!(case.settle(), "ConfigMap c is not here");
     let config = json!({"data": {"a": "1"}});
     let name = Name::within("g", "c");
-    case.world.put(Place::CLUSTER, &crate::kinds::CONFIG_MAP, (name, "a"), config);
+    case.world.put(&crate::kinds::CONFIG_MAP, (name, "a"), config);
     case.settle();
     assert_eq!(case.world.machines["a"].runs[0].env["A"], "1");
 }
@@ -291,7 +291,7 @@ fn a_pod_waits_until_its_claim_has_its_volume_and_gets_that_very_one() {
     let name = Name::within("g", "data");
     let claim = json!({"metadata": {"uid": "c-uid", "labels": {"interlock.dev/grant": "g"},
         "annotations": {"interlock.dev/epoch": "0"}}});
-    case.world.put(Place::CLUSTER, &CLAIM, (name.clone(), "a"), claim);
+    case.world.put(&CLAIM, (name.clone(), "a"), claim);
     // As it was left: a cache from before this epoch took it, or made another one.
     assert_eq!(case.settle(), "claim data is of epoch 0, and epoch 1 may run");
     let taken = json!({"metadata": {"annotations": {"interlock.dev/epoch": "1"}}});
@@ -309,13 +309,13 @@ fn a_pod_waits_until_its_claim_has_its_volume_and_gets_that_very_one() {
             "claimRef": {"uid": claim, "namespace": "g"}}})
     };
     let at = Name::cluster_wide("pv-1");
-    case.world.put(Place::CLUSTER, &VOLUME, (at.clone(), "a"), volume("other", "c-uid"));
+    case.world.put(&VOLUME, (at.clone(), "a"), volume("other", "c-uid"));
     assert_eq!(case.settle(), "volume pv-1 of claim data is not on this machine");
     let other = volume("local.interlock.dev", "another");
-    case.world.put(Place::CLUSTER, &VOLUME, (at.clone(), "a"), other);
+    case.world.put(&VOLUME, (at.clone(), "a"), other);
     assert_eq!(case.settle(), "volume pv-1 is not claim data's");
     let ours = volume("local.interlock.dev", "c-uid");
-    case.world.put(Place::CLUSTER, &VOLUME, (at, "a"), ours);
+    case.world.put(&VOLUME, (at, "a"), ours);
     assert_eq!(case.settle(), "it runs");
     let mount = &case.world.machines["a"].runs[0].mounts[0];
     assert_eq!(mount.handle.as_deref(), Some("pvc-1"));

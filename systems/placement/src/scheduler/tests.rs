@@ -454,7 +454,7 @@ fn a_move_waits_for_its_place_and_is_woken_when_one_is_free() {
     world.put(Place::HUB, ended);
     let watch = Watch::all(Place::HUB, &GRANT);
     let other = world.get(Place::HUB, &GRANT, &Name::cluster_wide(&grant_of("other")));
-    let woken = controller.subjects(&watch, &other.expect("a grant"), &world);
+    let woken = controller.subjects(&watch, &other.expect("a grant"), &world.sight());
     assert!(woken.iter().any(|subject| **subject == grant_of("shop")));
     world.settle(&controller, &mut NoMachine, &grant_of("shop"));
     assert_eq!(grant_in(&world, &grant_of("shop"))["status"]["phase"], "Revoking");
@@ -531,7 +531,7 @@ fn a_cluster_that_only_the_cache_has_is_granted_nothing() {
     ];
     let world = world(objects);
     let subject = Subject::from(grant_of("shop"));
-    let step = Scheduler::default().step(&subject, &world, &Looks::default());
+    let step = Scheduler::default().step(&subject, &world.sight(), &Looks::default());
     let Step::Look { reads, .. } = step else { panic!("{step:?}") };
     let [interlock_kernel::Read::Object(address)] = &reads[..] else { panic!("{reads:?}") };
     let going = json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}});
@@ -543,7 +543,7 @@ fn a_cluster_that_only_the_cache_has_is_granted_nothing() {
     for found in [None, seen(going), seen(another)] {
         let mut looks = Looks::default();
         looks.objects.insert(address.clone(), found);
-        let step = Scheduler::default().step(&subject, &world, &looks);
+        let step = Scheduler::default().step(&subject, &world.sight(), &looks);
         assert!(matches!(step, Step::Rest { .. }), "{step:?}");
     }
 }
@@ -612,7 +612,7 @@ fn a_namespace_that_goes_without_a_grant_is_let_go_after_a_fresh_look() {
     let going = shop(json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}}));
     let world = world(vec![going]);
     let subject = Subject::from(grant_of("shop"));
-    let step = Scheduler::default().step(&subject, &world, &Looks::default());
+    let step = Scheduler::default().step(&subject, &world.sight(), &Looks::default());
     let Step::Look { reads, .. } = step else { panic!("{step:?}") };
     assert_eq!(reads.len(), 1);
     let (world, _) =
@@ -632,7 +632,7 @@ fn taking_the_label_off_stops_nothing() {
 fn a_grant_whose_namespace_is_surely_gone_ends_in_order() {
     let owned = || vec![cluster("a", json!({})), granted("shop", "a", json!({}))];
     let subject = Subject::from(grant_of("shop"));
-    let step = Scheduler::default().step(&subject, &world(owned()), &Looks::default());
+    let step = Scheduler::default().step(&subject, &world(owned()).sight(), &Looks::default());
     assert!(matches!(step, Step::Look { .. }), "a cache proves nothing: {step:?}");
     let (mut world, _) = settled(owned());
     assert_eq!(grant_in(&world, &grant_of("shop"))["status"]["because"], "Deletion");
@@ -652,14 +652,14 @@ fn a_namespace_that_only_the_cache_lacks_is_left_as_it_is() {
     let earlier = namespace("shop", json!({"metadata": {"uid": "earlier"}}));
     for shown in [owned(), [owned(), vec![earlier]].concat()] {
         let (world, subject) = (world(shown), Subject::from(grant_of("shop")));
-        let step = Scheduler::default().step(&subject, &world, &Looks::default());
+        let step = Scheduler::default().step(&subject, &world.sight(), &Looks::default());
         assert!(matches!(step, Step::Look { .. }), "a cache proves nothing: {step:?}");
         let there = World::of(&Scheduler::default()).with([shop(json!({}))]);
         let name = Name::cluster_wide("shop");
         let address = interlock_kernel::Address::new(Place::HUB, &NAMESPACE, name.clone());
         let mut looks = Looks::default();
         looks.objects.insert(address, there.get(Place::HUB, &NAMESPACE, &name));
-        let step = Scheduler::default().step(&subject, &world, &looks);
+        let step = Scheduler::default().step(&subject, &world.sight(), &looks);
         assert!(matches!(step, Step::Rest { .. }), "{step:?}");
     }
 }

@@ -63,7 +63,7 @@ fn while_a_mover_runs_its_place_is_taken() {
 fn a_source_that_goes_wakes_whoever_gives_its_place_back() {
     let world = World::of(&Keeper).with([lease("s-1"), with_intent("s-1")]);
     let gone = world.list(Place::CLUSTER, &SOURCE, None).remove(0);
-    let woken = Keeper.subjects(&Watch::all(Place::CLUSTER, &SOURCE), &gone, &world);
+    let woken = Keeper.subjects(&Watch::all(Place::CLUSTER, &SOURCE), &gone, &world.sight());
     assert_eq!(woken.len(), 1);
     assert!(woken[0].starts_with("slot-"));
 }

@@ -8,7 +8,7 @@ use crate::testing::{
     from_snapshot, full, image, snapshot, snapshot_of, volume_of, world_of_storage,
 };
 use interlock_kernel::testing::{Machine, Run, World, condition, patched, survives};
-use interlock_kernel::{Address, Controller, Kind, Place, View, Write};
+use interlock_kernel::{Address, Controller, Kind, Place, Write};
 use serde_json::{Value, json};
 
 const PROTECTION: &str = "kubernetes.io/pvc-protection";
@@ -388,7 +388,7 @@ fn a_claim_goes_only_when_the_image_itself_says_that_it_is_not_held() {
     case.change(&SNAPSHOT_KIND, "monday", bare);
     let mut looks = interlock_kernel::Looks::<crate::outside::Disk>::default();
     let subject = "shop/data".into();
-    let Step::Look { reads, .. } = Claims.step(&subject, &case.world, &looks) else {
+    let Step::Look { reads, .. } = Claims.step(&subject, &case.world.sight(), &looks) else {
         panic!("a claim is not let go without a live read")
     };
     let image = Address::new(Place::CLUSTER, &SNAPSHOT_KIND, name);
@@ -398,7 +398,7 @@ fn a_claim_goes_only_when_the_image_itself_says_that_it_is_not_held() {
     let record = Address::new(Place::CLUSTER, &VOLUME, Name::cluster_wide("pvc-uid-data"));
     looks.objects.insert(record, None);
     looks.answers.insert(DiskQuestion::Volume("pvc-uid-data".to_owned()), Made::Missing);
-    let Step::Act(effect) = Claims.step(&subject, &case.world, &looks) else {
+    let Step::Act(effect) = Claims.step(&subject, &case.world.sight(), &looks) else {
         panic!("the hold is dropped first")
     };
     let Deed::Write(write) = effect.deed else { panic!("by a write") };

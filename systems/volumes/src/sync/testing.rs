@@ -5,7 +5,7 @@ use crate::outside::{
     Content, Failure, Job, Mover, MoverDeed, Outcome, Progress, Reason, Sync, SyncId,
 };
 use interlock_kernel::testing::{Machine, World, merge};
-use interlock_kernel::{Kind, Name, Object, Place, View};
+use interlock_kernel::{Kind, Name, Object, Place};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 

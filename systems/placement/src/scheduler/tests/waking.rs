@@ -20,7 +20,7 @@ fn a_write_on_old_news_is_refused() {
         &Name::cluster_wide(&grant_of("shop")),
         &json!({"metadata": {"labels": {"x": "y"}}}),
     );
-    assert!(!world.apply(write));
+    assert!(world.apply(write).is_err());
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn a_cluster_concerns_its_grants_those_that_wait_or_ask_for_it_and_what_its_sync
     ]);
     let a = world.get(Place::HUB, &WORKLOAD_CLUSTER, &Name::cluster_wide("a")).expect("a cluster");
     let watch = Watch::all(Place::HUB, &WORKLOAD_CLUSTER);
-    let woken = Scheduler::default().subjects(&watch, &a, &world);
+    let woken = Scheduler::default().subjects(&watch, &a, &world.sight());
     let wanted: Vec<Subject> =
         ["asking", "held", "owned", "waiting"].map(|name| Subject::from(grant_of(name))).to_vec();
     assert_eq!(woken, wanted);

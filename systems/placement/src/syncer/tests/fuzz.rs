@@ -2,7 +2,7 @@
 
 use super::world::{World, carried};
 use crate::kinds::{GRANT, NAMESPACE};
-use interlock_kernel::{Deed, Name, Place, Step, Write};
+use interlock_kernel::{Deed, Name, Step, Write};
 use serde_json::{Value, json};
 
 /// A little generator: the same numbers on every run.
@@ -88,22 +88,22 @@ fn broken_objects_do_no_harm() {
             let field = ["phase", "owner", "epoch", "claims", "pins", "copies"];
             grant["status"][field[dice.roll(6) as usize]] = dice.value(3);
         }
-        world.put(Place::HUB, &GRANT, (Name::cluster_wide("g"), ""), grant);
+        world.put(&GRANT, (Name::cluster_wide("g"), ""), grant);
         let finalizers = json!([format!("interlock.dev/syncer-{}", me.uid)]);
         let namespace = json!({"metadata": {"uid": "n-uid", "finalizers": finalizers}});
-        world.put(Place::HUB, &NAMESPACE, (Name::cluster_wide("shop"), ""), namespace);
+        world.put(&NAMESPACE, (Name::cluster_wide("shop"), ""), namespace);
         let marks = dice.marks();
         let here = json!({"metadata": {"annotations": marks}});
-        world.put(Place::CLUSTER, &NAMESPACE, (Name::cluster_wide("g"), "a"), here);
+        world.put(&NAMESPACE, (Name::cluster_wide("g"), "a"), here);
         for kind in carried() {
-            for (place, within, cluster) in [(Place::HUB, "shop", ""), (Place::CLUSTER, "g", "a")] {
+            for (within, cluster) in [("shop", ""), ("g", "a")] {
                 let mut object = json!({"metadata": {"annotations": dice.marks()}});
                 if dice.roll(2) == 0 {
                     object["metadata"]["labels"] = json!({"interlock.dev/grant": "g"});
                 }
                 object["spec"] = dice.value(4);
                 object["status"] = dice.value(2);
-                world.put(place, &kind, (Name::within(within, "x"), cluster), object);
+                world.put(&kind, (Name::within(within, "x"), cluster), object);
             }
         }
         let syncer = world.syncer("a");
@@ -115,6 +115,6 @@ fn broken_objects_do_no_harm() {
         {
             assert_ne!(address.kind, NAMESPACE, "seed {seed}");
         }
-        world.subjects(&syncer, "a");
+        world.sight("a").subjects(&syncer);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::world::World;
 use crate::kinds::{CLAIM, CONFIG_MAP, GRANT, NAMESPACE, POD};
-use interlock_kernel::{Name, Place};
+use interlock_kernel::Name;
 use serde_json::{Value, json};
 
 const UID: &str = "0f3a9c1e-5b77-4c52-9d0e-2f4e6a8b1c3d";
@@ -24,16 +24,16 @@ fn world() -> World {
         "labels": {"interlock.dev/placed": "true"}, "annotations": {"interlock.dev/cluster": "a"},
     }});
     let name = Name::cluster_wide("shop");
-    world.put(Place::HUB, &NAMESPACE, (name, ""), namespace);
+    world.put(&NAMESPACE, (name, ""), namespace);
     let config = json!({"data": {"greeting": "hello"}});
-    world.put(Place::HUB, &CONFIG_MAP, (at_hub("config"), ""), config);
+    world.put(&CONFIG_MAP, (at_hub("config"), ""), config);
     let pod = json!({"spec": {
         "runtimeClassName": "interlock-process",
         "containers": [{"name": "main", "image": "none", "command": ["writer", "$(GREETING)"],
             "env": [{"name": "GREETING", "valueFrom":
                 {"configMapKeyRef": {"name": "config", "key": "greeting"}}}]}],
     }});
-    world.put(Place::HUB, &POD, (at_hub("pod"), ""), pod);
+    world.put(&POD, (at_hub("pod"), ""), pod);
     world
 }
 
@@ -94,7 +94,7 @@ fn the_events_of_a_move_tell_its_story() {
 fn a_claim_gets_a_volume_before_anything_runs_and_data_is_not_left_behind() {
     let mut world = world();
     let claim = json!({"spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "local"}});
-    world.put(Place::HUB, &CLAIM, (at_hub("data"), ""), claim);
+    world.put(&CLAIM, (at_hub("data"), ""), claim);
     world.settle();
     let made = world.get("a", &CLAIM, &here("data")).unwrap();
     assert_eq!(made["metadata"]["finalizers"], json!(["interlock.dev/keep"]));
@@ -117,7 +117,7 @@ fn a_claim_that_names_what_it_is_filled_from_is_never_given_an_empty_volume() {
         "accessModes": ["ReadWriteOnce"], "storageClassName": "local",
         "dataSource": from, "dataSourceRef": from,
     }});
-    world.put(Place::HUB, &CLAIM, (at_hub("data"), ""), claim);
+    world.put(&CLAIM, (at_hub("data"), ""), claim);
     world.settle();
     let made = world.get("a", &CLAIM, &here("data")).unwrap();
     assert_eq!((&made["spec"]["dataSource"], &made["spec"]["dataSourceRef"]), (&from, &from));
@@ -127,7 +127,7 @@ fn a_claim_that_names_what_it_is_filled_from_is_never_given_an_empty_volume() {
 fn a_deleted_namespace_leaves_nothing_on_the_cluster() {
     let mut world = world();
     let claim = json!({"spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "local"}});
-    world.put(Place::HUB, &CLAIM, (at_hub("data"), ""), claim);
+    world.put(&CLAIM, (at_hub("data"), ""), claim);
     world.settle();
     world.delete("", &NAMESPACE, &Name::cluster_wide("shop"));
     world.settle();
@@ -196,7 +196,7 @@ fn a_pod_says_that_it_moves_while_nobody_runs_it() {
 fn a_claim_deleted_at_the_hub_takes_its_volume_along() {
     let mut world = world();
     let claim = json!({"spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "local"}});
-    world.put(Place::HUB, &CLAIM, (at_hub("data"), ""), claim);
+    world.put(&CLAIM, (at_hub("data"), ""), claim);
     world.settle();
     world.delete("", &CLAIM, &at_hub("data"));
     world.settle();
@@ -210,7 +210,7 @@ fn a_claim_deleted_at_the_hub_takes_its_volume_along() {
 fn a_claim_that_a_pod_uses_stays_until_the_pod_is_gone() {
     let mut world = world();
     let claim = json!({"spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "local"}});
-    world.put(Place::HUB, &CLAIM, (at_hub("data"), ""), claim);
+    world.put(&CLAIM, (at_hub("data"), ""), claim);
     let volumes = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]);
     world.change("", (&POD, &at_hub("pod")), &json!({"spec": {"volumes": volumes}}));
     world.settle();
@@ -226,7 +226,7 @@ fn a_claim_that_a_pod_uses_stays_until_the_pod_is_gone() {
 fn a_revocation_whose_wish_came_back_ends_where_the_data_is() {
     let mut world = world();
     let claim = json!({"spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "local"}});
-    world.put(Place::HUB, &CLAIM, (at_hub("data"), ""), claim);
+    world.put(&CLAIM, (at_hub("data"), ""), claim);
     world.settle();
     let volume = world.get("a", &CLAIM, &here("data")).unwrap()["metadata"]["uid"].clone();
     let revoked = json!({"status": {"phase": "Revoking", "because": "Move"}});

@@ -7,7 +7,7 @@ use super::volumes::{
 use super::world::{BOOT, World};
 use crate::kinds::{CLAIM, DESTINATION, PLACEMENT, SECRET, SNAPSHOT, SOURCE};
 use crate::syncer::Syncer;
-use interlock_kernel::{Name, Place, Step};
+use interlock_kernel::{Name, Step};
 use serde_json::json;
 
 /// A placed namespace with a claim and a pod that writes to it, and a Placement that has its data go
@@ -18,7 +18,7 @@ fn world() -> World {
         "namespaceSelector": {}, "clusterSelector": {},
         "volumes": {"transport": "Restic", "repository": "backup", "keepSuperseded": "1h"},
     }});
-    world.put(Place::HUB, &PLACEMENT, (Name::cluster_wide("all"), ""), placement);
+    world.put(&PLACEMENT, (Name::cluster_wide("all"), ""), placement);
     world
 }
 
@@ -30,7 +30,7 @@ fn with_secret() -> World {
 
 fn put_secret(world: &mut World) {
     let secret = json!({"data": {"RESTIC_REPOSITORY": "L3JlcG8=", "RESTIC_PASSWORD": "cHc="}});
-    world.put(Place::HUB, &SECRET, (Name::within("shop", "backup"), ""), secret);
+    world.put(&SECRET, (Name::within("shop", "backup"), ""), secret);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::world::{BOOT, World};
 use crate::kinds::{CLAIM, CONFIG_MAP, DEPLOYMENT, FORCE_RELEASE, GRANT, NAMESPACE, POD};
 use crate::syncer::{Locks, Syncer};
-use interlock_kernel::{Deed, Kind, Looks, Name, Place, Read, Step, Write};
+use interlock_kernel::{Deed, Kind, Looks, Name, Read, Step, Write};
 use serde_json::{Value, json};
 
 /// A grant of the namespace `shop` as cluster `a` sees it.
@@ -22,26 +22,23 @@ impl Case {
             "spec": {"namespace": {"name": "shop", "uid": "n-uid"}},
             "status": with_uids(&world, status),
         });
-        world.put(Place::HUB, &GRANT, (Name::cluster_wide("g"), ""), grant);
+        world.put(&GRANT, (Name::cluster_wide("g"), ""), grant);
         let namespace = json!({"metadata": {"uid": "n-uid", "finalizers": [finalizer(&world)]}});
-        world.put(Place::HUB, &NAMESPACE, (Name::cluster_wide("shop"), ""), namespace);
+        world.put(&NAMESPACE, (Name::cluster_wide("shop"), ""), namespace);
         if let Some((epoch, released, running)) = notes {
             let here = json!({"metadata": {"annotations": {
                 "interlock.dev/grant": "g-uid", "interlock.dev/epoch": epoch.to_string(),
                 "interlock.dev/released": released.to_string(), "interlock.dev/running": running,
                 "interlock.dev/ran": epoch.to_string(),
             }}});
-            world.put(Place::CLUSTER, &NAMESPACE, (Name::cluster_wide("g"), "a"), here);
+            world.put(&NAMESPACE, (Name::cluster_wide("g"), "a"), here);
         }
         Case { world }
     }
 
     fn with(mut self, cluster: &str, (kind, name): (&Kind, &str), object: Value) -> Case {
-        let (place, within) = match cluster {
-            "" => (Place::HUB, "shop"),
-            _ => (Place::CLUSTER, "g"),
-        };
-        self.world.put(place, kind, (Name::within(within, name), cluster), object);
+        let within = if cluster.is_empty() { "shop" } else { "g" };
+        self.world.put(kind, (Name::within(within, name), cluster), object);
         self
     }
 
@@ -155,9 +152,9 @@ fn a_grant_of_another_cluster_costs_nothing() {
     let mut world = case.world;
     let bare = json!({"metadata": {"finalizers": null}});
     world.change("", (&NAMESPACE, &Name::cluster_wide("shop")), &bare);
-    world.put(Place::HUB, &CONFIG_MAP, (Name::within("shop", "c"), ""), json!({}));
-    assert!(world.subjects(&world.syncer("a"), "a").is_empty());
-    assert_eq!(world.subjects(&world.syncer("b"), "b").len(), 1);
+    world.put(&CONFIG_MAP, (Name::within("shop", "c"), ""), json!({}));
+    assert!(world.sight("a").subjects(&world.syncer("a")).is_empty());
+    assert_eq!(world.sight("b").subjects(&world.syncer("b")).len(), 1);
 }
 
 #[test]
@@ -462,14 +459,14 @@ fn nothing_runs_that_somebody_wants_to_take_by_force() {
         "epoch": epoch, "attestation": "PoweredOff", "reason": "it burns down", "requester": "me"}})
     };
     let name = Name::cluster_wide("f");
-    case.world.put(Place::HUB, &FORCE_RELEASE, (name.clone(), ""), force(2));
+    case.world.put(&FORCE_RELEASE, (name.clone(), ""), force(2));
     assert_eq!(case.notes_change()["interlock.dev/running"], permit(1));
-    case.world.put(Place::HUB, &FORCE_RELEASE, (name.clone(), ""), force(1));
+    case.world.put(&FORCE_RELEASE, (name.clone(), ""), force(1));
     let (_, change) = case.patch();
     assert_eq!(change["status"]["conditions"][0]["reason"], "ForceRelease");
     let mut refused = force(1);
     refused["status"] = json!({"outcome": "Refused"});
-    case.world.put(Place::HUB, &FORCE_RELEASE, (name, ""), refused);
+    case.world.put(&FORCE_RELEASE, (name, ""), refused);
     assert_eq!(case.notes_change()["interlock.dev/running"], permit(1));
 }
 

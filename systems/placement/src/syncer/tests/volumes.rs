@@ -8,7 +8,7 @@ use crate::kinds::{
 };
 use interlock_kernel::metadata::{annotation, has_finalizer, is_deleting, name_of, uid_of};
 use interlock_kernel::testing::{Dice, spoil};
-use interlock_kernel::{Deed, Kind, Name, Object, Place, Step, Write};
+use interlock_kernel::{Deed, Kind, Name, Object, Step, Write};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -63,7 +63,7 @@ fn bind(world: &mut World, cluster: &str) -> bool {
             "claimRef": {"namespace": namespace, "name": name_of(&claim), "uid": uid_of(&claim)},
         }});
         let address = Name::cluster_wide(&handle);
-        world.put(Place::CLUSTER, &VOLUME, (address, cluster), volume);
+        world.put(&VOLUME, (address, cluster), volume);
         let bound = json!({"spec": {"volumeName": handle}, "status": {"phase": "Bound"}});
         world.change(cluster, (&CLAIM, &Name::of(&claim)), &bound);
         return true;
@@ -118,7 +118,7 @@ fn take_image(world: &mut World, cluster: &str) -> bool {
     let made = json!({"status": {
         "readyToUse": true, "creationTime": "1970-01-12T13:46:40Z",
     }});
-    let made = world.put(Place::CLUSTER, &SNAPSHOT, (image.clone(), cluster), made);
+    let made = world.put(&SNAPSHOT, (image.clone(), cluster), made);
     let taken = content(world, cluster, volume).unwrap();
     let files = taken.len().to_string();
     store(world, cluster, &format!("snapshot-{}", uid_of(&made)), taken);
@@ -191,25 +191,25 @@ pub(super) fn world() -> World {
         world.change("", (&WORKLOAD_CLUSTER, &Name::cluster_wide(cluster)), &can);
         let class = json!({"provisioner": "local.interlock.dev"});
         let name = Name::cluster_wide("local");
-        world.put(Place::CLUSTER, &STORAGE_CLASS, (name, cluster), class);
+        world.put(&STORAGE_CLASS, (name, cluster), class);
     }
     let namespace = json!({"metadata": {
         "uid": UID,
         "labels": {"interlock.dev/placed": "true"}, "annotations": {"interlock.dev/cluster": "a"},
     }});
-    world.put(Place::HUB, &NAMESPACE, (Name::cluster_wide("shop"), ""), namespace);
+    world.put(&NAMESPACE, (Name::cluster_wide("shop"), ""), namespace);
     let claim = json!({"spec": {
         "accessModes": ["ReadWriteOnce"], "storageClassName": "local",
         "resources": {"requests": {"storage": "1Gi"}},
     }});
-    world.put(Place::HUB, &CLAIM, (Name::within("shop", "data"), ""), claim);
+    world.put(&CLAIM, (Name::within("shop", "data"), ""), claim);
     let pod = json!({"spec": {
         "runtimeClassName": "interlock-process",
         "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}],
         "containers": [{"name": "main", "command": ["writer"],
             "volumeMounts": [{"name": "v", "mountPath": "/data"}]}],
     }});
-    world.put(Place::HUB, &POD, (Name::within("shop", "pod"), ""), pod);
+    world.put(&POD, (Name::within("shop", "pod"), ""), pod);
     world
 }
 
@@ -515,7 +515,7 @@ fn a_tag_is_not_set_over_one_whose_sync_is_under_way() {
                 "interlock.dev/sync": "{}", "test/stuck": "yes"}},
         "spec": {"sourcePVC": "data", "trigger": {"manual": "final-0"}},
     });
-    world.put(Place::CLUSTER, &SOURCE, (here("move-data"), "a"), source);
+    world.put(&SOURCE, (here("move-data"), "a"), source);
     wish(&mut world, "b");
     world.settle();
     let tag = |world: &World| {
@@ -586,8 +586,7 @@ fn an_image_that_was_brought_and_is_deleted_before_the_claim_has_its_data_is_bro
     let mut world = world();
     move_until_brought(&mut world);
     let there = json!({"status": {"readyToUse": true}});
-    let image =
-        world.put(Place::CLUSTER, &SNAPSHOT, (Name::within(GRANT_NAME, "brought"), "b"), there);
+    let image = world.put(&SNAPSHOT, (Name::within(GRANT_NAME, "brought"), "b"), there);
     let published = json!({
         "metadata": {"annotations": {"test/stuck": "yes"}},
         "status": {"lastManualSync": "epoch-2",
@@ -685,8 +684,7 @@ fn spoiled_objects_of_a_move_do_no_harm() {
                     let mut object = serde_json::to_value(&*found).unwrap();
                     let part = ["spec", "status"][dice.below(2)];
                     spoil(&mut object[part], &mut dice);
-                    let (name, at) = (Name::of(&found), Place::CLUSTER);
-                    world.put(at, &kind, (name, cluster), object);
+                    world.put(&kind, (Name::of(&found), cluster), object);
                 }
             }
             let step = world.step(&world.syncer(cluster), cluster, GRANT_NAME);

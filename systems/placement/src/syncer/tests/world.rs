@@ -10,16 +10,14 @@ use crate::scheduler::Scheduler;
 use crate::syncer::objects::kinds::{INGRESS, JOB, REPLICA_SET};
 use crate::syncer::{Holding, Locks, LocksOf, Syncer};
 use interlock_api::placement::Ref;
-use interlock_kernel::testing::{assert_allowed, merge};
+use interlock_kernel::testing::{Server, Sight};
 use interlock_kernel::{
-    Address, Controller, Deed, Effect, Event, Index, Kind, Looks, Name, Nothing, Object, Objects,
-    Outside, Part, Place, Read, Right, Seen, Step, Subject, View, Write,
+    Controller, Deed, Effect, Event, Kind, Looks, Name, Nothing, Object, Outside, Place, Read,
+    Step, Write,
 };
 use jiff::Timestamp;
-use kube_core::DynamicObject;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 pub(crate) const BOOT: &str = "boot-1";
 const HUB: &str = "hub";
@@ -43,10 +41,9 @@ impl Processes {
 
 pub(crate) struct World {
     pub(crate) now: Timestamp,
-    servers: BTreeMap<String, BTreeMap<Kind, Objects>>,
+    servers: BTreeMap<String, Server>,
     pub(crate) machines: BTreeMap<String, Processes>,
     clusters: Vec<Ref>,
-    count: u64,
     pub(crate) log: Vec<String>,
     pub(crate) events: Vec<Event>,
     /// What is in volumes and images, by cluster and handle; None: nobody makes any.
@@ -55,45 +52,6 @@ pub(crate) struct World {
 
 /// What is in volumes and images, by cluster and handle: the epochs that wrote to it.
 pub(crate) type Disks = BTreeMap<(String, String), Vec<i64>>;
-
-/// What one controller may see.
-struct Sight<'a> {
-    world: &'a World,
-    cluster: &'a str,
-    watched: Vec<(Place, Kind)>,
-}
-
-impl Sight<'_> {
-    fn objects(&self, place: Place, kind: &Kind) -> Option<&Objects> {
-        let is_watched = self.watched.iter().any(|(p, k)| *p == place && k == kind);
-        assert!(is_watched, "{kind} at the {place} is looked at and not watched");
-        self.world.servers.get(self.world.server(place, self.cluster))?.get(kind)
-    }
-}
-
-impl View for Sight<'_> {
-    fn now(&self) -> Timestamp {
-        self.world.now
-    }
-
-    fn get(&self, place: Place, kind: &Kind, name: &Name) -> Option<Object> {
-        self.objects(place, kind)?.get(name)
-    }
-
-    fn list(&self, place: Place, kind: &Kind, namespace: Option<&str>) -> Vec<Object> {
-        self.objects(place, kind).map(|objects| objects.list(namespace)).unwrap_or_default()
-    }
-
-    fn find(&self, place: Place, index: &Index, value: &str) -> Vec<Object> {
-        let all = self.list(place, &index.kind, None);
-        let is_filed = |object: &Object| (index.values)(object).iter().any(|v| v == value);
-        all.into_iter().filter(is_filed).collect()
-    }
-
-    fn count(&self, place: Place, index: &Index, value: &str) -> usize {
-        self.find(place, index, value).len()
-    }
-}
 
 /// What a controller asks and does outside of the API, in this world.
 pub(crate) trait Hands: Outside {
@@ -179,10 +137,10 @@ impl Hands for Machine {
 
 impl World {
     pub(crate) fn new(clusters: &[&str]) -> World {
-        let mut servers = BTreeMap::from([(HUB.to_owned(), BTreeMap::new())]);
+        let mut servers = BTreeMap::from([(HUB.to_owned(), Server::named(HUB))]);
         let mut machines = BTreeMap::new();
         for cluster in clusters {
-            servers.insert((*cluster).to_owned(), BTreeMap::new());
+            servers.insert((*cluster).to_owned(), Server::named(cluster));
             machines.insert((*cluster).to_owned(), Processes::default());
         }
         let mut world = World {
@@ -190,7 +148,6 @@ impl World {
             servers,
             machines,
             clusters: Vec::new(),
-            count: 0,
             log: Vec::new(),
             events: Vec::new(),
             disks: None,
@@ -208,7 +165,7 @@ impl World {
                 },
             });
             let name = Name::cluster_wide(cluster);
-            let made = world.put(Place::HUB, &kinds::WORKLOAD_CLUSTER, (name, ""), object);
+            let made = world.put(&kinds::WORKLOAD_CLUSTER, (name, ""), object);
             world.clusters.push(Ref::new(*cluster, made.metadata.uid.clone().unwrap()));
         }
         world
@@ -228,130 +185,59 @@ impl World {
         if self.disks.is_some() { runtime.with_storage() } else { runtime }
     }
 
-    fn server<'a>(&self, place: Place, cluster: &'a str) -> &'a str {
-        if place == Place::HUB { HUB } else { cluster }
+    /// The server of a cluster; the hub has no name.
+    fn server(&self, cluster: &str) -> &Server {
+        &self.servers[if cluster.is_empty() { HUB } else { cluster }]
+    }
+
+    fn server_mut(&mut self, cluster: &str) -> &mut Server {
+        self.servers.get_mut(if cluster.is_empty() { HUB } else { cluster }).unwrap()
+    }
+
+    /// What the controllers of a cluster see.
+    pub(crate) fn sight<'a>(&'a self, cluster: &str) -> Sight<'a> {
+        let servers = [(Place::HUB, self.server("")), (Place::CLUSTER, self.server(cluster))];
+        Sight { now: self.now, servers: BTreeMap::from(servers) }
     }
 
     /// Makes an object as a person would; `cluster` is empty at the hub.
     pub(crate) fn put(
         &mut self,
-        place: Place,
         kind: &Kind,
         (name, cluster): (Name, &str),
-        mut object: Value,
+        object: Value,
     ) -> Object {
-        self.count += 1;
-        let metadata = object.as_object_mut().unwrap().entry("metadata").or_insert(json!({}));
-        metadata["name"] = json!(&*name.name);
-        metadata["resourceVersion"] = json!(self.count.to_string());
-        if metadata["uid"].is_null() {
-            metadata["uid"] = json!(format!("uid-{:08}", self.count));
-        }
-        if let Some(namespace) = &name.namespace {
-            metadata["namespace"] = json!(&**namespace);
-        }
-        let object: DynamicObject = serde_json::from_value(object).unwrap();
-        let object = Arc::new(object);
-        let server = self.server(place, cluster).to_owned();
-        let objects = self.servers.get_mut(&server).unwrap().entry(kind.clone()).or_default();
-        objects.put(object.clone());
-        object
+        self.server_mut(cluster).make(kind, &name, object)
     }
 
     pub(crate) fn get(&self, cluster: &str, kind: &Kind, name: &Name) -> Option<Value> {
-        let server = if cluster.is_empty() { HUB } else { cluster };
-        let found = self.servers[server].get(kind)?.get(name)?;
-        Some(serde_json::to_value(&*found).unwrap())
+        Some(self.server(cluster).json(kind, name)).filter(|found| !found.is_null())
     }
 
     pub(crate) fn change(&mut self, cluster: &str, (kind, name): (&Kind, &Name), patch: &Value) {
-        let mut object = self.get(cluster, kind, name).unwrap();
-        merge(&mut object, patch);
-        let place = if cluster.is_empty() { Place::HUB } else { Place::CLUSTER };
-        self.put(place, kind, (name.clone(), cluster), object);
+        self.server_mut(cluster).change(kind, name, patch);
     }
 
     /// Deletes as a server does: what has finalizers stays until they are off.
     pub(crate) fn delete(&mut self, cluster: &str, kind: &Kind, name: &Name) {
-        let Some(mut object) = self.get(cluster, kind, name) else { return };
-        let now = Timestamp::from_second(self.now.as_second()).unwrap().to_string();
-        if object["metadata"]["deletionTimestamp"].is_null() {
-            object["metadata"]["deletionTimestamp"] = json!(now);
-        }
-        let place = if cluster.is_empty() { Place::HUB } else { Place::CLUSTER };
-        self.put(place, kind, (name.clone(), cluster), object);
-        if *kind == kinds::NAMESPACE {
-            for (kind, object) in self.within(cluster, &name.name) {
-                self.delete(cluster, &kind, &object);
-            }
-        }
-        self.sweep(cluster, kind, name);
+        let now = self.now;
+        self.server_mut(cluster).delete(kind, name, now);
     }
 
     /// All objects of a kind on a cluster.
     pub(crate) fn all(&self, cluster: &str, kind: &Kind) -> Vec<Object> {
-        self.servers[cluster].get(kind).map(|objects| objects.list(None)).unwrap_or_default()
-    }
-
-    fn within(&self, cluster: &str, namespace: &str) -> Vec<(Kind, Name)> {
-        let server = if cluster.is_empty() { HUB } else { cluster };
-        let all = self.servers[server].iter();
-        let of = |(kind, objects): (&Kind, &Objects)| {
-            let found = objects.list(Some(namespace));
-            found.iter().map(|o| (kind.clone(), Name::of(o))).collect::<Vec<_>>()
-        };
-        all.flat_map(of).collect()
+        self.server(cluster).list(kind, None)
     }
 
     /// Removes what was deleted and has no finalizer and no contents any more.
     pub(crate) fn sweep(&mut self, cluster: &str, kind: &Kind, name: &Name) {
-        let Some(object) = self.get(cluster, kind, name) else { return };
-        let metadata = &object["metadata"];
-        let is_held = metadata["finalizers"].as_array().is_some_and(|all| !all.is_empty());
-        let is_full = *kind == kinds::NAMESPACE && !self.within(cluster, &name.name).is_empty();
-        if metadata["deletionTimestamp"].is_null() || is_held || is_full {
-            return;
-        }
-        let server = if cluster.is_empty() { HUB } else { cluster };
-        self.servers.get_mut(server).unwrap().get_mut(kind).unwrap().remove(name);
-        if let Some(namespace) = &name.namespace {
-            self.sweep(cluster, &kinds::NAMESPACE, &Name::cluster_wide(namespace));
-        }
+        self.server_mut(cluster).sweep(kind, name);
     }
 
-    fn apply(&mut self, cluster: &str, write: Write) {
-        let Address { place, kind, name } = write.address().clone();
-        let at = if place == Place::HUB { "" } else { cluster };
-        let there = self.get(at, &kind, &name);
-        let seen_there = there.as_ref().map(|o| o["metadata"].clone()).unwrap_or_default();
-        match write {
-            Write::Create { object, .. } => {
-                if there.is_none() {
-                    self.put(place, &kind, (name, at), object);
-                }
-            }
-            Write::Patch { seen: Seen { uid, resource_version }, part, change, .. } => {
-                assert_eq!(seen_there["uid"], json!(uid), "a patch of another object");
-                assert_eq!(seen_there["resourceVersion"], json!(resource_version), "no guard");
-                let is_status = change.as_object().unwrap().keys().all(|key| key == "status");
-                assert_eq!(is_status, part == Part::Status, "{change}");
-                self.change(at, (&kind, &name), &change);
-                self.sweep(at, &kind, &name);
-            }
-            Write::Apply { uid, object, .. } => match there {
-                None => {
-                    self.put(place, &kind, (name, at), object);
-                }
-                Some(_) => {
-                    assert_eq!(Some(&seen_there["uid"]), uid.map(Value::from).as_ref());
-                    self.change(at, (&kind, &name), &object);
-                }
-            },
-            Write::Delete { uid, .. } => {
-                assert_eq!(seen_there["uid"], json!(uid), "a deletion of another object");
-                self.delete(at, &kind, &name);
-            }
-        }
+    fn apply(&mut self, cluster: &str, write: &Write) {
+        let (now, place) = (self.now, write.address().place);
+        let server = self.server_mut(if place == Place::HUB { "" } else { cluster });
+        server.apply(write, now).unwrap_or_else(|why| panic!("{why}: {write:?}"));
     }
 
     /// One step of a controller, with the looks that it asks for.
@@ -360,26 +246,8 @@ impl World {
         C: Controller,
         C::Outside: Hands,
     {
-        let mut looks = Looks::default();
-        for _ in 0..5 {
-            match self.step_with(controller, (cluster, subject), &looks) {
-                Step::Look { reads, .. } => {
-                    for read in reads {
-                        assert_allowed(controller, Right::to_read(&read));
-                        self.look(cluster, read, &mut looks);
-                    }
-                }
-                step => {
-                    if let Step::Act(effect) = &step
-                        && let Deed::Write(write) = &effect.deed
-                    {
-                        assert_allowed(controller, Right::to_write(write));
-                    }
-                    return step;
-                }
-            }
-        }
-        panic!("it looks again and again at {subject}");
+        let ask = |question: &_| <C::Outside as Hands>::ask(self, cluster, Clone::clone(question));
+        self.sight(cluster).step(controller, subject, ask)
     }
 
     /// One step of a controller that has looked at this.
@@ -389,42 +257,12 @@ impl World {
         (cluster, subject): (&str, &str),
         looks: &Looks<C::Outside>,
     ) -> Step<C::Outside> {
-        let watched = controller.watches().into_iter().map(|w| (w.place, w.kind)).collect();
-        let sight = Sight { world: self, cluster, watched };
-        controller.step(&Subject::from(subject), &sight, looks)
+        self.sight(cluster).step_with(controller, subject, looks)
     }
 
     pub(crate) fn look<O: Hands>(&self, cluster: &str, read: Read<O>, looks: &mut Looks<O>) {
-        match read {
-            Read::Object(address) => {
-                let server = &self.servers[self.server(address.place, cluster)];
-                let found = server.get(&address.kind).and_then(|all| all.get(&address.name));
-                looks.objects.insert(address, found);
-            }
-            Read::List { place, kind, namespace } => {
-                let all = self.servers[self.server(place, cluster)].get(&kind);
-                let found = all.map(|all| all.list(namespace.as_deref())).unwrap_or_default();
-                looks.lists.insert((place, kind, namespace), found);
-            }
-            Read::Ask(question) => {
-                let answer = O::ask(self, cluster, question.clone());
-                looks.answers.insert(question, answer);
-            }
-        }
-    }
-
-    /// What a controller would be woken for by everything there is.
-    pub(crate) fn subjects<C: Controller>(&self, controller: &C, cluster: &str) -> Vec<Subject> {
-        let watches = controller.watches();
-        let watched = watches.iter().map(|w| (w.place, w.kind.clone())).collect();
-        let sight = Sight { world: self, cluster, watched };
-        let mut subjects = BTreeSet::new();
-        for watch in &watches {
-            for object in sight.list(watch.place, &watch.kind, None) {
-                subjects.extend(controller.subjects(watch, &object, &sight));
-            }
-        }
-        subjects.into_iter().collect()
+        let ask = |question: &O::Question| O::ask(self, cluster, question.clone());
+        self.sight(cluster).look(read, ask, looks);
     }
 
     /// Takes a step about everything that a controller is woken for; whether it did anything.
@@ -434,7 +272,7 @@ impl World {
         C::Outside: Hands,
     {
         let mut has_acted = false;
-        for subject in self.subjects(controller, cluster) {
+        for subject in self.sight(cluster).subjects(controller) {
             if let Step::Act(effect) = self.step(controller, cluster, &subject) {
                 has_acted = true;
                 self.perform(cluster, *effect);
@@ -450,7 +288,7 @@ impl World {
         match deed {
             Deed::Write(write) => {
                 self.log.push(format!("{cluster}: {write:?}"));
-                self.apply(cluster, write);
+                self.apply(cluster, &write);
             }
             Deed::Outside(deed) => {
                 self.log.push(format!("{cluster}: {deed:?}"));

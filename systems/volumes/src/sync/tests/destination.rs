@@ -11,7 +11,7 @@ use crate::sync::testing::{
 use crate::sync::{Direction, Here, Replication, Serves};
 use interlock_kernel::testing::{Run, World, condition, survives};
 use interlock_kernel::{
-    Controller, Looks, Name, Part, Place, Read, Step, Subject, View, Watch, Watcher, Write,
+    Controller, Looks, Name, Part, Place, Read, Step, Subject, Watch, Watcher, Write,
 };
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -306,7 +306,7 @@ fn an_image_is_deleted_only_in_the_version_that_was_seen() {
     let hold = json!({"metadata": {"finalizers": ["interlock.dev/hold-c"]}});
     let name = write.address().name.clone();
     world.change(Place::CLUSTER, &SNAPSHOT_KIND, &name, &hold);
-    assert!(!world.apply(&write), "it has changed since");
+    assert!(world.apply(&write).is_err(), "it has changed since");
 }
 
 #[test]
@@ -353,7 +353,7 @@ fn a_destination_goes_only_after_all_its_images_were_listed() {
     let mut looks = Looks::default();
     let mut is_listed = false;
     for _ in 0..10 {
-        match OWN.step(&Subject::from(SUBJECT), &world, &looks) {
+        match OWN.step(&Subject::from(SUBJECT), &world.sight(), &looks) {
             Step::Look { reads, .. } => reads.into_iter().for_each(|read| match read {
                 Read::Ask(id) => drop(looks.answers.insert(id, crate::outside::Sync::Unknown)),
                 Read::Object(address) => {
@@ -374,7 +374,7 @@ fn a_destination_goes_only_after_all_its_images_were_listed() {
                     return;
                 }
                 assert_eq!(write.address().kind, LEASE);
-                assert!(world.apply(&write));
+                world.apply(&write).unwrap();
                 looks = Looks::default();
             }
             step => panic!("{step:?}"),

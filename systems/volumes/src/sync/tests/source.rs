@@ -11,7 +11,7 @@ use crate::sync::testing::{
 use crate::sync::{Direction, Here, Replication, Serves};
 use interlock_kernel::testing::{World, condition, survives};
 use interlock_kernel::{
-    Controller, Deed, Looks, Name, Place, Step, Subject, View, Watch, Watcher, Write,
+    Controller, Deed, Looks, Name, Place, Step, Subject, Watch, Watcher, Write,
 };
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -164,7 +164,7 @@ fn the_tag_that_is_answered_is_the_one_that_was_set_when_the_sync_began() {
     while seen(&world)["status"]["lastManualSync"].is_null() {
         let Step::Act(effect) = world.step(&OWN, &mover, SUBJECT) else { panic!("it waits") };
         match effect.deed {
-            Deed::Write(write) => assert!(world.apply(&write)),
+            Deed::Write(write) => world.apply(&write).unwrap(),
             Deed::Outside(deed) => {
                 interlock_kernel::testing::Machine::perform(&mut mover, &deed);
             }
@@ -274,7 +274,7 @@ fn a_wrong_password_is_not_tried_again_until_the_secret_changes() {
     world.put(Place::CLUSTER, again);
     let repository = world.get(Place::CLUSTER, &SECRET, &Name::within("shop", "repository"));
     let watch = Watch::all(Place::CLUSTER, &SECRET);
-    let woken = OWN.subjects(&watch, &repository.unwrap(), &world);
+    let woken = OWN.subjects(&watch, &repository.unwrap(), &world.sight());
     assert_eq!(woken, [Subject::from(SUBJECT)]);
     run(&mut world, &mut mover, 1);
     assert_eq!(seen(&world)["status"]["lastManualSync"], "one");
@@ -442,7 +442,7 @@ fn no_more_than_four_work_at_one_repository() {
     let second = crate::sync::slots::slot_name(&places, 2);
     let lease = world.get(Place::CLUSTER, &LEASE, &second).unwrap();
     world.delete(Place::CLUSTER, &LEASE, &second);
-    let woken = OWN.subjects(&Watch::all(Place::CLUSTER, &LEASE), &lease, &world);
+    let woken = OWN.subjects(&Watch::all(Place::CLUSTER, &LEASE), &lease, &world.sight());
     assert_eq!(woken, [Subject::from(SUBJECT)]);
     settle(&mut world, &mut mover);
     assert_eq!(seen(&world)["status"]["lastManualSync"], "one");
@@ -491,7 +491,8 @@ fn a_cache_that_is_behind_begins_nothing() {
     mover.dies();
     let mut looks = Looks::default();
     for _ in 0..3 {
-        let Step::Look { reads, .. } = OWN.step(&Subject::from(SUBJECT), &world, &looks) else {
+        let Step::Look { reads, .. } = OWN.step(&Subject::from(SUBJECT), &world.sight(), &looks)
+        else {
             break;
         };
         for read in reads {
@@ -507,7 +508,7 @@ fn a_cache_that_is_behind_begins_nothing() {
         }
     }
     assert!(looks.objects.keys().any(|address| address.name == name));
-    let step = OWN.step(&Subject::from(SUBJECT), &world, &looks);
+    let step = OWN.step(&Subject::from(SUBJECT), &world.sight(), &looks);
     let is_begin = matches!(&step, Step::Act(effect) if matches!(effect.deed, Deed::Outside(_)));
     assert!(!is_begin, "{step:?}");
 }

@@ -73,7 +73,7 @@ fn a_source_that_is_not_there_or_has_no_image_is_waited_for() {
     says(&mut world, &mut mover, ("ImageGone", "monday"));
     world.put(Place::CLUSTER, image);
     let found = world.get(Place::CLUSTER, &SOURCE, &Name::within("shop", "data")).unwrap();
-    let woken = OWN.subjects(&Watch::all(Place::CLUSTER, &SOURCE), &found, &world);
+    let woken = OWN.subjects(&Watch::all(Place::CLUSTER, &SOURCE), &found, &world.sight());
     assert_eq!(woken, [Subject::from(SUBJECT)]);
     run(&mut world, &mut mover, 3);
     assert_eq!(mover.begun.len(), 1);

@@ -13,7 +13,7 @@ fn namespace(permit: &str) -> Value {
 fn permit(world: &mut World, permit: &str) -> Vec<Subject> {
     world.put(Place::CLUSTER, namespace(permit));
     let found = world.get(Place::CLUSTER, &NAMESPACE, &Name::cluster_wide("shop")).unwrap();
-    OWN.subjects(&Watch::all(Place::CLUSTER, &NAMESPACE), &found, world)
+    OWN.subjects(&Watch::all(Place::CLUSTER, &NAMESPACE), &found, &world.sight())
 }
 
 fn saves_nothing(world: &World, mover: &FakeMover) {
@@ -134,7 +134,8 @@ fn a_cache_that_has_missed_that_the_namespace_left_begins_nothing() {
     let truth = World::of(&OWN).with([namespace("")]);
     let mut looks = Looks::default();
     for _ in 0..3 {
-        let Step::Look { reads, .. } = OWN.step(&Subject::from(SUBJECT), &world, &looks) else {
+        let Step::Look { reads, .. } = OWN.step(&Subject::from(SUBJECT), &world.sight(), &looks)
+        else {
             break;
         };
         for read in reads {
@@ -149,7 +150,7 @@ fn a_cache_that_has_missed_that_the_namespace_left_begins_nothing() {
             }
         }
     }
-    let Step::Act(effect) = OWN.step(&Subject::from(SUBJECT), &world, &looks) else {
+    let Step::Act(effect) = OWN.step(&Subject::from(SUBJECT), &world.sight(), &looks) else {
         panic!("it says that it ends")
     };
     let Deed::Write(write) = effect.deed else { panic!("it begins {:?}", effect.deed) };
