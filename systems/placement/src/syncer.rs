@@ -4,6 +4,11 @@
 //! The subject of a step is the name of a grant, which is also the name of the namespace on the
 //! cluster. A grant that is not this cluster's, has no data here and no namespace here costs
 //! nothing.
+//!
+//! It has four parts, each with its own facts and decisions: [`tenancy`] says whether the namespace may
+//! be here, [`claim`] has its data arrive and leave, [`objects`] carries what is in it, [`leftover`]
+//! cleans up. They share one queue: two of them at once would break a promise
+//! (`docs/decisions/0020-one-queue-for-a-namespace.md`).
 
 mod act;
 pub mod claim;

@@ -152,11 +152,16 @@ impl Namespaces {
         let grants: Vec<&str> = grants.iter().map(String::as_str).collect();
         let cluster = Ref::new(self.cluster_name(c), self.cluster_uid(c));
         let is_copying = self.claim;
-        let syncer = mistakes::syncer(self.bends, move |boot| {
+        let make = move |boot| {
             let syncer = Syncer::new(cluster.clone(), boot_id(c, boot));
             if is_copying { syncer.copying() } else { syncer }
-        });
-        Program::new(name, Some(c)).with(syncer, &grants)
+        };
+        let program = Program::new(name, Some(c));
+        if mistakes::is_in_two(self.bends) {
+            let [whether, what] = mistakes::syncer_in_two(make);
+            return program.with(whether, &grants).with(what, &grants);
+        }
+        program.with(mistakes::syncer(self.bends, make), &grants)
     }
 }
 

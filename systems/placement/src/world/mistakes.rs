@@ -41,6 +41,9 @@ pub(super) enum Bend {
     RuntimeDecides(Decide<Runtime>),
     /// A change of a grant wakes no syncer.
     GrantWakesNobody,
+    /// What a syncer carries has a queue of its own: its steps run beside those that decide whether
+    /// the namespace may be there.
+    SyncerInTwo,
     /// A permit of an earlier boot of the machine still counts.
     BootIgnored,
     /// People declare an owner gone that runs.
@@ -157,6 +160,27 @@ pub(super) fn syncer(
         });
     }
     shipped(make)
+}
+
+/// The two controllers that a syncer would be if what it carries had a queue of its own.
+pub(super) fn syncer_in_two(
+    make: impl Fn(u8) -> Syncer + Clone + 'static,
+) -> [Box<dyn Actor<Machine>>; 2] {
+    fn only(facts: &SyncerFacts, carries: bool) -> Syncs {
+        let decision = Syncer::decide(facts);
+        let is_its = matches!(decision, Syncs::Mirror { .. }) == carries;
+        if is_its { decision } else { Syncs::rest("it is for the other queue") }
+    }
+    let whether = make.clone();
+    [
+        shipped(move |now| Bent::new(whether(now)).deciding(|facts| only(facts, false))),
+        shipped(move |now| Bent::new(make(now)).deciding(|facts| only(facts, true))),
+    ]
+}
+
+/// Whether a syncer has two queues.
+pub(super) fn is_in_two(bends: &[Bend]) -> bool {
+    bends.iter().any(|bend| matches!(bend, Bend::SyncerInTwo))
 }
 
 /// Whether people declare an owner gone that runs.

@@ -81,6 +81,7 @@ fn mistakes_are_found() {
         "owners-copy-forgotten",
         "copy-overlooked",
         "namespace-let-go-first",
+        "mirror-beside-tenancy",
         "copies-never-gone",
         "syncer-left-behind",
         "old-grant-orphaned",

@@ -141,6 +141,13 @@ pub(super) const ROWS: &[Row] = &[
         "moves=0,flights=0,stale=1,crash=0,deletes=1",
     ),
     Row(
+        "mirror-beside-tenancy",
+        "what a syncer carries has a queue of its own, beside the one that lets go of the namespace",
+        &["HeldIsFound"],
+        &[Bend::SyncerInTwo],
+        "moves=1,flights=1,stale=0,crash=0",
+    ),
+    Row(
         "copies-never-gone",
         "the grant waits for copies that are gone, and its namespace with it",
         &["DeletedGoes"],
