@@ -1,6 +1,7 @@
 //! The models that a program offers by name, and the sizes they can be asked for in.
 
-use crate::explore::CheckError;
+use crate::check::Engine;
+use crate::error::CheckError;
 use crate::model::{Covers, Model};
 use crate::mutants::MutantsReport;
 use crate::options::Options;
@@ -170,7 +171,7 @@ pub trait AnyModel: Sync + Send {
     fn promises(&self) -> Vec<(String, &'static str, String)>;
 }
 
-impl<M: Model> AnyModel for M {
+impl<M: Model<Packed: Engine>> AnyModel for M {
     fn size(&self) -> String {
         Model::size(self)
     }

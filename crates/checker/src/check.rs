@@ -1,6 +1,7 @@
 //! One check from beginning to end: explore, judge, and explain.
 
-use crate::explore::{CheckError, Explored, Sighting, Stop, explore};
+use crate::error::CheckError;
+use crate::explore::{Explored, Sighting, Stop, explore};
 use crate::liveness;
 use crate::model::{Action, Covers, Model};
 use crate::options::{Liveness, Options};
@@ -15,8 +16,40 @@ use std::time::Instant;
 /// steps must fit in memory.
 const LIVENESS_STATES: u64 = 20_000_000;
 
+/// The engine for packed states of one width: compiled here once for the usual widths, so that models
+/// need not compile it each for itself.
+pub trait Engine: Word {
+    /// Checks a model whose states have this width.
+    #[doc(hidden)]
+    fn check(name: &str, walk: &dyn Walk<Self>, options: &Options) -> Result<Report, CheckError>;
+}
+
+impl Engine for u64 {
+    fn check(name: &str, walk: &dyn Walk<Self>, options: &Options) -> Result<Report, CheckError> {
+        check_walk(name, walk, options)
+    }
+}
+
+impl Engine for u128 {
+    fn check(name: &str, walk: &dyn Walk<Self>, options: &Options) -> Result<Report, CheckError> {
+        check_walk(name, walk, options)
+    }
+}
+
+impl<const N: usize> Engine for [u64; N]
+where
+    [u64; N]: Default,
+{
+    fn check(name: &str, walk: &dyn Walk<Self>, options: &Options) -> Result<Report, CheckError> {
+        check_walk(name, walk, options)
+    }
+}
+
 /// Checks a model; `name` is how the report calls it.
-pub fn check<M: Model>(name: &str, model: &M, options: &Options) -> Result<Report, CheckError> {
+pub fn check<M>(name: &str, model: &M, options: &Options) -> Result<Report, CheckError>
+where
+    M: Model<Packed: Engine>,
+{
     if options.liveness == Liveness::On && options.symmetry {
         return Err(CheckError::Conflict(
             "symmetry joins states that a fair loop must tell apart: check temporal properties \
@@ -41,8 +74,8 @@ pub fn check<M: Model>(name: &str, model: &M, options: &Options) -> Result<Repor
     M::Packed::check(name, &Typed::new(name, model, options)?, options)
 }
 
-/// The check itself, for one width of packed states; [`Word::check`] leads here.
-pub(crate) fn check_walk<W: Word>(
+/// The check itself, for one width of packed states; [`Engine::check`] leads here.
+fn check_walk<W: Word>(
     name: &str,
     walk: &dyn Walk<W>,
     options: &Options,

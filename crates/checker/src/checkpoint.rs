@@ -3,7 +3,8 @@
 //! The file is written beside its place and moved there when it is whole, so a full disk or a kill
 //! leaves the older one as it was. A sum over all bytes is the last thing in it.
 
-use crate::explore::{CheckError, Explored, Seen, Sighting, Stop, read};
+use crate::error::CheckError;
+use crate::explore::{Explored, Seen, Sighting, Stop, read};
 use crate::options::Options;
 use crate::store::{SHARDS, Shard};
 use crate::walk::Walk;

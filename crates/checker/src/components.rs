@@ -4,7 +4,7 @@
 //! looks at every step once, and on the way gathers all that decides whether a component is fair.
 
 use crate::graph::{Graph, Id};
-use crate::liveness::{Fair, Question};
+use crate::question::{Fair, Question};
 use crate::word::Word;
 
 /// States that a fair behaviour can visit again and again, and no others; sorted.

@@ -2,8 +2,8 @@
 
 use crate::components::{Part, possible};
 use crate::graph::{Graph, Id};
-use crate::liveness::{Fair, Question};
 use crate::model::ActionId;
+use crate::question::{Fair, Question};
 use crate::report::Path;
 use crate::word::Word;
 use std::collections::{HashMap, VecDeque};

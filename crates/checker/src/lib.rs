@@ -85,6 +85,7 @@ mod check;
 mod checkpoint;
 mod components;
 mod edges;
+pub mod error;
 pub mod explore;
 mod graph;
 mod lasso;
@@ -92,6 +93,7 @@ mod liveness;
 pub mod model;
 mod mutants;
 pub mod options;
+mod question;
 pub mod reference;
 pub mod render;
 mod replay;
@@ -108,8 +110,9 @@ pub mod word;
 mod workers;
 
 pub use catalog::{AnyModel, Entry, Size, SizeError, SizeKey};
-pub use check::check;
-pub use explore::{CheckError, successors};
+pub use check::{Engine, check};
+pub use error::CheckError;
+pub use explore::successors;
 pub use model::{
     Action, ActionId, Covers, Fairness, Flag, FlagMove, Formula, Invariant, Model, Mutant,
     Property, Reachable, Refinement, StepRule, Steps, reaches,

@@ -6,11 +6,12 @@
 //! all be met inside it. Every counterexample is replayed before it is shown.
 
 use crate::components::fair_parts;
-use crate::explore::{CheckError, Explored};
+use crate::error::CheckError;
+use crate::explore::Explored;
 use crate::graph::{BitSet, Graph};
 use crate::lasso;
-use crate::model::{Fairness, Strength};
 use crate::options::Options;
+use crate::question::{Fair, Question};
 use crate::replay;
 use crate::report::{Path, PropertyFinding, Trace, Verdict};
 use crate::walk::{Asked, Shape, Temporal, Walk};
@@ -19,53 +20,6 @@ use crate::workers;
 
 /// Properties judged at once: each takes up to sixteen bytes for every state.
 const MOST_JUDGES: usize = 4;
-
-/// Which behaviours break a formula.
-pub(crate) struct Question {
-    /// They stay here from some point on.
-    pub(crate) inside: BitSet,
-    /// They come here first and then never leave `inside`; none: from anywhere.
-    pub(crate) starts: Option<BitSet>,
-    /// They visit one of these again and again.
-    pub(crate) witness: Option<BitSet>,
-    /// They go on changing for ever.
-    pub(crate) changes: bool,
-    /// The formula asks nothing of any behaviour: what it speaks of never happens.
-    pub(crate) vacuous: bool,
-}
-
-/// The fairness conditions as bits: which of them an action serves.
-#[derive(Debug, Clone)]
-pub(crate) struct Fair {
-    pub(crate) conditions: Vec<Fairness>,
-    /// For each action, the conditions that it is part of.
-    pub(crate) of_action: Vec<u128>,
-    pub(crate) weak: u128,
-    pub(crate) strong: u128,
-}
-
-impl Fair {
-    pub(crate) fn new(conditions: Vec<Fairness>, actions: usize) -> Result<Self, CheckError> {
-        if conditions.len() > 128 {
-            let text =
-                format!("{} fairness conditions; at most 128 are possible", conditions.len());
-            return Err(CheckError::Conflict(text));
-        }
-        let mut fair =
-            Fair { of_action: vec![0; actions], weak: 0, strong: 0, conditions: Vec::new() };
-        for (bit, condition) in conditions.iter().enumerate() {
-            for action in &condition.actions {
-                fair.of_action[*action as usize] |= 1 << bit;
-            }
-            match condition.strength {
-                Strength::Weak => fair.weak |= 1 << bit,
-                Strength::Strong => fair.strong |= 1 << bit,
-            }
-        }
-        fair.conditions = conditions;
-        Ok(fair)
-    }
-}
 
 /// One formula of a property, and where it stands.
 struct Case<'a> {

@@ -1,7 +1,6 @@
 //! What a model is: states, steps, and what is promised of them.
 
 use crate::rng::Rng;
-use crate::space::expand;
 use crate::word::{Coder, Word};
 use serde::Serialize;
 use std::fmt::Debug;
@@ -503,6 +502,29 @@ impl Flag {
                 FlagMove { from: bit, to: 0, action: down },
                 FlagMove { from: 0, to: bit, action: up },
             ],
+        }
+    }
+}
+
+/// The steps from a state in which these flags are kept.
+#[inline]
+pub(crate) fn expand<M: Model>(
+    model: &M,
+    flags: &[Flag],
+    state: &M::State,
+    steps: &mut Steps<M::State>,
+) {
+    steps.clear();
+    model.next(state, steps);
+    if flags.is_empty() {
+        return;
+    }
+    let up = model.flag_bits(state);
+    steps.retain(|step| step.needs & !up == 0);
+    for flag in flags {
+        for change in flag.moves.iter().filter(|change| change.from == up & flag.bits) {
+            let to = model.with_flag_bits(state, up & !flag.bits | change.to);
+            steps.step(change.action, to);
         }
     }
 }

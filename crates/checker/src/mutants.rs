@@ -1,7 +1,7 @@
 //! Models with one rule broken on purpose: each must be caught, or the promises are too weak.
 
-use crate::check::check;
-use crate::explore::CheckError;
+use crate::check::{Engine, check};
+use crate::error::CheckError;
 use crate::model::{Model, Mutant};
 use crate::options::{Liveness, Options};
 use crate::report::{Report, Trace, Verdict};
@@ -55,7 +55,7 @@ const SECOND_LOOK_BYTES: usize = 8 << 20;
 
 /// Checks every mutant of a model until it breaks one of the promises that it must break, and then
 /// whether it also breaks invariants that no mutant has broken yet.
-pub fn check_mutants<M: Model>(
+pub fn check_mutants<M: Model<Packed: Engine>>(
     name: &str,
     model: &M,
     options: &Options,

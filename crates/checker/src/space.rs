@@ -1,8 +1,8 @@
 //! How a model is walked: plainly, without its free flags, or up to symmetry; and the checks that keep
 //! the last two honest.
 
-use crate::explore::CheckError;
-use crate::model::{Flag, Invariant, Model, Steps};
+use crate::error::CheckError;
+use crate::model::{Flag, Invariant, Model, Steps, expand};
 use crate::rng::Rng;
 
 /// A model as it is explored.
@@ -103,29 +103,6 @@ fn reach(flag: &Flag) -> (Vec<u64>, u32) {
 fn can_return(flag: &Flag, from: u64) -> bool {
     let start = Flag { bits: from, ..flag.clone() };
     reach(&start).0.contains(&flag.bits)
-}
-
-/// The steps from a state in which these flags are kept.
-#[inline]
-pub(crate) fn expand<M: Model>(
-    model: &M,
-    flags: &[Flag],
-    state: &M::State,
-    steps: &mut Steps<M::State>,
-) {
-    steps.clear();
-    model.next(state, steps);
-    if flags.is_empty() {
-        return;
-    }
-    let up = model.flag_bits(state);
-    steps.retain(|step| step.needs & !up == 0);
-    for flag in flags {
-        for change in flag.moves.iter().filter(|change| change.from == up & flag.bits) {
-            let to = model.with_flag_bits(state, up & !flag.bits | change.to);
-            steps.step(change.action, to);
-        }
-    }
 }
 
 impl<'a, M: Model> Space<'a, M> {

@@ -1,6 +1,6 @@
 //! The bridge from a model with its own types to what the engine walks.
 
-use crate::explore::CheckError;
+use crate::error::CheckError;
 use crate::model::{
     ActionId, Covers, Invariant, Model, Property, Reachable, Refinement, StepRule, Steps,
 };

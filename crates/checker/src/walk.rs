@@ -3,7 +3,7 @@
 //! The engine is compiled once for each width of packed states, not once for each model. A model is
 //! entered through one call for each state, never for each step.
 
-use crate::explore::CheckError;
+use crate::error::CheckError;
 use crate::model::{Action, ActionId, Covers, Fairness, Flag, Formula};
 use crate::rng::Rng;
 use crate::space::FlagValues;

@@ -1,10 +1,5 @@
 //! Packed states: a fixed number of bits, compared and stored exactly.
 
-use crate::check::check_walk;
-use crate::explore::CheckError;
-use crate::options::Options;
-use crate::report::Report;
-use crate::walk::Walk;
 use std::fmt::Debug;
 use std::hash::Hash;
 
@@ -20,10 +15,6 @@ pub trait Word: Copy + Eq + Ord + Hash + Debug + Default + Send + Sync + 'static
     fn limbs(&self) -> [u64; MAX_LIMBS];
     /// A well-mixed 64-bit hash; it decides the shard and the slot, never equality.
     fn mix(&self) -> u64;
-    /// The engine for states of this width: compiled here once for the usual widths, so that models
-    /// need not compile it each for itself.
-    #[doc(hidden)]
-    fn check(name: &str, walk: &dyn Walk<Self>, options: &Options) -> Result<Report, CheckError>;
 }
 
 /// The widest packed state, in 64-bit limbs.
@@ -52,9 +43,6 @@ impl Word for u64 {
     fn mix(&self) -> u64 {
         scramble(*self)
     }
-    fn check(name: &str, walk: &dyn Walk<Self>, options: &Options) -> Result<Report, CheckError> {
-        check_walk(name, walk, options)
-    }
 }
 
 impl Word for u128 {
@@ -73,9 +61,6 @@ impl Word for u128 {
     #[inline]
     fn mix(&self) -> u64 {
         scramble(scramble(*self as u64) ^ (*self >> 64) as u64)
-    }
-    fn check(name: &str, walk: &dyn Walk<Self>, options: &Options) -> Result<Report, CheckError> {
-        check_walk(name, walk, options)
     }
 }
 
@@ -100,9 +85,6 @@ where
     #[inline]
     fn mix(&self) -> u64 {
         self.iter().fold(0, |hash, limb| scramble(hash ^ *limb))
-    }
-    fn check(name: &str, walk: &dyn Walk<Self>, options: &Options) -> Result<Report, CheckError> {
-        check_walk(name, walk, options)
     }
 }
 

@@ -107,7 +107,7 @@ pub(crate) mod tests {
     use interlock_checker::{Liveness, Options, Verdict, check, reference};
 
     /// Whether every step of a model, seen from outside, changes hands only through nobody.
-    pub(crate) fn has_one_holder<M: Model>(model: &M) -> bool {
+    pub(crate) fn has_one_holder<M: Model<Packed: interlock_checker::Engine>>(model: &M) -> bool {
         let (only, liveness) = (vec![NAME.to_owned()], Liveness::Off);
         let options = Options { only, liveness, first: true, ..Options::default() };
         let report = check("nodes", model, &options).expect("the model refines this one");

@@ -13,13 +13,16 @@ fn live(size: &str) -> World {
     World::live_from_size(&Size::parse(size).unwrap()).unwrap()
 }
 
-fn checked<M: Model>(model: &M) -> Report {
+fn checked<M: Model<Packed: interlock_checker::Engine>>(model: &M) -> Report {
     check("placement", model, &Options { liveness: Liveness::On, ..Options::default() }).unwrap()
 }
 
 /// Explores all of it: every promise holds, the protocol is refined, and the counts are these, so
 /// that a world that shrinks by accident is noticed.
-pub(super) fn check_counts<M: Model>(model: &M, expected: (u64, u64, u32)) {
+pub(super) fn check_counts<M: Model<Packed: interlock_checker::Engine>>(
+    model: &M,
+    expected: (u64, u64, u32),
+) {
     let report = checked(model);
     let counts = (report.generated_states, report.distinct_states, report.depth);
     assert!(report.all_hold(), "{}", model.size());
@@ -31,7 +34,9 @@ fn mutant(model: &World, name: &str) -> Mutant<World> {
 }
 
 /// The steps to the first of the promises that a mutant is said to break, and breaks.
-pub(super) fn broken<M: Model>(mutant: &Mutant<M>) -> Option<u32> {
+pub(super) fn broken<M: Model<Packed: interlock_checker::Engine>>(
+    mutant: &Mutant<M>,
+) -> Option<u32> {
     let only: Vec<_> = mutant.breaks.iter().map(|name| (*name).to_owned()).collect();
     let is_temporal = mutant.model.properties().iter().any(|p| mutant.breaks.contains(&p.name));
     let liveness = if is_temporal { Liveness::On } else { Liveness::Off };
