@@ -12,17 +12,18 @@
 //! ```
 //!
 //! A request goes one way: [`gate`](gate) says who calls and whether they may, `handlers` decode, default, validate
-//! and commit, `handlers::render` shows what is stored. `duties` is what the server does by itself.
+//! and commit, `handlers::render` shows what is stored. `background` is what the server does by itself.
 
 pub mod access;
+mod age;
 mod apply;
 pub mod audit;
+mod background;
 mod behaviour;
 mod clusters;
 mod crd;
 mod decode;
 mod discovery;
-mod duties;
 mod endpoints;
 mod gate;
 mod handlers;
@@ -47,16 +48,19 @@ mod schema;
 mod selector;
 mod serve;
 mod server;
+mod start;
 mod status;
 mod storage;
 mod table;
+mod timestamp;
 
 pub use access::Identity;
 pub use gate::Caller;
 pub use http::Body;
 pub use in_process::InProcess;
 pub use serve::{ListenError, Listening, Transport};
-pub use server::{Clock, Config, Random, Server, StartError};
+pub use server::{Clock, Config, Random, Server};
+pub use start::StartError;
 pub use status::Status;
 
 pub use interlock_store::{OpenError, Recovery};

@@ -4,22 +4,22 @@ use crate::access::certificates::Authority;
 use crate::access::static_tokens::StaticTokens;
 use crate::access::tokens::TokenKey;
 use crate::audit::AuditLog;
-use crate::clusters::{self, Cluster, Clusters, Hub, definitions_table};
-use crate::handlers::patience;
+use crate::clusters::{self, Cluster, Clusters, definitions_table};
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::openapi_cache::OpenApiCache;
 use crate::status::Status;
 use crate::storage::{self, NotCommitted, Storage};
-use interlock_store::{
-    Changes as _, Embedded, Key, KeyRange, ReadError, Revision, Store, Transaction,
-};
+use interlock_store::{Changes as _, Key, KeyRange, ReadError, Revision, Store, Transaction};
 use jiff::Timestamp;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
+
+/// How long a read waits for a version that is not there yet.
+const FUTURE_SECONDS: u64 = 3;
 
 /// Where the time comes from: the machine, or a simulation.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -50,9 +50,9 @@ pub struct Config {
     pub clock: Clock,
     /// Random numbers.
     pub random: Random,
-    /// Whether duties wait for [`Server::do_duties`] instead of being done in the background: for a
+    /// Whether background work waits for [`Server::run_background`]: for a
     /// simulation, which says itself when anything happens.
-    pub are_duties_called: bool,
+    pub is_background_on_demand: bool,
 }
 
 impl Default for Config {
@@ -68,135 +68,43 @@ impl Default for Config {
             has_audit_log: true,
             clock: Arc::new(Timestamp::now),
             random: Arc::new(crate::random::machine),
-            are_duties_called: false,
+            is_background_on_demand: false,
         }
     }
-}
-
-/// Why a server could not be started.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// The store.
-    #[error("cannot open the store")]
-    Store(#[source] interlock_store::OpenError),
-    /// Keys and certificates.
-    #[error("cannot load or make the certificates")]
-    Certificates(#[source] crate::access::certificates::CertificateError),
-    /// Keys of tokens.
-    #[error("cannot load or make the key that signs tokens")]
-    Tokens(#[source] crate::access::tokens::TokenError),
-    /// The file of static tokens.
-    #[error("cannot read the token file")]
-    TokenFile(#[source] crate::access::static_tokens::StaticTokensError),
-    /// The audit log.
-    #[error("cannot open the audit log")]
-    Audit(#[source] std::io::Error),
-    /// What is stored, or the hub's definitions, cannot be read.
-    #[error("{0}")]
-    Contents(String),
 }
 
 /// A Kubernetes API server with logical clusters. Clones are the same server.
 #[derive(Clone)]
-pub struct Server(Arc<Inner>);
+pub struct Server(Arc<Parts>);
 
-struct Inner {
-    storage: Storage,
-    clusters: Clusters,
-    authority: Option<Authority>,
-    authority_pem: String,
-    token_key: TokenKey,
-    static_tokens: StaticTokens,
-    limits: Limits,
-    metrics: Metrics,
-    audit: Option<AuditLog>,
-    openapi: OpenApiCache,
-    config: Config,
-    stopping: watch::Sender<bool>,
+/// What a server is made of.
+pub(crate) struct Parts {
+    pub(crate) storage: Storage,
+    pub(crate) clusters: Clusters,
+    pub(crate) authority: Option<Authority>,
+    pub(crate) authority_pem: String,
+    pub(crate) token_key: TokenKey,
+    pub(crate) static_tokens: StaticTokens,
+    pub(crate) limits: Limits,
+    pub(crate) metrics: Metrics,
+    pub(crate) audit: Option<AuditLog>,
+    pub(crate) openapi: OpenApiCache,
+    pub(crate) config: Config,
+    pub(crate) stopping: watch::Sender<bool>,
 }
 
 impl Server {
-    /// Opens the store, makes what a first start needs, and begins the server's own duties.
-    pub async fn start(config: Config) -> Result<Server, StartError> {
-        let now = (config.clock)().as_second();
-        let store = match &config.data_directory {
-            Some(directory) => Embedded::open(directory.join("store"), config.store.clone())
-                .map_err(StartError::Store)?,
-            None => Embedded::in_memory(),
-        };
-        let storage = Storage { store: Arc::new(store) };
-        let (authority, token_key) = match &config.data_directory {
-            Some(directory) => {
-                let options = crate::access::certificates::CertificateOptions {
-                    names: config.names.clone(),
-                    ..Default::default()
-                };
-                let authority = Authority::load_or_create(directory, options, now)
-                    .map_err(StartError::Certificates)?;
-                let key =
-                    TokenKey::load_or_create(&directory.join("pki")).map_err(StartError::Tokens)?;
-                (Some(authority), key)
-            }
-            None => (None, TokenKey::generate().map_err(StartError::Tokens)?),
-        };
-        let authority_pem = match &authority {
-            Some(authority) => {
-                authority.server_authority_pem().map_err(StartError::Certificates)?
-            }
-            None => String::new(),
-        };
-        let static_tokens = match &config.token_file {
-            Some(path) => StaticTokens::read(path).map_err(StartError::TokenFile)?,
-            None => StaticTokens::default(),
-        };
-        let audit = match &config.data_directory {
-            Some(directory) if config.has_audit_log => Some(
-                AuditLog::open(directory.join("audit.log"), crate::audit::Options::default())
-                    .map_err(StartError::Audit)?,
-            ),
-            Some(_) | None => None,
-        };
-        let contents = |status: Status| StartError::Contents(status.message);
-        let hub = Hub::new(config.hub_definitions.clone()).map_err(contents)?;
-        let clusters = Clusters::load(&storage, hub).await.map_err(contents)?;
-        let server = Server(Arc::new(Inner {
-            storage,
-            clusters,
-            authority,
-            authority_pem,
-            token_key,
-            static_tokens,
-            limits: Limits::new(config.limits.clone()),
-            metrics: Metrics::default(),
-            audit,
-            openapi: OpenApiCache::default(),
-            stopping: watch::Sender::new(false),
-            config,
-        }));
-        server.bootstrap().await.map_err(contents)?;
-        if !server.config().are_duties_called {
-            crate::duties::begin(&server);
-        }
-        Ok(server)
+    /// A server of these parts, which does nothing by itself yet.
+    pub(crate) fn of(parts: Parts) -> Server {
+        Server(Arc::new(parts))
     }
 
-    /// Does once what is due: what is being deleted is emptied and let go, as far as nothing holds
-    /// it. Only for a server whose duties are called.
-    pub async fn do_duties(&self) {
-        crate::duties::round(self).await;
-    }
-
-    /// A server that keeps everything in memory, for tests.
-    pub async fn in_memory() -> Result<Server, StartError> {
-        Server::start(Config::default()).await
-    }
-
-    /// Ends watches and duties, and lets those who serve it know. Requests are still answered.
+    /// Ends watches and background work, and lets those who serve it know. Requests are still answered.
     pub fn begin_stop(&self) {
         self.0.stopping.send_replace(true);
     }
 
-    /// Ends watches and duties, and closes the store: no request is answered any more.
+    /// Ends watches and background work, and closes the store: no request is answered any more.
     pub async fn stop(&self) {
         self.begin_stop();
         self.0.storage.store.close().await;
@@ -386,24 +294,11 @@ impl Server {
             Some(why) => Err(why.to_string()),
         }
     }
+}
 
-    /// The namespaces that the root cluster has from the first start.
-    async fn bootstrap(&self) -> Result<(), Status> {
-        for name in ["default", "kube-system"] {
-            let call =
-                crate::handlers::own_call(self, &self.clusters().root(), "", "v1", "namespaces");
-            let namespace = serde_json::json!({
-                "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name},
-            });
-            let namespace = call.take(namespace, &[], 400)?;
-            match call.create(namespace).await {
-                Ok(_) => {}
-                Err(status) if status.reason == "AlreadyExists" => {}
-                Err(status) => return Err(status),
-            }
-        }
-        Ok(())
-    }
+/// How long a read waits for a version that is not there yet.
+pub(crate) fn patience() -> Duration {
+    Duration::from_secs(FUTURE_SECONDS)
 }
 
 /// Waits until the server stops.

@@ -1,4 +1,4 @@
-//! A client that goes away in the middle of its request, and a process that ends in the middle of its duties:
+//! A client that goes away in the middle of its request, and a process that ends in the middle of its background work:
 //! nothing is left by halves.
 
 use http::Request;

@@ -20,8 +20,10 @@ mod queue;
 mod right;
 mod room;
 mod selection;
+mod selector;
 mod step;
 mod view;
+mod watch;
 
 pub mod conditions;
 pub mod metadata;
@@ -29,15 +31,17 @@ pub mod metadata;
 pub mod testing;
 
 pub use cache::Objects;
-pub use controller::{Controller, Subject, Watch, Watcher};
+pub use controller::{Controller, Subject, Watcher};
 pub use kind::{Address, Kind, Name, Place};
 pub use nearest::nearest;
 pub use object::{Object, Seen, read_part};
 pub use queue::{Limits, Queue};
 pub use right::{Right, Verb};
 pub use room::{Act, Altered, AlteredStep, AlteredSubjects, Bent, Decide, Observe, Observed, Room};
-pub use selection::{Narrowed, Selections, Selector};
+pub use selection::{Narrowed, Selections};
+pub use selector::Selector;
 pub use step::{
     Deed, Effect, Event, Importance, Looks, MANAGER, Nothing, Outside, Part, Read, Step, Write,
 };
 pub use view::{Index, View};
+pub use watch::Watch;

@@ -1,8 +1,8 @@
 //! What a controller may do on API servers: the ground that its role is written from.
 
-use crate::controller::Watch;
 use crate::kind::{Kind, Place};
 use crate::step::{Outside, Part, Read, Write};
+use crate::watch::Watch;
 
 /// What may be done to an object, as an API server checks it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

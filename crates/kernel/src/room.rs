@@ -1,10 +1,11 @@
 //! A controller as three functions: observe, decide, act.
 
-use crate::controller::{Controller, Subject, Watch, Watcher};
+use crate::controller::{Controller, Subject, Watcher};
 use crate::object::Object;
 use crate::right::Right;
 use crate::step::{Looks, Outside, Step};
 use crate::view::View;
+use crate::watch::Watch;
 use serde::Serialize;
 use std::fmt::Debug;
 use tracing::{Level, debug, enabled};

@@ -5,7 +5,6 @@
 
 use crate::cache::{Cache, as_cached};
 use crate::pace::Pace;
-use crate::server::Api;
 use futures::{FutureExt, StreamExt};
 use interlock_kernel::{Kind, Object, Selector};
 use kube::api::{DynamicObject, ListParams, WatchEvent, WatchParams};
@@ -14,6 +13,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use tracing::{debug, error, warn};
+
+/// The objects of one kind on one server.
+pub(crate) type Api = kube::Api<DynamicObject>;
 
 /// How many objects are asked for at once.
 const PAGE: u32 = 500;

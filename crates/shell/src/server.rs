@@ -2,17 +2,15 @@
 
 use crate::cache::Cache;
 use crate::events::EventSink;
-use crate::feed;
+use crate::feed::{self, Api};
 use interlock_kernel::{Address, Kind, Object, Selector, Watch};
 use kube::Client;
-use kube::api::{ApiResource, DynamicObject};
+use kube::api::ApiResource;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use tokio::task::AbortHandle;
-
-pub(crate) type Api = kube::Api<DynamicObject>;
 
 /// A server that cannot be reached because of what a kubeconfig says.
 #[derive(Debug, thiserror::Error)]

@@ -1,8 +1,9 @@
 //! One write to one API server, and what came of it.
 
 use crate::cache::as_cached;
+use crate::feed::Api;
 use crate::feed::REQUEST_TIMEOUT;
-use crate::server::{Api, Server, resource};
+use crate::server::{Server, resource};
 use interlock_kernel::{Address, MANAGER, Object, Part, Write};
 use kube::Resource;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};

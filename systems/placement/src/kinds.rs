@@ -3,12 +3,13 @@
 //! An index is what a fleet of ten thousand costs: a step asks an index, never all grants. All of
 //! them read raw objects, since a broken object is filed under what can be read of it.
 
-use crate::record::syncers;
 use interlock_api::names::{
-    ANNOTATION_CLUSTER, ANNOTATION_GRANT, LABEL_PLACED, PLACED_TRUE, grant_name,
+    ANNOTATION_CLUSTER, ANNOTATION_GRANT, LABEL_PLACED, PLACED_TRUE, SYNCER_FINALIZER_PREFIX,
+    grant_name,
 };
 use interlock_api::placement::condition::PLACED;
 use interlock_api::{GROUP, VERSION};
+use interlock_kernel::metadata::finalizers;
 use interlock_kernel::{Index, Kind};
 use kube_core::DynamicObject;
 use serde_json::Value;
@@ -281,4 +282,9 @@ fn is_moving(grant: &DynamicObject) -> bool {
         }
         _ => false,
     }
+}
+
+/// The uids of the clusters whose syncers have a finalizer on an object.
+pub(crate) fn syncers(object: &DynamicObject) -> impl Iterator<Item = &str> {
+    finalizers(object).filter_map(|finalizer| finalizer.strip_prefix(SYNCER_FINALIZER_PREFIX))
 }

@@ -1,10 +1,10 @@
 //! A grant as a room at the hub reads it, and the ways in which it writes it back.
 
+pub(crate) use crate::kinds::syncers;
 use crate::kinds::{GRANT, NAMESPACE};
-use interlock_api::names::SYNCER_FINALIZER_PREFIX;
 use interlock_api::placement::{Fill, GrantSpec, GrantStatus, Phase, Ref};
 use interlock_kernel::conditions::{self, Condition, Finding};
-use interlock_kernel::metadata::{finalizers, name_of, uid_of};
+use interlock_kernel::metadata::{name_of, uid_of};
 use interlock_kernel::{Address, Event, Importance, Name, Object, Part, Place, Write, read_part};
 use jiff::Timestamp;
 use kube_core::DynamicObject;
@@ -98,11 +98,6 @@ pub(crate) fn with_all(
 /// An object as a reference to it.
 pub(crate) fn ref_to(object: &DynamicObject) -> Ref {
     Ref::new(name_of(object), uid_of(object))
-}
-
-/// The uids of the clusters whose syncers have a finalizer on an object.
-pub(crate) fn syncers(object: &DynamicObject) -> impl Iterator<Item = &str> {
-    finalizers(object).filter_map(|finalizer| finalizer.strip_prefix(SYNCER_FINALIZER_PREFIX))
 }
 
 /// The status of a condition of an object, read as it is: `True`, `False`, `Unknown`.

@@ -77,7 +77,7 @@ pub(crate) trait World: Sized {
     fn tick(&mut self);
 
     /// What a server does by itself, where that is not the server's own.
-    async fn after_duties(_engine: &mut Engine<Self>) -> Result<(), Broken> {
+    async fn after_background(_engine: &mut Engine<Self>) -> Result<(), Broken> {
         Ok(())
     }
 
@@ -240,12 +240,12 @@ impl<W: World> Engine<W> {
     }
 
     /// The server does what is due.
-    pub(crate) async fn duties(&mut self) -> Result<(), Broken> {
+    pub(crate) async fn background(&mut self) -> Result<(), Broken> {
         // What was written before must be known as what it was.
         self.check().await?;
-        self.server.do_duties().await;
-        self.truth.after_duties().await?;
-        W::after_duties(self).await
+        self.server.run_background().await;
+        self.truth.after_background().await?;
+        W::after_background(self).await
     }
 
     /// Notes an event.
@@ -329,7 +329,7 @@ async fn start(
         hub_definitions,
         clock: Arc::new(move || clock.now()),
         random: Arc::new(move || random.number()),
-        are_duties_called: true,
+        is_background_on_demand: true,
         compaction_interval: Duration::from_secs(86_400),
         ..Config::default()
     };

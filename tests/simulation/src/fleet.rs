@@ -155,7 +155,7 @@ impl World for Fleet {
         disks.tick();
     }
 
-    async fn after_duties(engine: &mut Engine<Self>) -> Result<(), Broken> {
+    async fn after_background(engine: &mut Engine<Self>) -> Result<(), Broken> {
         if engine.world.carries_data { engine.collect_garbage().await } else { Ok(()) }
     }
 

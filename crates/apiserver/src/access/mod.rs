@@ -15,7 +15,6 @@ pub mod private_file;
 pub mod rbac;
 pub mod reviews;
 pub mod static_tokens;
-pub mod timestamp;
 pub mod token_request;
 pub mod tokens;
 pub mod validation;

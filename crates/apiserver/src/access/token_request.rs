@@ -1,9 +1,9 @@
 //! TokenRequest: what a token of a ServiceAccount is to be, and the answer that carries it.
 
 use super::identity::ServiceAccount;
-use super::timestamp;
 use super::tokens::{Bound, BoundKind, Reference, TokenSpec};
 use crate::status::{FieldError, Status};
+use crate::timestamp;
 use serde_json::{Value, json};
 
 const GROUP: &str = "authentication.k8s.io";

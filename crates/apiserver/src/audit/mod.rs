@@ -10,8 +10,9 @@
 mod file;
 
 use self::file::RotatingFile;
-use crate::access::{Identity, timestamp};
+use crate::access::Identity;
 use crate::request::ResourceRequest;
+use crate::timestamp;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::json;

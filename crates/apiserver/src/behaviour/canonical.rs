@@ -1,7 +1,7 @@
 //! Quantities and times in the form in which upstream stores them, found by the schema.
 
+use crate::age;
 use crate::schema::{Form, Shape};
-use crate::table::age;
 use interlock_quantity::Quantity;
 use jiff::Timestamp;
 use serde_json::{Value, json};

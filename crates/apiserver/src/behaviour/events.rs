@@ -5,9 +5,9 @@
 
 use super::immutable::{same, unchanged};
 use super::read::{at, is_set, number, text};
+use crate::age;
 use crate::name;
 use crate::status::{FieldError, Path};
-use crate::table::age;
 use serde_json::{Map, Value, json};
 
 /// The `apiVersion` of the newer face.

@@ -15,7 +15,6 @@ mod watch;
 pub(crate) mod write;
 
 pub(crate) use delete::{FOREGROUND, ORPHAN};
-pub(crate) use read::patience;
 
 use crate::access::Identity;
 use crate::behaviour;

@@ -15,10 +15,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use interlock_store::{KeyRange, Page, ReadError, Revision, Store, Versioned};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::time::Duration;
 
-/// How long a read waits for a version that is not there yet.
-pub(crate) const FUTURE_SECONDS: u64 = 3;
 /// How many rows are looked at in one go while a selector skips most of them.
 const CHUNK: usize = 1000;
 
@@ -313,11 +310,6 @@ fn read_token(text: &str) -> Result<Continue, Status> {
 
 fn wrong_token() -> Status {
     Status::bad_request("continue key is not valid: it is none of this list's")
-}
-
-/// How long a read waits for a version that is not there yet.
-pub(crate) fn patience() -> Duration {
-    Duration::from_secs(FUTURE_SECONDS)
 }
 
 #[cfg(test)]

@@ -254,7 +254,7 @@ pub(crate) async fn admit_update(
     Ok(plan)
 }
 
-/// Whether somebody may delete the object that the call names. The server's own duties do not ask: a logical
+/// Whether somebody may delete the object that the call names. The server's own background work does not ask: a logical
 /// cluster goes with its namespaces.
 pub(crate) fn admit_delete(call: &Call) -> Result<(), Status> {
     let refused =

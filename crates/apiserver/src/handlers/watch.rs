@@ -4,7 +4,6 @@
 //! waits in the store, not here: a slow one costs nobody anything, and ends when it falls below the floor.
 
 use super::call::Call;
-use super::read::patience;
 use super::render::{Form, Rendering};
 use super::selection::Reading;
 use super::special;
@@ -14,6 +13,7 @@ use crate::limits::Permit;
 use crate::object;
 use crate::request::ListOptions;
 use crate::resource::Resource;
+use crate::server::patience;
 use crate::server::{Server, stopped};
 use crate::status::Status;
 use crate::storage;

@@ -1,9 +1,9 @@
 //! Values without fields, and the types that have a JSON form of their own.
 
 use super::{Decoder, MAGIC, Wire};
-use crate::access::timestamp::date;
 use crate::kinds::{Scalar, TypeId, TypeShape};
 use crate::protobuf::wire::Reader;
+use crate::timestamp::date;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Number, Value, json};

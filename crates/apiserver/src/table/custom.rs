@@ -1,8 +1,8 @@
 //! The columns of custom kinds: the name, and what their CRD lists.
 
-use super::age;
 use super::jsonpath::JsonPath;
 use super::printers::described;
+use crate::age;
 use crate::resource::{Column, Resource};
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -1,6 +1,5 @@
 //! The `Table` form of objects: the columns that `kubectl get` shows, with upstream's texts.
 
-pub(crate) mod age;
 mod custom;
 pub(crate) mod jsonpath;
 mod printers;

@@ -5,7 +5,7 @@ use crate::behaviour::every_kind::{EVERY_KIND, Noise, built_in};
 use crate::resource::Column;
 
 fn now() -> Timestamp {
-    age::parse("2024-01-02T00:00:00Z").expect("a good time")
+    crate::age::parse("2024-01-02T00:00:00Z").expect("a good time")
 }
 
 /// The cells of one object, with blanks between.

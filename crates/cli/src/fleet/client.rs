@@ -116,7 +116,7 @@ impl Fleet {
     /// A client of a workload cluster, by what the hub says of how it is reached.
     pub(crate) async fn within(&self, cluster: &WorkloadCluster) -> anyhow::Result<Client> {
         let hub = (&self.client, self.config.clone());
-        let mut config = crate::agents::config_of(cluster, hub).await?;
+        let mut config = super::connection::config_of(cluster, hub).await?;
         config.connect_timeout = Some(CONNECT);
         Client::try_from(config).context("cannot make a client for it")
     }

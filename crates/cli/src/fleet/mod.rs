@@ -7,6 +7,7 @@
 //! * `moving`, `showing`, `forcing`: the commands.
 
 mod client;
+pub(crate) mod connection;
 mod explain;
 mod fit;
 mod follow;

@@ -212,7 +212,7 @@ impl<W: World> Engine<W> {
         if seconds > 0 {
             self.time_passes(seconds);
         }
-        self.duties().await?;
+        self.background().await?;
         self.check().await?;
         let mut effects = 0;
         for actor in 0..self.actors.len() {

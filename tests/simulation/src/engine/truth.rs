@@ -113,7 +113,7 @@ impl Truth {
 
     /// The server may have done something by itself. All that it does then is to empty what is
     /// being deleted, so where nothing was, nothing is.
-    pub(crate) async fn after_duties(&mut self) -> Result<(), Broken> {
+    pub(crate) async fn after_background(&mut self) -> Result<(), Broken> {
         let before = self.newest;
         self.read(crate::HUB, &NAMESPACE).await?;
         if self.newest == before {

@@ -25,7 +25,7 @@ impl Engine<Fleet> {
                 }
                 Ok(())
             }
-            86..=89 => self.duties().await,
+            86..=89 => self.background().await,
             90..=94 => self.user_acts().await,
             95 if self.is_stormy() => self.storm().await,
             95..=96 if self.carries_data() && self.chance.once_in(2) => self.strike().await,

@@ -3,8 +3,8 @@
 
 use super::identity::{Identity, Scope};
 use super::rbac::{Attributes, Decision, HeldRules};
-use super::timestamp;
 use crate::status::{FieldError, Problem, Status};
+use crate::timestamp;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 

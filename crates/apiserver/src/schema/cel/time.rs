@@ -2,8 +2,8 @@
 
 use super::eval::{Evaluated, Fault, fault};
 use super::value::Val;
-use crate::access::timestamp;
 use crate::schema::formats::{Moment, parse_duration, parse_rfc3339};
+use crate::timestamp;
 
 pub(super) fn convert<'a>(to: &str, value: &Val<'a>) -> Evaluated<'a> {
     match (to, value) {

@@ -2,8 +2,8 @@
 
 use super::{AGE, CONTAINERS, Cells, Heading, IMAGES, NAME, Printer, age, boolean_column};
 use super::{containers, has_condition, integer_column, name, shown_selector, text_column, wide};
+use crate::age as ages;
 use crate::behaviour::read::{at, integer, is_set, list, number, text};
-use crate::table::age as ages;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 

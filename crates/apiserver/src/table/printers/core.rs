@@ -2,10 +2,10 @@
 
 use super::{AGE, CONTAINERS, Cells, Heading, IMAGES, NAME, Printer, SELECTOR, age, containers};
 use super::{integer_column, joined, name, or, pod, quantity, text_column, wide};
+use crate::age as ages;
 use crate::behaviour::events;
 use crate::behaviour::read::{at, entries, is_set, is_true, list, number, text};
 use crate::behaviour::selector::shown_labels;
-use crate::table::age as ages;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

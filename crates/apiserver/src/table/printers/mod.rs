@@ -10,7 +10,7 @@ mod rbac;
 mod small_groups;
 mod storage;
 
-use super::age;
+use crate::age;
 use crate::behaviour::read::{at, list, text};
 use crate::behaviour::selector;
 use crate::resource::{Column, Resource};

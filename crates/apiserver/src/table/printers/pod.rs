@@ -1,8 +1,8 @@
 //! How pods are shown: readiness, the reason that matters most, restarts.
 
 use super::{AGE, Heading, NAME, age, name, or, text_column, wide};
+use crate::age as ages;
 use crate::behaviour::read::{at, is_set, is_true, list, number, text};
-use crate::table::age as ages;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 

@@ -2,8 +2,8 @@
 
 use super::text_column;
 use super::{AGE, Cells, Heading, NAME, Printer, age, boolean_column, integer_column, name, or};
+use crate::age as ages;
 use crate::behaviour::read::{at, integer, is_set, is_true, list, number, text};
-use crate::table::age as ages;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 

@@ -466,7 +466,7 @@ mod tests {
     ];
 
     async fn work() -> Work {
-        let config = Config { are_duties_called: true, ..Config::default() };
+        let config = Config { is_background_on_demand: true, ..Config::default() };
         Work::of(&Server::start(config).await.expect("a server in memory"))
     }
 

@@ -1,13 +1,13 @@
 //! Timestamps as the API writes them: RFC 3339 in UTC.
 
 /// `2026-11-15T07:57:28Z`, from seconds since 1970. Years outside 0 to 9999 are cut to that range.
-pub fn seconds(unix_seconds: i64) -> String {
+pub(crate) fn seconds(unix_seconds: i64) -> String {
     let (date, time) = parts(unix_seconds);
     format!("{date}T{time}Z")
 }
 
 /// `2026-11-15T07:57:28.123456Z`, from microseconds since 1970.
-pub fn micros(unix_micros: i64) -> String {
+pub(crate) fn micros(unix_micros: i64) -> String {
     let (date, time) = parts(unix_micros.div_euclid(1_000_000));
     format!("{date}T{time}.{:06}Z", unix_micros.rem_euclid(1_000_000))
 }

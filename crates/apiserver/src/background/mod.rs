@@ -14,7 +14,7 @@ use crate::server::{Server, stopped};
 use std::future::Future;
 use std::time::Duration;
 
-/// Begins all duties. They end with the server.
+/// Begins all background work. It ends with the server.
 pub(crate) fn begin(server: &Server) {
     spawn(server, garbage::run(server.clone()));
     spawn(server, terminating::run(server.clone()));
