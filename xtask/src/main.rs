@@ -36,7 +36,7 @@ enum Command {
         /// Only runs whose id contains this
         #[arg(long, default_value = "")]
         id: String,
-        /// The long runs too
+        /// The long runs too, and TLC runs anew even where it said before what it says of these files
         #[arg(long)]
         all: bool,
     },
