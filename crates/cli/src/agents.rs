@@ -36,7 +36,7 @@ pub(crate) struct ControllersArgs {
     page: page::Args,
     #[command(flatten)]
     pace: Pace,
-    /// Say more: why nothing happened, too
+    /// Enable debug logging
     #[arg(long, short)]
     verbose: bool,
 }
@@ -91,7 +91,7 @@ pub(crate) struct SyncerArgs {
     page: page::Args,
     #[command(flatten)]
     pace: Pace,
-    /// Say more: why nothing happened, too
+    /// Enable debug logging
     #[arg(long, short)]
     verbose: bool,
 }

@@ -108,7 +108,7 @@ impl Demo {
         .context("a namespace")?;
         let is_new = made(namespaces.create(&PostParams::default(), &namespace).await)?;
         if !is_new {
-            self.wish(cluster).await?;
+            self.place_on(cluster).await?;
         }
         let claims: Api<PersistentVolumeClaim> = Api::namespaced(self.hub.clone(), NAMESPACE);
         let claim = serde_json::from_value(json!({
@@ -149,11 +149,11 @@ impl Demo {
             "\nmove {NAMESPACE} to {cluster}: promised: {cluster} starts when the old owner has \
              stopped for certain, and with every\nrecord that was acknowledged\n"
         ))?;
-        self.wish(cluster).await?;
+        self.place_on(cluster).await?;
         self.runs_on(cluster, began).await
     }
 
-    async fn wish(&self, cluster: &str) -> anyhow::Result<()> {
+    async fn place_on(&self, cluster: &str) -> anyhow::Result<()> {
         let namespaces: Api<Namespace> = Api::all(self.hub.clone());
         let patch = json!({"metadata": {"annotations": {names::ANNOTATION_CLUSTER: cluster}}});
         let params = PatchParams::default();

@@ -26,7 +26,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[derive(Debug, Parser)]
 #[command(name = "interlock", version, arg_required_else_help = true)]
 #[command(
-    after_help = "Exit status: 0 yes; 1 no, a promise is broken; 2 asked wrongly; 130 interrupted."
+    after_help = "Exit status: 0 yes; 1 no, a promise is broken; 2 usage error; 130 interrupted."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -54,7 +54,7 @@ enum Command {
     Manifests(manifests::Args),
     /// Move a namespace to another cluster
     Move(fleet::MoveArgs),
-    /// Show where everything is, and what stands
+    /// Show where everything is, and what is blocked
     Status(fleet::StatusArgs),
     /// Say why a namespace is where it is, and what it waits for
     Explain(fleet::ExplainArgs),

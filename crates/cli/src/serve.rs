@@ -9,7 +9,7 @@ use std::process::ExitCode;
 pub(crate) struct Args {
     #[command(flatten)]
     reach: Reach,
-    /// Say more: why nothing happened, too
+    /// Enable debug logging
     #[arg(long, short)]
     verbose: bool,
 }

@@ -43,7 +43,7 @@ pub(crate) struct Args {
     /// Run pods as processes even if that makes them processes of root
     #[arg(long)]
     allow_root_processes: bool,
-    /// Say more: why nothing happened, too
+    /// Enable debug logging
     #[arg(long, short)]
     verbose: bool,
 }

@@ -1,12 +1,10 @@
-//! Keeps repositories tidy: what stays in them, and whose places at them are free again.
+//! Keeps repositories tidy: whose places at them are free again.
 //!
-//! * [`keep`]: which snapshots stay after a backup, and when what is left over is removed.
-//! * The controller gives back the places of syncs that are no more: a source that is deleted in the
-//!   middle of a sync has nobody else who would. The subject of a step is a Lease.
+//! The controller gives back the places of syncs that are no more: a source that is deleted in the
+//! middle of a sync has nobody else who would. The subject of a step is a Lease.
 
 mod act;
 pub mod decide;
-pub(crate) mod keep;
 mod observe;
 #[cfg(test)]
 mod tests;

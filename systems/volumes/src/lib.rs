@@ -24,6 +24,7 @@ pub mod model;
 mod objects;
 pub mod outside;
 pub mod populator;
+mod retention;
 pub mod seed;
 pub mod spec;
 pub mod storage;

@@ -1,10 +1,10 @@
 //! Why a namespace is where it is, why it does not move, what it waits for, and what to do next.
 
 use super::fit::misfit;
-use super::page::{answer, last_image, wish_words};
+use super::health::{Health, for_how_long};
+use super::page::{answer, desired_words, last_image};
 use super::picture::{Picture, Subject, condition_if, conditions_of, phase_since, unreachable};
 use super::report::{colour, namespace_row, phase_words};
-use super::standing::{Standing, for_how_long};
 use super::words::{age, clause, paint, size, table};
 use interlock_api::placement::{CopyState, GrantStatus, OnUnreachable, Phase, condition};
 use jiff::Timestamp;
@@ -17,13 +17,13 @@ pub(crate) struct Explanation {
     pub(crate) namespace: String,
     /// The answer in one line.
     pub(crate) answer: String,
-    /// How it is: `stands`, `moves` or `at_rest`.
-    pub(crate) standing: Standing,
+    /// How it is: `blocked`, `moving` or `settled`.
+    pub(crate) health: Health,
     /// Why, in one word.
     pub(crate) reason: String,
     /// Why, in sentences, the first one first.
     pub(crate) reasons: Vec<String>,
-    /// What it waits for; empty at rest.
+    /// What it waits for; empty when settled.
     pub(crate) waits_for: String,
     /// Since when it waits.
     pub(crate) waits_since: Option<Timestamp>,
@@ -45,7 +45,7 @@ pub(crate) struct Fit {
 /// Explains one namespace.
 pub(crate) fn explain(picture: &Picture, subject: &Subject) -> Explanation {
     let row = namespace_row(picture, subject);
-    let next = row.next.clone().unwrap_or_else(|| next_command(picture, subject, row.standing));
+    let next = row.next.clone().unwrap_or_else(|| next_command(picture, subject, row.health));
     let clusters = picture.clusters.iter().map(|cluster| Fit {
         name: cluster.metadata.name.clone().unwrap_or_default(),
         misfit: misfit(picture, subject, cluster),
@@ -53,7 +53,7 @@ pub(crate) fn explain(picture: &Picture, subject: &Subject) -> Explanation {
     Explanation {
         namespace: subject.name.clone(),
         answer: answer(subject, &row),
-        standing: row.standing,
+        health: row.health,
         reasons: reasons(picture, subject),
         clusters: if subject.is_placed() { clusters.collect() } else { Vec::new() },
         reason: row.reason,
@@ -63,12 +63,12 @@ pub(crate) fn explain(picture: &Picture, subject: &Subject) -> Explanation {
     }
 }
 
-fn next_command(picture: &Picture, subject: &Subject, standing: Standing) -> String {
+fn next_command(picture: &Picture, subject: &Subject, health: Health) -> String {
     let name = &subject.name;
     if !subject.is_placed() && subject.grant.is_none() {
         return format!("kubectl label namespace {name} interlock.dev/placed=true");
     }
-    if standing != Standing::AtRest {
+    if health != Health::Settled {
         return format!("interlock status {name} --watch");
     }
     let owner = subject.holder().map(|owner| owner.name.as_str());
@@ -98,7 +98,7 @@ fn reasons(picture: &Picture, subject: &Subject) -> Vec<String> {
     let status = grant.status_or_default();
     reasons.push(where_it_is(picture, subject, &status));
     if subject.is_placed() {
-        reasons.push(format!("it is to be on {}", wish_words(picture, subject)));
+        reasons.push(format!("it is to be on {}", desired_words(picture, subject)));
     }
     if subject.is_deleting() {
         reasons.push("its namespace is being deleted".to_owned());
@@ -218,7 +218,7 @@ fn copy_reasons(status: &GrantStatus) -> Vec<String> {
 
 /// The explanation, for people.
 pub(crate) fn text(picture: &Picture, told: &Explanation, has_colour: bool) -> String {
-    let mut text = paint(&told.answer, colour(told.standing), has_colour) + "\n";
+    let mut text = paint(&told.answer, colour(told.health), has_colour) + "\n";
     if !told.reasons.is_empty() {
         text += "\nbecause\n";
         for reason in &told.reasons {

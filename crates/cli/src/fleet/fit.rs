@@ -16,8 +16,9 @@ pub(crate) fn misfit(
     cluster: &WorkloadCluster,
 ) -> Option<String> {
     let namespace = subject.namespace.as_ref();
-    let wish = namespace.and_then(|namespace| annotation(&namespace.metadata, ANNOTATION_CLUSTER));
-    judged(picture, subject, (cluster, wish.is_some()))
+    let desired =
+        namespace.and_then(|namespace| annotation(&namespace.metadata, ANNOTATION_CLUSTER));
+    judged(picture, subject, (cluster, desired.is_some()))
 }
 
 /// The same, should somebody ask for this very cluster by name.

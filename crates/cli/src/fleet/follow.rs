@@ -1,8 +1,8 @@
-//! Follows moves by watch until they have ended, stand, or the time is up.
+//! Follows moves by watch until they have ended, are blocked, or the time is up.
 
 use super::client::{Fleet, New};
+use super::health::judge;
 use super::progress::{Follower, Outcome, Progress};
-use super::standing::judge;
 use crate::output::{ProgressLine, complain, say};
 use anyhow::Context;
 use interlock_api::placement::{Grant, GrantStatus, Phase};
@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// After so long, what the scheduler says is about the new wish even if it says the same as before.
+/// After so long, what the scheduler says is about the new desired cluster even if it says the same as before.
 const SCHEDULER_TIME: Duration = Duration::from_secs(10);
 /// How often the line on the terminal is written again.
 const REDRAW: Duration = Duration::from_millis(500);
@@ -33,7 +33,7 @@ pub(crate) struct Tracked {
 enum State {
     Going,
     Done,
-    Standing,
+    Blocked,
 }
 
 impl Tracked {
@@ -77,7 +77,7 @@ impl Tracked {
         match self.progress.as_ref().map(|progress| &progress.outcome) {
             None | Some(Outcome::Going) => State::Going,
             Some(Outcome::Runs { .. }) => State::Done,
-            Some(Outcome::Stands(_) | Outcome::Goes) => State::Standing,
+            Some(Outcome::Blocked(_) | Outcome::Goes) => State::Blocked,
         }
     }
 
@@ -86,7 +86,7 @@ impl Tracked {
         let status = self.seen.as_ref().and_then(|grant| grant.status.as_ref());
         let is_between = |status: &&GrantStatus| match status.phase {
             Phase::Revoking | Phase::Released | Phase::Fenced | Phase::Deleting => true,
-            // It may have been granted long before anybody wished it away.
+            // It may have been granted long before anybody asked for another cluster.
             Phase::Granted | Phase::Unassigned => false,
         };
         let told = status.filter(is_between).and_then(|status| status.phase_since.as_ref());
@@ -104,7 +104,7 @@ impl Tracked {
     }
 }
 
-/// Follows all of them. 0: all run where they were to run; 1: one stands, or the time is up; 130:
+/// Follows all of them. 0: all run where they were to run; 1: one is blocked, or the time is up; 130:
 /// interrupted.
 pub(crate) async fn follow(
     fleet: &Fleet,
@@ -204,9 +204,9 @@ async fn end(fleet: &Fleet, moves: &[Tracked], took: Duration) -> anyhow::Result
                 let seconds = took.as_secs_f64();
                 say(&format!("{name} runs on {on} (epoch {epoch}), after {seconds:.1} s\n"))?;
             }
-            Some(Outcome::Stands(why)) => {
+            Some(Outcome::Blocked(why)) => {
                 code = ExitCode::FAILURE;
-                say(&format!("{name} stands: {why}\n{}", next(fleet, name, why).await?))?;
+                say(&format!("{name} is blocked: {why}\n{}", next(fleet, name, why).await?))?;
             }
             Some(Outcome::Goes) => {
                 code = ExitCode::FAILURE;
@@ -249,7 +249,7 @@ async fn time_is_up(
                 ))?;
             }
             State::Done => say(&format!("{name} runs there\n"))?,
-            State::Standing => say(&format!("{name} stands\n"))?,
+            State::Blocked => say(&format!("{name} is blocked\n"))?,
         }
     }
     Ok(ExitCode::FAILURE)

@@ -79,7 +79,7 @@ comes back asks before it starts anything.
   accept-divergence  you do not know: two clusters may write, and the promise that only one does is void
                      until the old one has been heard of
 
-Exit status: 0 applied; 1 refused, or not answered in time; 2 asked wrongly, or nobody confirmed.";
+Exit status: 0 applied; 1 refused, or not answered in time; 2 usage error, or nobody confirmed.";
 
 fn reason(text: &str) -> Result<String, String> {
     match text.trim().chars().count() {

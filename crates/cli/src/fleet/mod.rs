@@ -1,7 +1,7 @@
 //! The operator's commands of placement: where each namespace is, why, and how to change it.
 //!
 //! * `location`, `client`, `picture`: which hub, what is asked of it, and what it looked like then.
-//! * `standing`: how it is with a namespace; `report`, `page`, `explain`: that told in three lengths.
+//! * `health`: how it is with a namespace; `report`, `page`, `explain`: that told in three lengths.
 //! * `progress`, `follow`: how far a move is; `volumes`: what each cluster has of claims and images.
 //! * `turns`: who may maintain a cluster.
 //! * `moving`, `showing`, `forcing`: the commands.
@@ -12,6 +12,7 @@ mod explain;
 mod fit;
 mod follow;
 mod forcing;
+mod health;
 mod location;
 mod moving;
 mod page;
@@ -21,7 +22,6 @@ mod report;
 #[cfg(test)]
 mod scene;
 mod showing;
-mod standing;
 #[cfg(test)]
 mod tests;
 mod turns;

@@ -1,4 +1,4 @@
-//! `interlock move`: wishes for another cluster, and follows until the namespace runs there.
+//! `interlock move`: asks for another cluster, and follows until the namespace runs there.
 
 use super::client::Fleet;
 use super::fit::misfit_if_asked_for;
@@ -47,7 +47,7 @@ Examples:
   interlock move shop --to east --wait
   interlock move --all-from west --wait --timeout 1h
 
-Exit status: 0 asked for (with --wait: it runs there); 1 it stands, or the time was up; 2 asked wrongly;
+Exit status: 0 asked for (with --wait: it runs there); 1 it is blocked, or the time was up; 2 usage error;
 130 interrupted: the move goes on.";
 
 /// Runs the command.
@@ -104,8 +104,8 @@ async fn move_one(fleet: &Fleet, name: &str, to: &str) -> anyhow::Result<Vec<Tra
     let subject = picture.subjects.first().context("a picture of a namespace has it")?;
     let cluster = known_cluster(&picture, to)?;
     let namespace = movable(subject)?;
-    let is_wished = annotation(&namespace.metadata, ANNOTATION_CLUSTER) == Some(to);
-    if is_wished && runs_on(subject, to) {
+    let is_desired = annotation(&namespace.metadata, ANNOTATION_CLUSTER) == Some(to);
+    if is_desired && runs_on(subject, to) {
         say(&format!("{name} runs on {to} already\n"))?;
         return Ok(Vec::new());
     }
@@ -119,12 +119,12 @@ async fn move_one(fleet: &Fleet, name: &str, to: &str) -> anyhow::Result<Vec<Tra
     if !is_there {
         repository_is_there(fleet, subject).await?;
     }
-    if !is_wished {
+    if !is_desired {
         fleet.annotate(namespace, ANNOTATION_CLUSTER, Some(to)).await?;
     }
     say(&what_happens(subject, to))?;
     let mut follower = Follower::new(Goal::On(to.to_owned()), subject.grant.as_ref());
-    if is_wished {
+    if is_desired {
         follower.believe_all();
     }
     Ok(vec![Tracked::new(name, &namespace.uid().unwrap_or_default(), follower)])
@@ -158,7 +158,7 @@ fn runs_on(subject: &Subject, cluster: &str) -> bool {
         && condition_if(conditions_of(grant), condition::RUNNING, true).is_some()
 }
 
-/// What a wish leads to.
+/// What asking for a cluster leads to.
 fn what_happens(subject: &Subject, to: &str) -> String {
     let name = &subject.name;
     let status = subject.grant.as_ref().map(|grant| grant.status_or_default()).unwrap_or_default();
@@ -207,11 +207,11 @@ async fn move_all(fleet: &Fleet, from: &str, to: Option<&str>) -> anyhow::Result
             stay.push(subject.name.as_str());
             continue;
         };
-        let wish = annotation(&namespace.metadata, ANNOTATION_CLUSTER);
-        // A wish for this very cluster would hold it there, whatever is drained.
+        let desired = annotation(&namespace.metadata, ANNOTATION_CLUSTER);
+        // An annotation with this very cluster would hold it there, whatever is drained.
         let is_written = match to {
-            Some(to) => wish != Some(to),
-            None => wish == Some(from),
+            Some(to) => desired != Some(to),
+            None => desired == Some(from),
         };
         if is_written {
             fleet.annotate(namespace, ANNOTATION_CLUSTER, to).await?;

@@ -1,8 +1,8 @@
 //! One namespace on one page: what `interlock status NAMESPACE` shows, and its form for programs.
 
-use super::picture::{Picture, Subject, Wish, conditions_of, event_time};
+use super::health::Health;
+use super::picture::{Desired, Picture, Subject, conditions_of, event_time};
 use super::report::{NamespaceRow, colour, last_events, namespace_row, phase_words, silence};
-use super::standing::Standing;
 use super::words::{advice, age, age_or_dash, paint, table};
 use interlock_api::placement::{Claim, GrantStatus, Image, Pin, condition as kinds};
 use interlock_kernel::conditions::Condition;
@@ -23,7 +23,7 @@ pub(crate) struct Page {
     /// Why it is being revoked: Move, Drain or Deletion.
     pub(crate) because: Option<String>,
     /// Who says where it is to be, in words.
-    pub(crate) wish: String,
+    pub(crate) desired: String,
     /// Its claims, as the grant lists them.
     pub(crate) claims: Vec<ClaimRow>,
     /// Where data of it is.
@@ -107,7 +107,7 @@ pub(crate) fn page(picture: &Picture, subject: &Subject) -> Page {
         placed: subject.is_placed(),
         grant: subject.grant.as_ref().and_then(|grant| grant.metadata.name.clone()),
         because: status.because.map(|because| because.to_string()),
-        wish: wish_words(picture, subject),
+        desired: desired_words(picture, subject),
         claims: status.claims.iter().map(|claim| claim_row(&status, claim)).collect(),
         copies: status
             .copies
@@ -177,14 +177,14 @@ fn condition_row(condition: &Condition) -> ConditionRow {
 }
 
 /// Who says where a namespace is to be.
-pub(crate) fn wish_words(picture: &Picture, subject: &Subject) -> String {
+pub(crate) fn desired_words(picture: &Picture, subject: &Subject) -> String {
     if !subject.is_placed() {
         return "it does not ask to be placed".to_owned();
     }
-    match picture.wish(subject) {
-        Wish::Named(name) => format!("{name}: its annotation interlock.dev/cluster says so"),
-        Wish::Selected(placement) => format!("any cluster that Placement {placement} selects"),
-        Wish::Anywhere => "any cluster: no Placement selects it".to_owned(),
+    match picture.desired(subject) {
+        Desired::Named(name) => format!("{name}: its annotation interlock.dev/cluster says so"),
+        Desired::Selected(placement) => format!("any cluster that Placement {placement} selects"),
+        Desired::Anywhere => "any cluster: no Placement selects it".to_owned(),
     }
 }
 
@@ -194,20 +194,20 @@ pub(crate) fn answer(subject: &Subject, row: &NamespaceRow) -> String {
     let owner = row.owner.as_deref().unwrap_or("nobody");
     let holder = subject.holder().map(|owner| owner.name.as_str());
     let place = holder.map_or_else(String::new, |owner| format!(" on {owner}"));
-    match (row.standing, row.reason.as_str()) {
-        (Standing::AtRest, "NotPlaced") => format!("{name} is not placed: no cluster runs it"),
-        (Standing::AtRest, _) => format!("{name} runs on {owner}, as wished (epoch {})", row.epoch),
-        (Standing::Moves, "NoGrant") => format!("{name} is about to be placed"),
-        (Standing::Moves, "Deleting") => format!("{name} is being deleted"),
-        (Standing::Moves, "Filling" | "Starting") => {
+    match (row.health, row.reason.as_str()) {
+        (Health::Settled, "NotPlaced") => format!("{name} is not placed: no cluster runs it"),
+        (Health::Settled, _) => format!("{name} runs on {owner}, as desired (epoch {})", row.epoch),
+        (Health::Moving, "NoGrant") => format!("{name} is about to be placed"),
+        (Health::Moving, "Deleting") => format!("{name} is being deleted"),
+        (Health::Moving, "Filling" | "Starting") => {
             format!("{name} starts on {owner} (epoch {})", row.epoch)
         }
-        (Standing::Moves, _) => match (holder, row.target.as_deref()) {
+        (Health::Moving, _) => match (holder, row.target.as_deref()) {
             (Some(from), Some(to)) if from != to => format!("{name} moves from {from} to {to}"),
             (None, Some(to)) => format!("{name} is on its way to {to}"),
             (_, _) => format!("{name} is on its way"),
         },
-        (Standing::Stands, reason) => format!("{name} stands{place}: {reason}"),
+        (Health::Blocked, reason) => format!("{name} is blocked{place}: {reason}"),
     }
 }
 
@@ -216,7 +216,7 @@ pub(crate) fn condition_words(condition: &Condition) -> String {
     let is_true = condition.status == "True";
     let words = match (condition.type_.as_str(), is_true) {
         (kinds::PLACED, true) => "it has a place",
-        (kinds::PLACED, false) => "it cannot be where it is wished",
+        (kinds::PLACED, false) => "it cannot be where it is desired",
         (kinds::RUNNING, true) => "the owner runs it",
         (kinds::RUNNING, false) => "the owner does not run it",
         (kinds::STOPPED, true) => "it has stopped where it leaves",
@@ -247,7 +247,7 @@ pub(crate) fn condition_words(condition: &Condition) -> String {
 /// The page, for people.
 pub(crate) fn text(picture: &Picture, subject: &Subject, has_colour: bool) -> String {
     let page = page(picture, subject);
-    let mut text = paint(&page.answer, colour(page.row.standing), has_colour) + "\n\n";
+    let mut text = paint(&page.answer, colour(page.row.health), has_colour) + "\n\n";
     for (label, value) in facts(picture, subject, &page) {
         text += &format!("{label:9}  {value}\n");
     }
@@ -303,12 +303,12 @@ fn facts(picture: &Picture, subject: &Subject, page: &Page) -> Vec<(&'static str
         let words = phase_words(status.phase);
         facts.push(("phase", format!("{}{because} for {since}: {words}", status.phase)));
     }
-    facts.push(("wish", page.wish.clone()));
+    facts.push(("desired", page.desired.clone()));
     if let Some(target) = &row.target {
         facts.push(("target", target.clone()));
     }
     if !row.waits_for.is_empty() {
-        let since = super::standing::for_how_long(now, row.waits_since);
+        let since = super::health::for_how_long(now, row.waits_since);
         facts.push(("waits for", format!("{}{}", row.waits_for, since.replace(" for ", ", for "))));
     }
     facts

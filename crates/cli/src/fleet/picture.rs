@@ -42,7 +42,7 @@ pub(crate) struct Subject {
 
 /// Where a namespace is to run, and who says so.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum Desired {
     /// On this cluster: the annotation of the namespace says so.
     Named(String),
     /// On a cluster that this Placement selects.
@@ -98,14 +98,16 @@ impl Picture {
     }
 
     /// Where a namespace is to run.
-    pub(crate) fn wish(&self, subject: &Subject) -> Wish {
-        let Some(namespace) = &subject.namespace else { return Wish::Anywhere };
+    pub(crate) fn desired(&self, subject: &Subject) -> Desired {
+        let Some(namespace) = &subject.namespace else { return Desired::Anywhere };
         if let Some(name) = annotation(&namespace.metadata, names::ANNOTATION_CLUSTER) {
-            return Wish::Named(name.to_owned());
+            return Desired::Named(name.to_owned());
         }
         match self.placement_of(namespace) {
-            Some(placement) => Wish::Selected(placement.metadata.name.clone().unwrap_or_default()),
-            None => Wish::Anywhere,
+            Some(placement) => {
+                Desired::Selected(placement.metadata.name.clone().unwrap_or_default())
+            }
+            None => Desired::Anywhere,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! How far a move is: the phases of a grant on its way to a cluster, as they are shown.
 
+use super::health::{is_under_way, leaving};
 use super::picture::{condition, condition_if, conditions_of};
-use super::standing::{is_under_way, leaving};
 use super::words::{clause, size, span};
 use interlock_api::placement::{self, Claim, Fill, Grant, GrantStatus, Phase, condition as kinds};
 use interlock_kernel::conditions::Condition;
@@ -111,8 +111,8 @@ pub(crate) enum Outcome {
         /// The epoch there.
         epoch: i64,
     },
-    /// It stands, and why.
-    Stands(String),
+    /// It is blocked, and why.
+    Blocked(String),
     /// The namespace goes: nothing will ever run.
     Goes,
 }
@@ -144,18 +144,18 @@ impl Progress {
     }
 }
 
-/// Follows one grant. It remembers what was said before the wish, so that old news do not count.
+/// Follows one grant. It remembers what was said before another cluster was asked for, so that old news do not count.
 #[derive(Debug, Clone)]
 pub(crate) struct Follower {
     goal: Goal,
-    /// What was said of the place before the wish: the scheduler may not have looked again yet.
+    /// What was said of the place before that: the scheduler may not have looked again yet.
     old_placed: Option<Condition>,
     /// The last word of another owner that it runs.
     old_running: Option<Condition>,
 }
 
 impl Follower {
-    /// Follows towards the goal, from how the grant was before the wish.
+    /// Follows towards the goal, from how the grant was before.
     pub(crate) fn new(goal: Goal, before: Option<&Grant>) -> Self {
         let placed = before.and_then(|grant| condition(conditions_of(grant), kinds::PLACED));
         let mut follower = Self { goal, old_placed: placed.cloned(), old_running: None };
@@ -165,7 +165,7 @@ impl Follower {
         follower
     }
 
-    /// The scheduler has had its time: what it says now is about this wish.
+    /// The scheduler has had its time: what it says now is about this move.
     pub(crate) fn believe_all(&mut self) {
         self.old_placed = None;
     }
@@ -187,7 +187,7 @@ impl Follower {
         self.remember(grant, &status);
         let progress = self.phase(grant, &status);
         match (self.why_it_stands(grant, &status), &progress.outcome) {
-            (Some(why), Outcome::Going) => Progress { outcome: Outcome::Stands(why), ..progress },
+            (Some(why), Outcome::Going) => Progress { outcome: Outcome::Blocked(why), ..progress },
             _ => progress,
         }
     }
@@ -275,8 +275,8 @@ impl Follower {
         }
         let placed = condition_if(conditions, kinds::PLACED, false)?;
         let is_news = self.old_placed.as_ref() != Some(placed);
-        let stands = is_news && !is_under_way(&placed.reason);
-        stands.then(|| format!("{}: {}", placed.reason, clause(&placed.message)))
+        let is_blocked = is_news && !is_under_way(&placed.reason);
+        is_blocked.then(|| format!("{}: {}", placed.reason, clause(&placed.message)))
     }
 }
 

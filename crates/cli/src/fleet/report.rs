@@ -1,10 +1,10 @@
 //! The fleet as rows: what `interlock status` shows, and its form for programs.
 
+use super::health::{Health, Verdict, judge};
 use super::picture::{
     Picture, Subject, cluster_conditions, condition, condition_if, event_time, phase_since,
     unreachable,
 };
-use super::standing::{Standing, Verdict, judge};
 use super::turns::{self, TurnRow};
 use super::words::{Colour, advice, age, age_or_dash, count, paint, table};
 use interlock_api::placement::{Phase, WorkloadCluster, condition as kinds};
@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 pub(crate) struct FleetReport {
     /// The answer in one line.
     pub(crate) answer: String,
-    /// How it is with the namespace that is worst off: `stands`, `moves` or `at_rest`.
-    pub(crate) standing: Standing,
+    /// How it is with the namespace that is worst off: `blocked`, `moving` or `settled`.
+    pub(crate) health: Health,
     /// All clusters, by name.
     pub(crate) clusters: Vec<ClusterRow>,
     /// How many namespaces are in each phase of their grant; `NoGrant` for those without one.
@@ -75,11 +75,11 @@ pub(crate) struct NamespaceRow {
     pub(crate) phase: Option<String>,
     /// Since when, as well as that can be told.
     pub(crate) phase_since: Option<Timestamp>,
-    /// How it is with it: `stands`, `moves` or `at_rest`.
-    pub(crate) standing: Standing,
+    /// How it is with it: `blocked`, `moving` or `settled`.
+    pub(crate) health: Health,
     /// Why, in one word.
     pub(crate) reason: String,
-    /// What it waits for, in words; empty at rest.
+    /// What it waits for, in words; empty when settled.
     pub(crate) waits_for: String,
     /// Since when it waits.
     pub(crate) waits_since: Option<Timestamp>,
@@ -95,27 +95,30 @@ pub(crate) fn fleet(picture: &Picture) -> FleetReport {
     for row in &namespaces {
         *phases.entry(row.phase.clone().unwrap_or_else(|| "NoGrant".to_owned())).or_default() += 1;
     }
-    let standing = namespaces.iter().map(|row| row.standing).min().unwrap_or(Standing::AtRest);
+    let health = namespaces.iter().map(|row| row.health).min().unwrap_or(Health::Settled);
     let clusters = picture.clusters.iter().map(|cluster| cluster_row(picture, cluster)).collect();
     let turns = turns::rows(picture);
-    FleetReport { answer: answer(&namespaces), standing, clusters, phases, namespaces, turns }
+    FleetReport { answer: answer(&namespaces), health, clusters, phases, namespaces, turns }
 }
 
 fn answer(rows: &[NamespaceRow]) -> String {
-    let of = |standing| rows.iter().filter(|row| row.standing == standing).count();
-    let (rest, moves, stand) = (of(Standing::AtRest), of(Standing::Moves), of(Standing::Stands));
-    match (rows.len(), moves, stand) {
+    let of = |health| rows.iter().filter(|row| row.health == health).count();
+    let (settled, moving) = (of(Health::Settled), of(Health::Moving));
+    match (rows.len(), moving, of(Health::Blocked)) {
         (0, _, _) => "no namespace is placed".to_owned(),
-        (1, 0, 0) => "the 1 placed namespace is at rest".to_owned(),
-        (all, 0, 0) => format!("all {all} placed namespaces are at rest"),
-        (all, moves, 0) => format!("{} move; {rest} of {all} at rest", of_namespaces(moves)),
-        (all, 0, stand) => format!("{} stand; {rest} of {all} at rest", of_namespaces(stand)),
-        (all, moves, stand) => {
-            format!("{} stand, {moves} move; {rest} of {all} at rest", of_namespaces(stand))
+        (1, 0, 0) => "the 1 placed namespace is settled".to_owned(),
+        (all, 0, 0) => format!("all {all} placed namespaces are settled"),
+        (all, moving, 0) => {
+            format!("{} moving; {settled} of {all} settled", of_namespaces(moving))
+        }
+        (all, 0, blocked) => {
+            format!("{} blocked; {settled} of {all} settled", of_namespaces(blocked))
+        }
+        (all, moving, blocked) => {
+            let blocked = of_namespaces(blocked);
+            format!("{blocked} blocked, {moving} moving; {settled} of {all} settled")
         }
     }
-    .replace("1 namespace stand", "1 namespace stands")
-    .replace("1 namespace move", "1 namespace moves")
 }
 
 fn of_namespaces(number: usize) -> String {
@@ -124,7 +127,7 @@ fn of_namespaces(number: usize) -> String {
 
 /// One row for a namespace.
 pub(crate) fn namespace_row(picture: &Picture, subject: &Subject) -> NamespaceRow {
-    let Verdict { standing, reason, waits_for, since, next } = judge(picture, subject);
+    let Verdict { health, reason, waits_for, since, next } = judge(picture, subject);
     let grant = subject.grant.as_ref();
     let status = grant.map(|grant| grant.status_or_default());
     NamespaceRow {
@@ -134,7 +137,7 @@ pub(crate) fn namespace_row(picture: &Picture, subject: &Subject) -> NamespaceRo
         epoch: status.as_ref().map_or(0, |status| status.epoch),
         phase: status.as_ref().map(|status| status.phase.to_string()),
         phase_since: phase_since(subject),
-        standing,
+        health,
         reason,
         waits_for,
         waits_since: since,
@@ -170,17 +173,17 @@ fn cluster_row(picture: &Picture, cluster: &WorkloadCluster) -> ClusterRow {
 }
 
 /// Which colour tells how it is.
-pub(crate) fn colour(standing: Standing) -> Colour {
-    match standing {
-        Standing::AtRest => Colour::Green,
-        Standing::Moves => Colour::Yellow,
-        Standing::Stands => Colour::Red,
+pub(crate) fn colour(health: Health) -> Colour {
+    match health {
+        Health::Settled => Colour::Green,
+        Health::Moving => Colour::Yellow,
+        Health::Blocked => Colour::Red,
     }
 }
 
 /// The fleet, for people.
 pub(crate) fn text(picture: &Picture, report: &FleetReport, has_colour: bool) -> String {
-    let mut text = paint(&report.answer, colour(report.standing), has_colour) + "\n\n";
+    let mut text = paint(&report.answer, colour(report.health), has_colour) + "\n\n";
     text += &clusters_text(picture, report);
     if !report.phases.is_empty() {
         let rows: Vec<_> =
@@ -189,7 +192,7 @@ pub(crate) fn text(picture: &Picture, report: &FleetReport, has_colour: bool) ->
         text += &table(&["PHASE", "NAMESPACES"], &rows);
     }
     let restless: Vec<&NamespaceRow> =
-        report.namespaces.iter().filter(|row| row.standing != Standing::AtRest).collect();
+        report.namespaces.iter().filter(|row| row.health != Health::Settled).collect();
     if !restless.is_empty() {
         text += "\n";
         text += &restless_text(picture.now, &restless);
@@ -200,7 +203,7 @@ pub(crate) fn text(picture: &Picture, report: &FleetReport, has_colour: bool) ->
 }
 
 fn next(report: &FleetReport, restless: &[&NamespaceRow]) -> String {
-    if let Some(worst) = restless.iter().min_by_key(|row| row.standing) {
+    if let Some(worst) = restless.iter().min_by_key(|row| row.health) {
         return format!("interlock explain {}", worst.name);
     }
     match report.namespaces.first() {

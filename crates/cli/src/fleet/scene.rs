@@ -1,4 +1,4 @@
-//! Small fleets for tests: clusters `east` and `west`, one namespace, and a clock that stands.
+//! Small fleets for tests: clusters `east` and `west`, one namespace, and a clock that does not move.
 
 use super::picture::{Picture, Subject};
 use interlock_api::placement::{
@@ -100,10 +100,10 @@ impl Scene {
         self
     }
 
-    /// The namespace wishes for a cluster.
-    pub(crate) fn wish(mut self, cluster: &str) -> Self {
-        let wish = ("interlock.dev/cluster".to_owned(), cluster.to_owned());
-        self.namespace().metadata.annotations = Some(BTreeMap::from([wish]));
+    /// The cluster that is desired for the namespace.
+    pub(crate) fn desired(mut self, cluster: &str) -> Self {
+        let desired = ("interlock.dev/cluster".to_owned(), cluster.to_owned());
+        self.namespace().metadata.annotations = Some(BTreeMap::from([desired]));
         self
     }
 

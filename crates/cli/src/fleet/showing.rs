@@ -1,8 +1,8 @@
 //! `interlock status` and `interlock explain`: what the fleet is like, and why.
 
 use super::client::Fleet;
+use super::health::Health;
 use super::location::Location;
-use super::standing::Standing;
 use super::{explain, page, report, volumes};
 use crate::output::{Format, color, complain, say, say_json};
 use anyhow::Context;
@@ -44,8 +44,8 @@ enum Part {
 }
 
 const STATUS_EXIT: &str = "\
-Exit status: 0 everything is at rest or on its way; 1 something stands, and a person may have to act;
-2 asked wrongly.";
+Exit status: 0 everything is settled or moving; 1 something is blocked, and a person may have to act;
+2 usage error.";
 
 /// Options of `explain`.
 #[derive(Debug, clap::Args)]
@@ -60,10 +60,10 @@ pub(crate) struct ExplainArgs {
     location: Location,
 }
 
-fn code(standing: Standing) -> ExitCode {
-    match standing {
-        Standing::AtRest | Standing::Moves => ExitCode::SUCCESS,
-        Standing::Stands => ExitCode::FAILURE,
+fn code(health: Health) -> ExitCode {
+    match health {
+        Health::Settled | Health::Moving => ExitCode::SUCCESS,
+        Health::Blocked => ExitCode::FAILURE,
     }
 }
 
@@ -119,7 +119,7 @@ async fn show_one(fleet: &Fleet, name: &str, format: Format) -> anyhow::Result<E
         Format::Json => say_json(&page)?,
         Format::Text => say(&page::text(&picture, subject, color()))?,
     }
-    Ok(code(page.row.standing))
+    Ok(code(page.row.health))
 }
 
 async fn show_all(fleet: &Fleet, args: &StatusArgs) -> anyhow::Result<ExitCode> {
@@ -132,7 +132,7 @@ async fn show_all(fleet: &Fleet, args: &StatusArgs) -> anyhow::Result<ExitCode> 
         (Format::Text, true) => say(&report::clusters_text(&picture, &report))?,
     }
     if !args.clusters {
-        return Ok(code(report.standing));
+        return Ok(code(report.health));
     }
     let silent = report.clusters.iter().any(|row| row.reachable == Some(false));
     Ok(if silent { ExitCode::FAILURE } else { ExitCode::SUCCESS })
@@ -151,5 +151,5 @@ pub(crate) async fn explain(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     if subject.namespace.is_none() {
         complain(&format!("note: namespace {} is gone", args.namespace));
     }
-    Ok(code(told.standing))
+    Ok(code(told.health))
 }

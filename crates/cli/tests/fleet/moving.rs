@@ -5,11 +5,11 @@ use super::world::{World, condition};
 use serde_json::{Value, json};
 use std::time::Instant;
 
-/// Waits until the wish is written.
-fn wished(world: &World, namespace: &str, cluster: &str) {
+/// Waits until the desired is written.
+fn desired(world: &World, namespace: &str, cluster: &str) {
     let began = Instant::now();
     while world.annotation(namespace)["interlock.dev/cluster"] != cluster {
-        assert!(began.elapsed() < PATIENCE, "no wish on {namespace}");
+        assert!(began.elapsed() < PATIENCE, "no desired on {namespace}");
     }
 }
 
@@ -72,7 +72,7 @@ fn a_move_is_followed_until_it_runs_there() {
     let world = World::new();
     let grant = world.granted("shop", "west", 3);
     let mut moving = world.start(&["move", "shop", "--to", "east", "--wait"]);
-    wished(&world, "shop", "east");
+    desired(&world, "shop", "east");
     moving.says("shop: Granted to west (waiting to be taken back)");
     world.status(&grant, &json!({"phase": "Revoking", "because": "Move"}));
     moving.says("shop: Revoking (stopping on west)");
@@ -99,12 +99,12 @@ fn a_move_whose_owner_is_silent_stands_and_gives_the_exact_command() {
     let grant = world.granted("shop", "west", 3);
     world.heard("west", false);
     let moving = world.start(&["move", "shop", "--to", "east", "--wait"]);
-    wished(&world, "shop", "east");
+    desired(&world, "shop", "east");
     let words = "west has not been heard of since 12:00";
     let lost = condition("OwnerUnreachable", "True", "HeartbeatOld", words);
     world.status(&grant, &json!({"conditions": [lost]}));
     let command = "next: interlock force-release shop --owner west --epoch 3 --attest powered-off";
-    moving.end().answers(1, &[&format!("shop stands: {words}"), command]);
+    moving.end().answers(1, &[&format!("shop is blocked: {words}"), command]);
 }
 
 #[test]
@@ -112,11 +112,11 @@ fn a_wish_that_the_scheduler_refuses_stands() {
     let world = World::new();
     let grant = world.granted("shop", "west", 3);
     let moving = world.start(&["move", "shop", "--to", "east", "--wait"]);
-    wished(&world, "shop", "east");
+    desired(&world, "shop", "east");
     let words = "its data would have to be copied, and nothing here can do that";
     let refused = condition("Placed", "False", "NeedsCopy", words);
     world.status(&grant, &json!({"conditions": [refused]}));
-    moving.end().answers(1, &[&format!("shop stands: NeedsCopy: {words}")]);
+    moving.end().answers(1, &[&format!("shop is blocked: NeedsCopy: {words}")]);
 }
 
 #[test]
@@ -149,8 +149,9 @@ fn everything_on_a_cluster_goes_to_another() {
     world.granted("blog", "east", 1);
     let said = world.run(&["move", "--all-from", "west", "--to", "east"]);
     said.answers(0, &["2 namespaces to go from west to east"]);
-    for (name, wish) in [("shop", json!("east")), ("wiki", json!("east")), ("blog", Value::Null)] {
-        assert_eq!(world.annotation(name)["interlock.dev/cluster"], wish, "{name}");
+    for (name, desired) in [("shop", json!("east")), ("wiki", json!("east")), ("blog", Value::Null)]
+    {
+        assert_eq!(world.annotation(name)["interlock.dev/cluster"], desired, "{name}");
     }
     assert_eq!(world.get("workloadclusters", "west")["spec"]["drain"], false);
 }
@@ -163,7 +164,7 @@ fn without_a_place_to_go_the_cluster_is_drained() {
     let mut draining = world.start(&["move", "--all-from", "west", "--wait"]);
     draining.says("shop: Granted to west");
     assert_eq!(world.get("workloadclusters", "west")["spec"]["drain"], true);
-    // A wish for the drained cluster would hold it there.
+    // A desired for the drained cluster would hold it there.
     assert_eq!(world.annotation("shop"), json!({"theirs": "stays"}));
     let east = reference(&world, "east");
     let conditions = [condition("Running", "True", "Started", "on east")];

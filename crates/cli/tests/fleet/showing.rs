@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 fn a_fleet_at_rest_exits_with_0() {
     let world = World::new();
     world.granted("shop", "west", 3);
-    let words = ["the 1 placed namespace is at rest", "east     yes    yes        0", "next: "];
+    let words = ["the 1 placed namespace is settled", "east     yes    yes        0", "next: "];
     world.run(&["status"]).answers(0, &words);
-    world.run(&["status", "shop"]).answers(0, &["shop runs on west, as wished (epoch 3)"]);
+    world.run(&["status", "shop"]).answers(0, &["shop runs on west, as desired (epoch 3)"]);
     world.run(&["explain", "shop"]).answers(0, &["next: interlock move shop --to east --wait"]);
 }
 
@@ -18,9 +18,9 @@ fn a_silent_owner_exits_with_1_and_gives_the_exact_command() {
     let world = World::new();
     world.granted("shop", "west", 3);
     world.heard("west", false);
-    world.run(&["status"]).answers(1, &["1 namespace stands", "OwnerUnreachable"]);
+    world.run(&["status"]).answers(1, &["1 namespace blocked", "OwnerUnreachable"]);
     let command = "next: interlock force-release shop --owner west --epoch 3 --attest powered-off";
-    world.run(&["explain", "shop"]).answers(1, &["shop stands on west", command]);
+    world.run(&["explain", "shop"]).answers(1, &["shop is blocked on west", command]);
     world.run(&["status", "--clusters"]).answers(1, &["west     yes    no, for "]);
 }
 
@@ -34,7 +34,7 @@ fn the_form_for_programs_is_json() {
         serde_json::from_str(&said.out).expect("it is JSON")
     };
     let fleet = answer(&["status", "-o", "json"]);
-    assert_eq!(fleet["standing"], "at_rest");
+    assert_eq!(fleet["health"], "settled");
     assert_eq!(fleet["phases"], json!({"Granted": 1}));
     assert_eq!(fleet["clusters"][1]["grants"], 1);
     assert_eq!(answer(&["status", "--clusters", "-o", "json"])[0]["name"], "east");
@@ -42,7 +42,7 @@ fn the_form_for_programs_is_json() {
     assert_eq!((&page["owner"], &page["epoch"]), (&json!("west"), &json!(3)));
     assert_eq!(page["copies"][0]["state"], "Live");
     let told = answer(&["explain", "shop", "-o", "json"]);
-    assert_eq!((&told["standing"], &told["reason"]), (&json!("at_rest"), &json!("Running")));
+    assert_eq!((&told["health"], &told["reason"]), (&json!("settled"), &json!("Running")));
     assert_eq!(told["clusters"][0], json!({"name": "east", "misfit": null}));
 }
 
@@ -74,7 +74,7 @@ fn a_watch_shows_each_change_and_ends_on_ctrl_c() {
     let world = World::new();
     let grant = world.granted("shop", "west", 3);
     let mut watching = world.start(&["status", "shop", "--watch"]);
-    watching.shows("shop runs on west, as wished");
+    watching.shows("shop runs on west, as desired");
     world.status(&grant, &json!({"phase": "Revoking", "because": "Move"}));
     watching.shows("phase      Revoking (Move)");
     watching.interrupt();

@@ -42,7 +42,7 @@ impl Said {
         assert!(!self.out.contains('\x1b'), "no colours into a pipe: {self:#?}");
     }
 
-    /// It was asked wrongly, and says these words on standard error.
+    /// It ends with a usage error, and says these words on standard error.
     pub(crate) fn refuses(&self, words: &[&str]) {
         assert_eq!(self.code, Some(2), "{self:#?}");
         for word in words {

@@ -21,7 +21,7 @@ fn a_writer_in_its_claim_moves_ten_times_under_random_kills_and_loses_nothing() 
     fleet.writes_on("ledger", &uid, "west");
     let (mut random, mut done) = (Random(seed()), Done::default());
     for to in ["east", "west"].iter().cycle().take(MOVES) {
-        fleet.wish("ledger", to);
+        fleet.place_on("ledger", to);
         disturb(&fleet, ("ledger", &uid), (&mut random, &mut done));
         let grant = fleet.writes_on("ledger", &uid, to);
         let count = numbers.prove_all_are_in(&fleet.volumes(to));
@@ -61,13 +61,13 @@ fn a_move_whose_wish_comes_back_in_time_copies_nothing() {
     let uid = fleet.place_command("shop", "west", &json!(["sh", "-c", script]));
     fleet.writes_on("shop", &uid, "west");
     let before = fleet.volumes("west");
-    fleet.wish("shop", "east");
+    fleet.place_on("shop", "east");
     // It does not stop before its time is over.
     until("it is taken back", || {
         let grant = fleet.grant("shop", &uid);
         if grant["status"]["phase"] == "Revoking" { Ok(()) } else { Err(fleet.story(&grant)) }
     });
-    fleet.wish("shop", "west");
+    fleet.place_on("shop", "west");
     let grant = until("it runs again where it was", || {
         let grant = fleet.grant("shop", &uid);
         let is_there = numbers.last().is_some_and(|last| last.epoch == 2);
@@ -109,11 +109,11 @@ fn a_database_in_a_claim_loses_no_acknowledged_row() {
     fleet.writes_on("shop", &uid, "west");
     let (mut random, mut done) = (Random(seed()), Done::default());
     for to in ["east", "west"].iter().cycle().take(MOVES) {
-        fleet.wish("shop", to);
+        fleet.place_on("shop", to);
         disturb(&fleet, ("shop", &uid), (&mut random, &mut done));
         fleet.writes_on("shop", &uid, to);
     }
-    fleet.wish("shop", "east");
+    fleet.place_on("shop", "east");
     fleet.writes_on("shop", &uid, "east");
     let acknowledged = std::fs::read_to_string(&log).expect("it was written");
     let last = |volume: &PathBuf| {

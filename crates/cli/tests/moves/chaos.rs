@@ -85,7 +85,7 @@ fn a_writer_moves_ten_times_under_random_kills() {
     fleet.writes_on("ledger", &uid, "west");
     let (mut random, mut done) = (Random(seed()), Done::default());
     for to in ["east", "west"].iter().cycle().take(MOVES) {
-        fleet.wish("ledger", to);
+        fleet.place_on("ledger", to);
         disturb(&fleet, ("ledger", &uid), (&mut random, &mut done));
         fleet.writes_on("ledger", &uid, to);
     }

@@ -66,7 +66,7 @@ fn writes_at_rest(fleet: &Fleet) -> u64 {
 /// How many writes a move takes, of a few that begin together.
 fn writes_of_a_move(fleet: &Fleet, to: &str) -> f64 {
     let before = writes_at_rest(fleet);
-    (0..MOVES).for_each(|number| fleet.wish(&name(number), to));
+    (0..MOVES).for_each(|number| fleet.place_on(&name(number), to));
     run_on(fleet, 0..MOVES, to);
     (writes_at_rest(fleet) - before) as f64 / MOVES as f64
 }

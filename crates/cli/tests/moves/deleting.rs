@@ -48,7 +48,7 @@ fn a_namespace_made_again_never_inherits_the_grant() {
 
     // In the middle of a move: west is told to let go, and cannot answer.
     fleet.kill("west");
-    fleet.wish("ledger", "east");
+    fleet.place_on("ledger", "east");
     until("west is told to let go", || {
         let grant = fleet.grant("ledger", &uid);
         if grant["status"]["phase"] == "Revoking" { Ok(()) } else { Err(fleet.story(&grant)) }

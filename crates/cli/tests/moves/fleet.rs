@@ -392,7 +392,7 @@ impl Fleet {
         uid
     }
 
-    pub(crate) fn wish(&self, namespace: &str, cluster: &str) {
+    pub(crate) fn place_on(&self, namespace: &str, cluster: &str) {
         let body = json!({"metadata": {"annotations": {"interlock.dev/cluster": cluster}}});
         self.client().must("PATCH", &format!("/api/v1/namespaces/{namespace}"), Some(&body));
     }

@@ -57,7 +57,7 @@ fn an_owner_that_is_cut_off_is_held_until_forced() {
     let writer = writers(numbers.directory());
 
     fleet.kill("west");
-    fleet.wish("ledger", "east");
+    fleet.place_on("ledger", "east");
     let line = told_to_force(&fleet);
     let wanted = ["interlock", "force-release", "ledger", "--owner", "west", "--epoch", "1"];
     assert_eq!(line[..wanted.len()], wanted, "{line:?}");

@@ -49,7 +49,7 @@ fn a_writer_moves_ten_times_through_a_repository_under_random_kills_and_loses_no
     fleet.writes_on("ledger", &uid, "west");
     let (mut random, mut done) = (Random(seed()), Done::default());
     for to in ["east", "west"].iter().cycle().take(MOVES) {
-        fleet.wish("ledger", to);
+        fleet.place_on("ledger", to);
         disturb(&fleet, ("ledger", &uid), (&mut random, &mut done));
         let grant = fleet.writes_on("ledger", &uid, to);
         let count = numbers.prove_all_are_in(&fleet.volumes(to));
@@ -83,7 +83,7 @@ fn a_missing_secret_stops_a_move_with_a_word_and_it_goes_on_when_it_comes() {
     assert_eq!(said.code, Some(2), "{said:?}");
     assert!(said.err.contains("kubectl create secret generic backup"), "{said:?}");
     fleet.writes_on("ledger", &uid, "west");
-    fleet.wish("ledger", "east");
+    fleet.place_on("ledger", "east");
     let said = until("it says what is missing", || {
         let grant = fleet.grant("ledger", &uid);
         let conditions = grant["status"]["conditions"].as_array().cloned().unwrap_or_default();
@@ -108,7 +108,7 @@ fn what_earlier_moves_saved_leaves_the_repository_in_time() {
     fleet.client().must("POST", SECRETS, Some(&secret(&fleet)));
     fleet.writes_on("ledger", &uid, "west");
     for to in ["east", "west", "east"] {
-        fleet.wish("ledger", to);
+        fleet.place_on("ledger", to);
         fleet.writes_on("ledger", &uid, to);
     }
     let pinned = fleet.grant("ledger", &uid)["status"]["pins"][0]["image"]["restic"].clone();
@@ -123,7 +123,7 @@ fn what_earlier_moves_saved_leaves_the_repository_in_time() {
         }
     });
     // And it can still be started from.
-    fleet.wish("ledger", "west");
+    fleet.place_on("ledger", "west");
     fleet.writes_on("ledger", &uid, "west");
     numbers.prove_all_are_in(&fleet.volumes("west"));
     fleet.end(&["ledger"]);

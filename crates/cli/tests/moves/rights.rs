@@ -74,7 +74,7 @@ fn everybody_can_tell_what_they_did() {
     let numbers = fleet.numbers();
     let uid = fleet.place("shop", "west", &numbers);
     fleet.writes_on("shop", &uid, "west");
-    fleet.wish("shop", "east");
+    fleet.place_on("shop", "east");
     fleet.writes_on("shop", &uid, "east");
     let told = told(&fleet, "");
     for (who, what) in [("scheduler", "Granted"), ("scheduler", "Revoking"), ("syncer", "Started")]

@@ -63,7 +63,7 @@ fn a_source_of_a_namespace_that_left_saves_nothing_until_it_is_back() {
     hub("replicationsources", &json!({"metadata": {"name": "data"}, "spec": spec}));
     west.answers(SOURCE, "data", "first");
 
-    up.wish("shop", "east");
+    up.place_on("shop", "east");
     let message = west.fails(SOURCE, "data", "NotHere");
     assert!(message.contains(&format!("kubectl get grant {}", west.name)), "{message}");
     east.bound("data");
@@ -83,7 +83,7 @@ fn a_source_of_a_namespace_that_left_saves_nothing_until_it_is_back() {
     assert!(said.contains("NotHere"), "{said}");
 
     // It comes back, and so does what saves it; now the other one holds still.
-    up.wish("shop", "west");
+    up.place_on("shop", "west");
     east.fails(SOURCE, "data", "NotHere");
     west.answers(SOURCE, "data", "second");
     is_left_alone(&east);

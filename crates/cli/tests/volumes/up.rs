@@ -98,8 +98,9 @@ impl Up {
     /// on the workload cluster `west`.
     pub(crate) fn place(&self, name: &str, script: &str) -> Space<'_> {
         let labels = json!({"interlock.dev/placed": "true"});
-        let wish = json!({"interlock.dev/cluster": "west"});
-        let namespace = json!({"metadata": {"name": name, "labels": labels, "annotations": wish}});
+        let desired = json!({"interlock.dev/cluster": "west"});
+        let namespace =
+            json!({"metadata": {"name": name, "labels": labels, "annotations": desired}});
         let made = self.client().must("POST", "/api/v1/namespaces", Some(&namespace));
         let uid = made["metadata"]["uid"].as_str().expect("it has one");
         let path = format!("/api/v1/namespaces/{name}");
@@ -118,10 +119,10 @@ impl Up {
         Space { up: self, cluster: "west", name }
     }
 
-    /// Wishes a placed namespace onto another cluster.
-    pub(crate) fn wish(&self, namespace: &str, cluster: &str) {
-        let wish = json!({"metadata": {"annotations": {"interlock.dev/cluster": cluster}}});
-        self.client().must("PATCH", &format!("/api/v1/namespaces/{namespace}"), Some(&wish));
+    /// Asks for a placed namespace on another cluster.
+    pub(crate) fn place_on(&self, namespace: &str, cluster: &str) {
+        let desired = json!({"metadata": {"annotations": {"interlock.dev/cluster": cluster}}});
+        self.client().must("PATCH", &format!("/api/v1/namespaces/{namespace}"), Some(&desired));
     }
 
     /// A folder of a workload cluster: `volumes`, `images`.

@@ -7,10 +7,10 @@ use super::observe::Scene;
 use super::repository::Flaw;
 use super::task::{NOT_HERE, Task};
 use super::work::{Named, Target, Tidy, Way, Work, given, is_ours, parameter, unread};
-use crate::keeper::keep::{self, Wanted};
 use crate::kinds::{DESTINATION, NAMESPACE, POD};
 use crate::objects::annotation;
 use crate::outside::{Failure, Keep, LeftByMoves, Mark, Reason};
+use crate::retention::{self, Wanted};
 use interlock_api::names::{
     ANNOTATION_EPOCH, ANNOTATION_GRANT, ANNOTATION_RUNNING, PROVIDER_COPY, Permit,
 };
@@ -230,7 +230,7 @@ pub(super) fn keep(task: &Task, intent: &Intent, tidy: &Tidy, view: &dyn View) -
         unlocks: intent.unlock.as_ref().is_some_and(|word| *word != restic.last_unlocked),
     };
     let destinations = view.list(Place::CLUSTER, &DESTINATION, Some(task.namespace()));
-    keep::keep(&wanted, &destinations, intent.began.0)
+    retention::keep(&wanted, &destinations, intent.began.0)
 }
 
 /// What a decision sees of a source only.

@@ -17,7 +17,7 @@ fn a_namespace_at_rest_says_who_wants_it_there() {
     same(
         &explained(&scene),
         "\
-shop runs on west, as wished (epoch 3)
+shop runs on west, as desired (epoch 3)
 
 because
   it is on west, epoch 3: Granted for 120m, the owner may use the volumes
@@ -34,11 +34,12 @@ next: interlock status shop
 
 #[test]
 fn a_move_whose_owner_is_silent_says_why_nobody_else_may_take_it() {
-    let scene = Scene::new("shop").wish("east").grant(Phase::Revoking, "west", 3).lost("west", 250);
+    let scene =
+        Scene::new("shop").desired("east").grant(Phase::Revoking, "west", 3).lost("west", 250);
     same(
         &explained(&scene.event("Revoking", "", 300)),
         "\
-shop stands on west: OwnerUnreachable
+shop is blocked on west: OwnerUnreachable
 
 because
   it is on west, epoch 3: Revoking for 5m, the owner has to stop and hand over
@@ -76,7 +77,7 @@ next: kubectl label namespace shop interlock.dev/placed=true
 #[test]
 fn a_wish_that_needs_a_copy_stays_where_it_is_and_says_so() {
     let words = "its data would have to be copied from west, and nothing here can do that";
-    let scene = Scene::new("shop").wish("east").grant(Phase::Granted, "west", 3);
+    let scene = Scene::new("shop").desired("east").grant(Phase::Granted, "west", 3);
     let scene = scene.says(told("Running", true, 7_200, ("Started", ""))).says(told(
         "Placed",
         false,
@@ -84,7 +85,7 @@ fn a_wish_that_needs_a_copy_stays_where_it_is_and_says_so() {
         ("NeedsCopy", words),
     ));
     let text = explained(&scene);
-    assert!(text.starts_with("shop stands on west: NeedsCopy\n"), "{text}");
+    assert!(text.starts_with("shop is blocked on west: NeedsCopy\n"), "{text}");
     assert!(text.contains(&format!("  NeedsCopy: {words}\n")), "{text}");
 }
 
@@ -94,7 +95,7 @@ fn a_copy_of_a_cluster_that_was_declared_gone_is_mentioned() {
     let scene =
         scene.says(told("Running", true, 60, ("Started", ""))).copy("west", 3, CopyState::Unclosed);
     let text = explained(&scene);
-    assert!(text.starts_with("shop runs on east, as wished (epoch 4)\n"), "{text}");
+    assert!(text.starts_with("shop runs on east, as desired (epoch 4)\n"), "{text}");
     assert!(text.contains("west was declared gone at epoch 3 and has not been heard of"), "{text}");
 }
 

@@ -76,7 +76,7 @@ fn an_owner_that_is_not_heard_of_makes_it_stand() {
     let lost = Scene::new("shop").grant(Phase::Revoking, "west", 3);
     let lost = lost.says(told("OwnerUnreachable", true, 60, words));
     let outcome = shown(&mut follower, &lost).outcome;
-    assert_eq!(outcome, Outcome::Stands("west is not heard of since 12:00".to_owned()));
+    assert_eq!(outcome, Outcome::Blocked("west is not heard of since 12:00".to_owned()));
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn a_refusal_from_before_the_wish_does_not_count_until_the_scheduler_had_its_tim
     assert_eq!(shown(&mut follower, &before).outcome, Outcome::Going);
     follower.believe_all();
     let outcome = shown(&mut follower, &before).outcome;
-    assert_eq!(outcome, Outcome::Stands("NoneFits: east: not Ready".to_owned()));
+    assert_eq!(outcome, Outcome::Blocked("NoneFits: east: not Ready".to_owned()));
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_new_refusal_counts_at_once() {
     let refused =
         on_west().says(told("Placed", false, 0, ("NeedsCopy", "its data must be copied")));
     let outcome = shown(&mut follower, &refused).outcome;
-    assert_eq!(outcome, Outcome::Stands("NeedsCopy: its data must be copied".to_owned()));
+    assert_eq!(outcome, Outcome::Blocked("NeedsCopy: its data must be copied".to_owned()));
 }
 
 #[test]

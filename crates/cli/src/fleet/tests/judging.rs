@@ -1,7 +1,7 @@
 //! How it is with a namespace.
 
+use super::super::health::{Health, Verdict, judge};
 use super::super::scene::{Scene, told};
-use super::super::standing::{Standing, Verdict, judge};
 use interlock_api::placement::{CopyState, Fill, Phase};
 
 fn verdict(scene: &Scene) -> Verdict {
@@ -13,57 +13,58 @@ fn running(scene: Scene) -> Scene {
 }
 
 #[test]
-fn a_namespace_that_runs_where_it_is_wished_is_at_rest() {
-    let scene = running(Scene::new("shop").wish("west").grant(Phase::Granted, "west", 3));
-    assert_eq!(verdict(&scene).standing, Standing::AtRest);
+fn a_namespace_that_runs_where_it_is_desired_is_settled() {
+    let scene = running(Scene::new("shop").desired("west").grant(Phase::Granted, "west", 3));
+    assert_eq!(verdict(&scene).health, Health::Settled);
     assert_eq!(verdict(&scene).waits_for, "");
 }
 
 #[test]
 fn a_namespace_that_does_not_ask_to_be_placed_is_at_rest() {
     let verdict = verdict(&Scene::new("shop").unplaced());
-    assert_eq!((verdict.standing, verdict.reason.as_str()), (Standing::AtRest, "NotPlaced"));
+    assert_eq!((verdict.health, verdict.reason.as_str()), (Health::Settled, "NotPlaced"));
 }
 
 #[test]
 fn a_new_namespace_waits_a_moment_for_its_grant_and_an_old_one_stands() {
-    assert_eq!(verdict(&Scene::new("shop").made(5)).standing, Standing::Moves);
+    assert_eq!(verdict(&Scene::new("shop").made(5)).health, Health::Moving);
     let old = verdict(&Scene::new("shop").made(500));
-    assert_eq!(old.standing, Standing::Stands);
+    assert_eq!(old.health, Health::Blocked);
     assert_eq!(old.next.unwrap(), "interlock up");
 }
 
 #[test]
 fn another_wish_than_the_owner_moves_even_before_the_scheduler_saw_it() {
-    let scene = running(Scene::new("shop").wish("east").grant(Phase::Granted, "west", 3));
+    let scene = running(Scene::new("shop").desired("east").grant(Phase::Granted, "west", 3));
     let verdict = verdict(&scene);
-    assert_eq!(verdict.standing, Standing::Moves);
+    assert_eq!(verdict.health, Health::Moving);
     assert_eq!(verdict.waits_for, "the scheduler to take it back from west, for east");
 }
 
 #[test]
 fn what_takes_too_long_in_one_phase_stands() {
-    let base = Scene::new("shop").wish("east").grant(Phase::Revoking, "west", 3);
+    let base = Scene::new("shop").desired("east").grant(Phase::Revoking, "west", 3);
     let short = base.clone().event("Revoking", "", 30);
-    assert_eq!(verdict(&short).standing, Standing::Moves);
+    assert_eq!(verdict(&short).health, Health::Moving);
     let long = base.event("Revoking", "", 3_000);
-    assert_eq!(verdict(&long).standing, Standing::Stands);
+    assert_eq!(verdict(&long).health, Health::Blocked);
     assert_eq!(verdict(&long).waits_for, "west to stop");
 }
 
 #[test]
 fn since_when_it_is_in_its_phase_the_grant_itself_knows_best() {
-    let scene = Scene::new("shop").wish("east").grant(Phase::Revoking, "west", 3).since(3_000);
+    let scene = Scene::new("shop").desired("east").grant(Phase::Revoking, "west", 3).since(3_000);
     let told = verdict(&scene.clone().event("Revoking", "", 30));
-    assert_eq!(told.standing, Standing::Stands);
+    assert_eq!(told.health, Health::Blocked);
     assert_eq!(told.since, Some(super::super::scene::ago(3_000)));
 }
 
 #[test]
 fn an_owner_that_is_not_heard_of_stands_with_the_exact_command() {
-    let scene = Scene::new("shop").wish("east").grant(Phase::Revoking, "west", 3).lost("west", 250);
+    let scene =
+        Scene::new("shop").desired("east").grant(Phase::Revoking, "west", 3).lost("west", 250);
     let verdict = verdict(&scene);
-    assert_eq!((verdict.standing, verdict.reason.as_str()), (Standing::Stands, "OwnerUnreachable"));
+    assert_eq!((verdict.health, verdict.reason.as_str()), (Health::Blocked, "OwnerUnreachable"));
     assert_eq!(
         verdict.next.unwrap(),
         "interlock force-release shop --owner west --epoch 3 --attest powered-off \
@@ -74,7 +75,7 @@ fn an_owner_that_is_not_heard_of_stands_with_the_exact_command() {
 #[test]
 fn an_unreachable_cluster_that_owns_nothing_of_it_does_not_matter() {
     let scene = running(Scene::new("shop").grant(Phase::Granted, "west", 3)).lost("east", 250);
-    assert_eq!(verdict(&scene).standing, Standing::AtRest);
+    assert_eq!(verdict(&scene).health, Health::Settled);
 }
 
 #[test]
@@ -87,27 +88,27 @@ fn a_cluster_made_again_under_the_name_of_the_owner_is_another_one() {
 
 #[test]
 fn a_wish_that_cannot_be_met_stands_with_a_place_that_can() {
-    let scene = running(Scene::new("shop").wish("eats").grant(Phase::Granted, "west", 3));
+    let scene = running(Scene::new("shop").desired("eats").grant(Phase::Granted, "west", 3));
     let scene =
         scene.says(told("Placed", false, 60, ("UnknownCluster", "there is no cluster eats.")));
     let verdict = verdict(&scene);
-    assert_eq!((verdict.standing, verdict.reason.as_str()), (Standing::Stands, "UnknownCluster"));
+    assert_eq!((verdict.health, verdict.reason.as_str()), (Health::Blocked, "UnknownCluster"));
     assert_eq!(verdict.waits_for, "there is no cluster eats");
     assert_eq!(verdict.next.unwrap(), "interlock move shop --to east");
 }
 
 #[test]
 fn a_move_that_waits_its_turn_does_not_stand() {
-    let scene = running(Scene::new("shop").wish("east").grant(Phase::Granted, "west", 3));
+    let scene = running(Scene::new("shop").desired("east").grant(Phase::Granted, "west", 3));
     let scene = scene.says(told("Placed", false, 60, ("MovesFull", "20 moves are under way")));
-    assert_eq!(verdict(&scene).standing, Standing::Moves);
+    assert_eq!(verdict(&scene).health, Health::Moving);
 }
 
 #[test]
 fn a_copy_that_was_written_after_its_image_waits_for_a_person() {
     let scene = running(Scene::new("shop").grant(Phase::Granted, "east", 4));
     let verdict = verdict(&scene.copy("west", 3, CopyState::Diverged));
-    assert_eq!((verdict.standing, verdict.reason.as_str()), (Standing::Stands, "Diverged"));
+    assert_eq!((verdict.health, verdict.reason.as_str()), (Health::Blocked, "Diverged"));
     let next = verdict.next.unwrap();
     assert_eq!(
         next,
@@ -119,7 +120,7 @@ fn a_copy_that_was_written_after_its_image_waits_for_a_person() {
 fn a_superseded_copy_is_nothing_to_worry_about() {
     let scene = running(Scene::new("shop").grant(Phase::Granted, "east", 4));
     let scene = scene.copy("west", 3, CopyState::Superseded);
-    assert_eq!(verdict(&scene).standing, Standing::AtRest);
+    assert_eq!(verdict(&scene).health, Health::Settled);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::super::report::{fleet, text};
 use super::super::scene::{Scene, told};
-use super::super::{page, standing::Standing};
+use super::super::{health::Health, page};
 use super::same;
 use interlock_api::placement::{CopyState, Fill, Phase};
 
@@ -19,11 +19,11 @@ fn running(namespace: &str) -> Scene {
 fn a_fleet_at_rest_is_a_few_lines() {
     let picture = Scene::together(&[running("blog"), running("shop")]);
     let report = fleet(&picture);
-    assert_eq!(report.standing, Standing::AtRest);
+    assert_eq!(report.health, Health::Settled);
     same(
         &text(&picture, &report, false),
         "\
-all 2 placed namespaces are at rest
+all 2 placed namespaces are settled
 
 CLUSTER  READY  REACHABLE  GRANTS  SYNCER  AGE  NOTE
 east     yes    yes        0       0.1.0   5d
@@ -40,15 +40,15 @@ next: interlock status blog
 #[test]
 fn what_stands_is_shown_with_the_reason_and_the_next_command() {
     let stuck = Scene::new("shop").lost("west", 250).unschedulable("east");
-    let stuck = stuck.wish("east").grant(Phase::Revoking, "west", 3).target("east");
+    let stuck = stuck.desired("east").grant(Phase::Revoking, "west", 3).target("east");
     let on_its_way = Scene::new("wiki").grant(Phase::Released, "west", 7).target("east");
     let picture = Scene::together(&[stuck, on_its_way.event("Released", "", 4)]);
     let report = fleet(&picture);
-    assert_eq!(report.standing, Standing::Stands);
+    assert_eq!(report.health, Health::Blocked);
     same(
         &text(&picture, &report, false),
         "\
-1 namespace stands, 1 move; 0 of 2 at rest
+1 namespace blocked, 1 moving; 0 of 2 settled
 
 CLUSTER  READY  REACHABLE      GRANTS  SYNCER  AGE  NOTE
 east     yes    yes            0       0.1.0   5d   takes nothing new
@@ -96,13 +96,13 @@ next: kubectl label namespace NAME interlock.dev/placed=true
 fn colours_are_on_a_terminal_only() {
     let picture = running("shop").picture();
     let report = fleet(&picture);
-    assert!(text(&picture, &report, true).starts_with("\x1b[32mthe 1 placed namespace is at rest"));
+    assert!(text(&picture, &report, true).starts_with("\x1b[32mthe 1 placed namespace is settled"));
     assert!(!text(&picture, &report, false).contains('\x1b'));
 }
 
 #[test]
 fn one_namespace_is_one_page() {
-    let scene = Scene::new("shop").wish("east").grant(Phase::Revoking, "west", 3).target("east");
+    let scene = Scene::new("shop").desired("east").grant(Phase::Revoking, "west", 3).target("east");
     let scene = scene
         .listed("data", Fill::Filled)
         .copy("north", 2, CopyState::Superseded)
@@ -117,7 +117,7 @@ shop moves from west to east
 
 owner      west, epoch 3
 phase      Revoking for 12s: the owner has to stop and hand over
-wish       east: its annotation interlock.dev/cluster says so
+desired    east: its annotation interlock.dev/cluster says so
 target     east
 waits for  west to stop: pod web-0, pid 4711, is in state D, for 12s
 
@@ -150,21 +150,20 @@ fn the_form_for_programs_has_these_keys_and_no_others() {
         object.keys().map(String::as_str).collect::<Vec<_>>().join(" ")
     };
     let report = serde_json::to_value(fleet(&picture)).unwrap();
-    assert_eq!(keys(&report), "answer clusters namespaces phases standing turns");
+    assert_eq!(keys(&report), "answer clusters health namespaces phases turns");
     assert_eq!(
         keys(&report["clusters"][0]),
         "created drain grants name next not_served reachable reachable_since ready stays uid \
          unschedulable version"
     );
-    let row =
-        "epoch name next owner phase phase_since reason standing target waits_for waits_since";
+    let row = "epoch health name next owner phase phase_since reason target waits_for waits_since";
     assert_eq!(keys(&report["namespaces"][0]), row);
-    assert_eq!(report["namespaces"][0]["standing"], "at_rest");
+    assert_eq!(report["namespaces"][0]["health"], "settled");
     let page = serde_json::to_value(page::page(&picture, scene.subject())).unwrap();
     assert_eq!(
         keys(&page),
-        "answer because claims conditions copies epoch events grant name next owner phase \
-         phase_since placed reason standing target waits_for waits_since wish"
+        "answer because claims conditions copies desired epoch events grant health name next \
+         owner phase phase_since placed reason target waits_for waits_since"
     );
     assert_eq!(page["claims"][0]["fill"], "Filled");
     assert_eq!(keys(&page["claims"][0]), "bytes fill last_image last_image_on name of_bytes");

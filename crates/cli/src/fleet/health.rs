@@ -1,15 +1,15 @@
-//! Whether a namespace is where it is to be, on its way, or stands: the one judgement behind
+//! Whether a namespace is where it is to be, on its way, or is blocked: the one judgement behind
 //! `status`, `explain` and `move`.
 
 use super::picture::{
-    Picture, Subject, Wish, condition_if, conditions_of, phase_since, unreachable,
+    Desired, Picture, Subject, condition_if, conditions_of, phase_since, unreachable,
 };
 use super::words::{age, clause};
 use interlock_api::placement::{CopyState, Fill, Grant, GrantStatus, Phase, Ref, condition};
 use jiff::Timestamp;
 use serde::Serialize;
 
-/// What takes longer than this in one phase stands, whoever is to blame: a person should look.
+/// What takes longer than this in one phase is blocked, whoever is to blame: a person should look.
 const LONG_SECONDS: i64 = 600;
 /// A grant is made at once; when none was made for this long, nobody makes grants.
 const NO_GRANT_SECONDS: i64 = 60;
@@ -20,23 +20,23 @@ const MOVES_FULL: &str = "MovesFull";
 /// How it is with a namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Standing {
+pub(crate) enum Health {
     /// A person may have to act.
-    Stands,
+    Blocked,
     /// It is on its way, and nobody has to act.
-    Moves,
-    /// It is as it is wished.
-    AtRest,
+    Moving,
+    /// It is as desired.
+    Settled,
 }
 
 /// A judgement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Verdict {
     /// How it is.
-    pub(crate) standing: Standing,
+    pub(crate) health: Health,
     /// One word for programs.
     pub(crate) reason: String,
-    /// What it waits for, in words; nothing while it is at rest.
+    /// What it waits for, in words; nothing while it is settled.
     pub(crate) waits_for: String,
     /// Since when.
     pub(crate) since: Option<Timestamp>,
@@ -45,9 +45,9 @@ pub(crate) struct Verdict {
 }
 
 impl Verdict {
-    fn new(standing: Standing, reason: &str, waits_for: impl Into<String>) -> Self {
+    fn new(health: Health, reason: &str, waits_for: impl Into<String>) -> Self {
         let (reason, waits_for) = (reason.to_owned(), waits_for.into());
-        Self { standing, reason, waits_for, since: None, next: None }
+        Self { health, reason, waits_for, since: None, next: None }
     }
 
     fn since(mut self, since: Option<Timestamp>) -> Self {
@@ -65,20 +65,20 @@ impl Verdict {
 pub(crate) fn judge(picture: &Picture, subject: &Subject) -> Verdict {
     let Some(grant) = &subject.grant else { return without_grant(picture, subject) };
     let status = grant.status_or_default();
-    let verdict = stands(picture, subject, grant, &status)
+    let verdict = blocked(picture, subject, grant, &status)
         .unwrap_or_else(|| under_way(picture, subject, grant, &status));
     let is_long = verdict
         .since
         .is_some_and(|since| picture.now.as_second() - since.as_second() > LONG_SECONDS);
-    if verdict.standing == Standing::Moves && is_long {
-        return Verdict { standing: Standing::Stands, ..verdict };
+    if verdict.health == Health::Moving && is_long {
+        return Verdict { health: Health::Blocked, ..verdict };
     }
     verdict
 }
 
 fn without_grant(picture: &Picture, subject: &Subject) -> Verdict {
     if !subject.is_placed() {
-        return Verdict::new(Standing::AtRest, "NotPlaced", "");
+        return Verdict::new(Health::Settled, "NotPlaced", "");
     }
     let made = subject.namespace.as_ref().and_then(|n| n.metadata.creation_timestamp.as_ref());
     let made = made.map(|time| time.0);
@@ -86,13 +86,13 @@ fn without_grant(picture: &Picture, subject: &Subject) -> Verdict {
         made.is_none_or(|made| picture.now.as_second() - made.as_second() > NO_GRANT_SECONDS);
     if is_old {
         let words = "nobody makes its grant: the scheduler does not run";
-        return Verdict::new(Standing::Stands, "NoGrant", words).since(made).next("interlock up");
+        return Verdict::new(Health::Blocked, "NoGrant", words).since(made).next("interlock up");
     }
-    Verdict::new(Standing::Moves, "NoGrant", "the scheduler makes its grant").since(made)
+    Verdict::new(Health::Moving, "NoGrant", "the scheduler makes its grant").since(made)
 }
 
 /// What a person has to look at, the most pressing first.
-fn stands(
+fn blocked(
     picture: &Picture,
     subject: &Subject,
     grant: &Grant,
@@ -105,7 +105,7 @@ fn stands(
         }
         if let Some(told) = condition_if(conditions_of(grant), condition::OWNER_UNREACHABLE, true) {
             let words = format!("{owner} to answer, or a person to declare it gone");
-            let verdict = Verdict::new(Standing::Stands, "OwnerUnreachable", words);
+            let verdict = Verdict::new(Health::Blocked, "OwnerUnreachable", words);
             let next = force_release_line(name, owner, status.epoch);
             return Some(verdict.since(Some(told.last_transition_time.0)).next(next));
         }
@@ -114,7 +114,7 @@ fn stands(
     if let Some(placed) = placed.filter(|placed| !is_under_way(&placed.reason)) {
         let since = Some(placed.last_transition_time.0);
         let next = placed.next.clone().unwrap_or_else(|| other_place(picture, subject));
-        let verdict = Verdict::new(Standing::Stands, &placed.reason, clause(&placed.message));
+        let verdict = Verdict::new(Health::Blocked, &placed.reason, clause(&placed.message));
         return Some(verdict.since(since).next(next));
     }
     worrying_copy(subject, grant, status)
@@ -140,12 +140,12 @@ fn lost_owner(
             ),
             None => format!("a person: its owner {owner} was deleted"),
         };
-        return Some(Verdict::new(Standing::Stands, "ClusterReplaced", words).next(next));
+        return Some(Verdict::new(Health::Blocked, "ClusterReplaced", words).next(next));
     };
     let told = unreachable(cluster)?;
     let since = told.last_transition_time.0;
     let words = format!("{owner} to answer, or a person to declare it gone");
-    let verdict = Verdict::new(Standing::Stands, "OwnerUnreachable", words);
+    let verdict = Verdict::new(Health::Blocked, "OwnerUnreachable", words);
     Some(verdict.since(Some(since)).next(next))
 }
 
@@ -161,7 +161,7 @@ fn worrying_copy(subject: &Subject, grant: &Grant, status: &GrantStatus) -> Opti
             "a person: the copy on {} of epoch {} was written after its last image",
             copy.cluster, copy.epoch
         );
-        let verdict = Verdict::new(Standing::Stands, "Diverged", words);
+        let verdict = Verdict::new(Health::Blocked, "Diverged", words);
         let next = forget_line(grant, &copy.cluster.name);
         return Some(verdict.since(since(condition::DIVERGED)).next(next));
     }
@@ -171,7 +171,7 @@ fn worrying_copy(subject: &Subject, grant: &Grant, status: &GrantStatus) -> Opti
         "{} to come back and stop: until then two clusters may write, as was accepted",
         copy.cluster
     );
-    let verdict = Verdict::new(Standing::Stands, "AtMostOneGivenUp", words);
+    let verdict = Verdict::new(Health::Blocked, "AtMostOneGivenUp", words);
     Some(verdict.since(Some(given_up)).next(format!("interlock status {}", subject.name)))
 }
 
@@ -181,9 +181,9 @@ fn under_way(picture: &Picture, subject: &Subject, grant: &Grant, status: &Grant
     let target = grant.spec.target.as_ref();
     let word = status.phase.as_str();
     match status.phase {
-        Phase::Revoking => Verdict::new(Standing::Moves, word, leaving(grant, status)).since(since),
+        Phase::Revoking => Verdict::new(Health::Moving, word, leaving(grant, status)).since(since),
         Phase::Deleting => {
-            let verdict = Verdict::new(Standing::Moves, word, copies_left(status)).since(since);
+            let verdict = Verdict::new(Health::Moving, word, copies_left(status)).since(since);
             match status.copies.iter().find(|copy| copy.state == CopyState::Unclosed) {
                 Some(copy) => verdict.next(forget_line(grant, &copy.cluster.name)),
                 None => verdict,
@@ -192,7 +192,7 @@ fn under_way(picture: &Picture, subject: &Subject, grant: &Grant, status: &Grant
         Phase::Unassigned | Phase::Released | Phase::Fenced => {
             let place = target.map_or_else(|| "a cluster".to_owned(), ToString::to_string);
             let words = format!("the scheduler to grant it to {place}");
-            Verdict::new(Standing::Moves, word, words).since(since)
+            Verdict::new(Health::Moving, word, words).since(since)
         }
         Phase::Granted => granted(picture, subject, grant, status).since(since),
     }
@@ -202,34 +202,36 @@ fn granted(picture: &Picture, subject: &Subject, grant: &Grant, status: &GrantSt
     let owner = status.owner.clone().unwrap_or_default();
     let waiting = condition_if(conditions_of(grant), condition::PLACED, false);
     if let Some(waiting) = waiting.filter(|waiting| waiting.reason == MOVES_FULL) {
-        return Verdict::new(Standing::Moves, MOVES_FULL, clause(&waiting.message));
+        return Verdict::new(Health::Moving, MOVES_FULL, clause(&waiting.message));
     }
-    let wished = match picture.wish(subject) {
-        Wish::Named(name) => Some(name),
-        Wish::Selected(_) | Wish::Anywhere => grant.spec.target.as_ref().map(|t| t.name.clone()),
+    let desired = match picture.desired(subject) {
+        Desired::Named(name) => Some(name),
+        Desired::Selected(_) | Desired::Anywhere => {
+            grant.spec.target.as_ref().map(|t| t.name.clone())
+        }
     };
-    if let Some(wished) = wished.filter(|wished| *wished != owner.name && subject.is_placed()) {
-        let words = format!("the scheduler to take it back from {owner}, for {wished}");
-        return Verdict::new(Standing::Moves, "Wished", words);
+    if let Some(desired) = desired.filter(|desired| *desired != owner.name && subject.is_placed()) {
+        let words = format!("the scheduler to take it back from {owner}, for {desired}");
+        return Verdict::new(Health::Moving, "Moving", words);
     }
     let filled = status.claims.iter().filter(|claim| claim.fill == Fill::Filled).count();
     if filled < status.claims.len() {
         let all = status.claims.len();
         return Verdict::new(
-            Standing::Moves,
+            Health::Moving,
             "Filling",
             format!("{owner} to fill its claims ({filled}/{all})"),
         );
     }
     if condition_if(conditions_of(grant), condition::RUNNING, true).is_some() {
-        return Verdict::new(Standing::AtRest, "Running", "");
+        return Verdict::new(Health::Settled, "Running", "");
     }
     let told = condition_if(conditions_of(grant), condition::RUNNING, false);
     let words = match told.map(|told| clause(&told.message)).filter(|words| !words.is_empty()) {
         Some(words) => format!("{owner} to start it: {words}"),
         None => format!("{owner} to start it"),
     };
-    Verdict::new(Standing::Moves, "Starting", words)
+    Verdict::new(Health::Moving, "Starting", words)
 }
 
 /// What a grant that is being revoked waits for.
@@ -287,7 +289,7 @@ fn forget_line(grant: &Grant, cluster: &str) -> String {
     )
 }
 
-/// A judgement in one clause: `stands for 4m10s: ...`.
+/// A judgement in one clause: `is blocked for 4m10s: ...`.
 pub(crate) fn for_how_long(now: Timestamp, since: Option<Timestamp>) -> String {
     since.map_or_else(String::new, |since| format!(" for {}", age(now, since)))
 }
