@@ -109,6 +109,21 @@ fn data_goes_along() {
 }
 
 #[test]
+fn the_data_of_a_second_claim_goes_along() {
+    holds("moves=1,flights=0,stale=0,crash=0,claims=2,begun=3", 12_987);
+}
+
+#[test]
+fn a_snapshot_that_is_under_way_is_not_taken_for_the_last_one() {
+    holds("moves=1,flights=0,stale=0,crash=1,claims=1,slow=1,begun=3", 2_179);
+}
+
+#[test]
+fn a_process_that_ends_by_itself_runs_again() {
+    holds("moves=1,flights=0,stale=0,crash=0,exits=1,live=1,wakes=1", 1_067);
+}
+
+#[test]
 fn a_namespace_that_is_deleted_in_the_middle_of_a_move_goes_and_nothing_is_left_of_it() {
     holds("moves=1,flights=0,stale=0,crash=0,deletes=1,live=1,wakes=1", 4_477);
     holds("moves=0,flights=1,stale=0,crash=1,deletes=1,wakes=1", 2_615);
