@@ -124,6 +124,22 @@ fn a_process_that_ends_by_itself_runs_again() {
 }
 
 #[test]
+fn a_copy_that_is_alone_in_having_something_is_known() {
+    holds("moves=0,flights=0,stale=0,crash=0,force=1,claims=1,before=1,begun=3", 1_904);
+}
+
+/// All of it takes a minute in release: 131,932 states.
+#[test]
+fn a_namespace_stays_in_place_when_people_want_it_back() {
+    let size = Size::parse("moves=2,flights=0,stale=0,crash=0,claims=1,begun=3").expect("a size");
+    let world = World::new(Namespaces::from_size(&size).expect("a size"));
+    let options = Options { max_depth: Some(26), ..Options::default() };
+    let report = check(NAME, &world, &options).expect("it is explored");
+    let comes_back = report.reachable.iter().find(|finding| finding.name == "WishComesBack");
+    assert_eq!(comes_back.and_then(|finding| finding.steps), Some(25));
+}
+
+#[test]
 fn a_namespace_that_is_deleted_in_the_middle_of_a_move_goes_and_nothing_is_left_of_it() {
     holds("moves=1,flights=0,stale=0,crash=0,deletes=1,live=1,wakes=1", 4_477);
     holds("moves=0,flights=1,stale=0,crash=1,deletes=1,wakes=1", 2_615);

@@ -324,7 +324,7 @@ pub(super) const ROWS: &[Row] = &[
     Row(
         "always-forced",
         "a forced release of any epoch holds back every permit",
-        NEVER,
+        &["GrantRuns"],
         &[Bend::SyncerDecides(|facts| {
             synced(facts, |facts| {
                 if let Some(fresh) = &mut facts.fresh {
