@@ -163,7 +163,7 @@ impl Namespaces {
         let grants: Vec<&str> = grants.iter().map(String::as_str).collect();
         let cluster = Ref::new(self.cluster_name(c), self.cluster_uid(c));
         let is_copying = self.claims > 0;
-        let syncer = mistakes::syncer(self.bends, move |boot| {
+        let syncer = mistakes::syncer(self.bends, name == SECOND_SYNCER, move |boot| {
             let syncer = Syncer::new(cluster.clone(), boot_id(c, boot));
             if is_copying { syncer.copying() } else { syncer }
         });
@@ -285,6 +285,10 @@ impl System for Namespaces {
 
     fn may_be_behind(&self, program: &str) -> bool {
         self.may_be_late(program) && (self.late < 2 || program == SECOND_SYNCER)
+    }
+
+    fn outlives_its_machine(&self, program: &str) -> bool {
+        mistakes::outlives_its_machine(self.bends) && program.ends_with("syncer-a")
     }
 
     /// Nothing waits for time but what has a successor that runs.

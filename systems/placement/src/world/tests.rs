@@ -70,6 +70,12 @@ fn mistakes_are_found() {
         "nothing-is-stopped",
         "always-forced",
         "wish-ignored",
+        "released-ignored",
+        "boot-read-late",
+        "start-unfilled",
+        "loss-kept-quiet",
+        "first-claim-only",
+        "tag-set-early",
         "key-by-name",
         "cluster-by-name",
         "gone-cluster-is-release",
@@ -94,6 +100,35 @@ fn mistakes_are_found() {
         let report =
             interlock_checker::check_mutants(NAME, &world, &options).expect("it is checked");
         assert!(report.all_killed(), "{name} survives");
+    }
+}
+
+/// A fault that catches no mistake would be decoration.
+#[test]
+fn each_fault_catches_a_mistake_that_nothing_else_catches() {
+    const CALM: &str = "moves=1,flights=0,stale=0,crash=0";
+    for (name, size) in [
+        ("released-ignored", "moves=1,flights=0,stale=0,crash=0,syncers=2"),
+        ("hub-unguarded", "moves=1,flights=0,stale=0,crash=0,syncers=2"),
+        ("close-unguarded", "moves=1,flights=1,late=1,stale=1,crash=0"),
+        ("look-before-withdraw", CALM),
+        ("silence-is-release", CALM),
+        ("revoke-with-no-target", CALM),
+        ("boot-ignored", "moves=0,flights=0,stale=1,crash=0"),
+        ("boot-read-late", "moves=0,flights=1,late=1,stale=0,crash=0"),
+        ("permit-ignores-force", CALM),
+        ("first-claim-only", "moves=1,flights=0,stale=0,crash=0,claims=1,begun=3"),
+        ("tag-set-early", "moves=1,flights=0,stale=0,crash=0,claims=1,begun=3"),
+    ] {
+        let mistake = mistakes::mistakes().into_iter().find(|mistake| mistake.name == name);
+        let mistake = mistake.expect("there is one of that name");
+        let size = Size::parse(size).expect("a size");
+        let system = Namespaces::from_size(&size).expect("a size");
+        let system = Namespaces { bends: mistake.system.bends, is_refined: false, ..system };
+        let only = mistake.breaks.iter().map(|name| (*name).to_owned()).collect();
+        let options = Options { only, ..Options::default() };
+        let report = check(NAME, &World::new(system), &options).expect("it is explored");
+        assert!(report.complete && report.all_hold(), "{name}: {report:?}");
     }
 }
 
