@@ -36,6 +36,8 @@ pub(super) enum Bend {
     SyncerObserves(Observe<Syncer>),
     SyncerDecides(Decide<Syncer>),
     SyncerActs(Act<Syncer>),
+    /// Of the syncers of cluster a, the first one.
+    FirstSyncerActs(Act<Syncer>),
     /// Of the syncers of cluster a, the second one.
     SecondSyncerActs(Act<Syncer>),
     ClaimsDecide(Decide<Claims>),
@@ -154,6 +156,7 @@ pub(super) fn syncer(
             Bend::SyncerObserves(observe) => room.observing(*observe),
             Bend::SyncerDecides(decide) => room.deciding(*decide),
             Bend::SyncerActs(act) => room.acting(*act),
+            Bend::FirstSyncerActs(act) if !is_second => room.acting(*act),
             Bend::SecondSyncerActs(act) if is_second => room.acting(*act),
             _ => room,
         })

@@ -21,7 +21,8 @@ pub(super) const ROWS: &[Row] = &[
         "close-unguarded",
         "a syncer closes what another one has permitted since it looked",
         NOT_ONE,
-        &[Bend::SyncerActs(close_unguarded)],
+        // The one that is up to date: its notes change only after it looked.
+        &[Bend::FirstSyncerActs(close_unguarded)],
         "moves=1,flights=2,late=2,stale=1,crash=0,begun=1,syncers=2",
     ),
     Row(
@@ -29,7 +30,7 @@ pub(super) const ROWS: &[Row] = &[
         "a syncer does not hear of a permit, takes that for a refusal, and closes over notes that it \
          has not seen: each alone would cover for the other",
         NOT_ONE,
-        // The one that is out of date: it is not enough that another one permits after it looked.
+        // The one that is out of date: its notes changed before it looked.
         &[Bend::SecondSyncerActs(close_unguarded)],
         "moves=1,flights=2,late=2,stale=1,crash=0,begun=1,syncers=2",
     ),
