@@ -74,7 +74,7 @@ impl<S: System> Model for World<S> {
         let (servers, machines, chance) = engine.system.initial(&engine.servers);
         let machines = machines.map(|machine| engine.machines.put(machine));
         let past = engine.pasts.put(S::Past::default());
-        vec![State { servers, machines, chance, past, ..State::default() }]
+        vec![engine.begun(State { servers, machines, chance, past, ..State::default() })]
     }
 
     fn actions(&self) -> Vec<Action> {

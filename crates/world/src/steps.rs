@@ -8,6 +8,9 @@ use crate::world::{Advance, Asked, DeedOf, Engine, Moment, Reacted};
 use interlock_checker::{Action, ActionId, Fairness, Steps};
 use interlock_kernel::{Place, Subject};
 
+/// More steps than any system takes to where its world begins.
+const MOST_STEPS_BEFORE: usize = 500;
+
 /// What a step is: the action's name, who acts, and which numbers it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -121,6 +124,31 @@ impl<S: System> Engine<S> {
         fairness
     }
 
+    /// The state in which the world begins: until then controllers and machines act alone, and of all
+    /// that they can do the first is done.
+    pub(crate) fn begun(&self, first: State) -> State {
+        let (kinds, moves) = (self.kinds(), self.system.moves());
+        let acts_alone = |action: ActionId| match kinds[action as usize] {
+            Kind::Step { .. } => true,
+            Kind::Move { name } => moves[name].2,
+            Kind::Begin { .. } | Kind::Continue { .. } => false,
+            Kind::Hear { .. } | Kind::Crash { .. } | Kind::Time => false,
+        };
+        let mut state = first;
+        for _ in 0..MOST_STEPS_BEFORE {
+            if self.system.begins(&self.truths.get(self.truth_number(&state))) {
+                return state;
+            }
+            let mut steps = Steps::default();
+            self.next(&state, &mut steps);
+            let is_calm = |to: &State| to.stale_count() == 0 && to.flight_count() == 0;
+            let mut steps = steps.as_slice().iter();
+            let next = steps.find(|step| acts_alone(step.action) && is_calm(&step.to));
+            state = next.expect("the controllers come to where the world begins").to;
+        }
+        panic!("the controllers do not come to where the world begins");
+    }
+
     pub(crate) fn next(&self, state: &State, steps: &mut Steps<State>) {
         if state.trouble != 0 {
             return;
@@ -158,8 +186,9 @@ impl<S: System> Engine<S> {
             let kind = Kind::Move { name: found.name };
             let mut next = State { machines: found.machines, chance: found.chance, ..*state };
             if let Some(cluster) = found.restarts {
-                for program in 0..self.programs.len() {
-                    if self.programs[program].cluster == Some(cluster) {
+                for (program, of) in self.programs.iter().enumerate() {
+                    let is_there = of.cluster == Some(cluster);
+                    if is_there && !self.system.outlives_its_machine(&of.name) {
                         self.forget(program, &mut next);
                     }
                 }
@@ -358,7 +387,8 @@ impl<S: System> Out<'_, S> {
     /// What the cache of some program may miss of a change.
     fn miss(&self, server: usize, changed: &Changed, next: &State, missed: &mut Vec<Stale>) {
         for (program, of) in self.engine.programs.iter().enumerate() {
-            if server != 0 && of.cluster != Some(server - 1) {
+            let is_heard_of = server == 0 || of.cluster == Some(server - 1);
+            if !is_heard_of || !self.engine.system.may_be_behind(&of.name) {
                 continue;
             }
             for (slot, was) in changed {

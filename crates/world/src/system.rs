@@ -221,6 +221,19 @@ pub trait System: Clone + Send + Sync + Sized + 'static {
         true
     }
 
+    /// Whether the cache of a program may be out of date, as far as there is room for that.
+    fn may_be_behind(&self, program: &str) -> bool {
+        let _ = program;
+        true
+    }
+
+    /// Whether a program goes on with what it had under way when the machine that it works on starts
+    /// anew. No program does that runs on it: this is for mistakes.
+    fn outlives_its_machine(&self, program: &str) -> bool {
+        let _ = program;
+        false
+    }
+
     /// The programs, with the shipped controllers or with mutants of them.
     fn programs(&self) -> Vec<Program<Self::Machine>>;
 
@@ -245,6 +258,13 @@ pub trait System: Clone + Send + Sync + Sized + 'static {
         &self,
         servers: &Servers,
     ) -> ([u32; 1 + CLUSTERS], [Self::Machine; CLUSTERS], Chance);
+
+    /// Whether the world begins here. Before that, controllers and machines act alone, one after the
+    /// other, so that the way to a state that a mistake shows in need not be explored.
+    fn begins(&self, truth: &Self::Truth) -> bool {
+        let _ = truth;
+        true
+    }
 
     /// The names of all that people and machines do by themselves, who does it, and whether it must
     /// happen in the end.

@@ -16,7 +16,7 @@
 //!
 //! What they are held against:
 //!
-//! * `model`: a hostile world around these rules, in which every order of events is tried.
+//! * `world`: these controllers as they are, in a hostile world in which every order of events is tried.
 //! * `seed`: the kcpStorage specification as its author wrote it, defects included.
 //! * `fixed`: the smallest correction of it, with labels alone.
 //! * `spec`: the protocol, with epochs, data, crashes, stale news and power loss.
@@ -30,7 +30,6 @@ pub mod fixed;
 pub mod heartbeat;
 pub mod kinds;
 pub mod lease;
-pub mod model;
 mod record;
 pub mod runtime;
 pub mod scheduler;
@@ -49,8 +48,6 @@ use interlock_checker::Entry;
 pub fn models() -> Vec<Entry> {
     vec![
         world::ENTRY,
-        model::ENTRY,
-        model::LIVE_ENTRY,
         seed::ENTRY,
         fixed::ENTRY,
         spec::ENTRY,

@@ -30,7 +30,7 @@ use interlock_world::{
 };
 use jiff::Timestamp;
 use machine::{Life, Machine, start};
-use people::People;
+use people::{EXITED, People};
 use truth::Truth;
 
 const NAME: &str = "placement";
@@ -39,6 +39,10 @@ const CLUSTER_NAMES: [&str; CLUSTERS] = ["a", "b"];
 const NAMESPACE_UIDS: [&str; 2] = ["0f3a9c1e", "7b21d4f0"];
 /// The names of their pods, by which what is made from them is told apart.
 const POD_NAMES: [&str; 2] = ["pod", "pod-again"];
+/// The other syncer of cluster a.
+const SECOND_SYNCER: &str = "second-syncer-a";
+/// The claims, by their numbers.
+const CLAIM_NAMES: [&str; 2] = ["data", "logs"];
 
 /// For the catalog.
 pub const ENTRY: Entry = Entry {
@@ -55,14 +59,21 @@ pub const ENTRY: Entry = Entry {
 pub struct Namespaces {
     moves: u32,
     hostility: Hostility,
-    /// Only steps of the syncers of cluster a are under way.
-    only_syncers: bool,
+    /// 1: only the syncers of cluster a have steps under way, or are out of date; 2: and of these only
+    /// the second one is out of date.
+    late: u64,
     /// Power is lost on cluster a, and people may then declare it gone.
     force: bool,
-    /// The pod has a claim, and its data goes along.
-    claim: bool,
+    /// The claims of the pod, whose data goes along; the second one is added late.
+    claims: usize,
+    /// Snapshots take their time, and one is under way at the start.
+    slow: bool,
+    /// A process may end by itself.
+    exits: bool,
     /// The namespace was on cluster b before, and its data is in a snapshot there.
     before: bool,
+    /// How far cluster a is at the start: 1: it has noted its epoch, 2: it is permitted, 3: it runs.
+    begun: u64,
     /// So long passes that old copies may go.
     later: bool,
     /// 1: the namespace is deleted; 2: and made again under its name.
@@ -151,7 +162,7 @@ impl Namespaces {
         let grants = self.grant_names();
         let grants: Vec<&str> = grants.iter().map(String::as_str).collect();
         let cluster = Ref::new(self.cluster_name(c), self.cluster_uid(c));
-        let is_copying = self.claim;
+        let (is_copying, is_second) = (self.claims > 0, name == SECOND_SYNCER);
         let make = move |boot| {
             let syncer = Syncer::new(cluster.clone(), boot_id(c, boot));
             if is_copying { syncer.copying() } else { syncer }
@@ -161,7 +172,7 @@ impl Namespaces {
             let [whether, what] = mistakes::syncer_in_two(make);
             return program.with(whether, &grants).with(what, &grants);
         }
-        program.with(mistakes::syncer(self.bends, make), &grants)
+        program.with(mistakes::syncer(self.bends, is_second, make), &grants)
     }
 }
 
@@ -169,12 +180,17 @@ fn namespace() -> Name {
     Name::cluster_wide("shop")
 }
 
+/// The number of a claim.
+fn claim_number(name: &str) -> u8 {
+    CLAIM_NAMES.iter().position(|known| *known == name).unwrap_or(0) as u8
+}
+
 fn boot_id(cluster: usize, boot: u8) -> String {
     format!("boot-{}-{boot}", CLUSTER_NAMES[cluster])
 }
 
 /// What people and machines do, who does it, and whether it must happen in the end.
-const ACTIONS: [(&str, &str, bool); 18] = [
+const ACTIONS: [(&str, &str, bool); 21] = [
     ("Move", "people", false),
     ("ProcessEnds", "machine", true),
     ("PowerOff", "machine", false),
@@ -193,6 +209,9 @@ const ACTIONS: [(&str, &str, bool); 18] = [
     ("RegisterCluster", "people", false),
     ("ShutDown", "people", false),
     ("ForgetCopies", "people", false),
+    ("AddClaim", "people", false),
+    ("BeginSnapshot", "storage", true),
+    ("ProcessExits", "machine", false),
 ];
 const MOVE: usize = 0;
 const PROCESS_ENDS: usize = 1;
@@ -212,6 +231,9 @@ const STRIP_CLUSTER: usize = 14;
 const REGISTER_CLUSTER: usize = 15;
 const SHUT_DOWN: usize = 16;
 const FORGET_COPIES: usize = 17;
+const ADD_CLAIM: usize = 18;
+const BEGIN_SNAPSHOT: usize = 19;
+const PROCESS_EXITS: usize = 20;
 
 impl System for Namespaces {
     type Machine = Machine;
@@ -245,6 +267,9 @@ impl System for Namespaces {
             "BindClaim" | "TakeSnapshot" | "BringSnapshot" => {
                 Some("in this size there is no claim")
             }
+            "AddClaim" => Some("in this size no claim is added"),
+            "BeginSnapshot" => Some("in this size a snapshot takes no time"),
+            "ProcessExits" => Some("in this size a process ends only when it is told to"),
             _ => None,
         }
     }
@@ -260,7 +285,15 @@ impl System for Namespaces {
     }
 
     fn may_be_late(&self, program: &str) -> bool {
-        !self.only_syncers || program.ends_with("syncer-a")
+        self.late == 0 || program.ends_with("syncer-a")
+    }
+
+    fn may_be_behind(&self, program: &str) -> bool {
+        self.may_be_late(program) && (self.late < 2 || program == SECOND_SYNCER)
+    }
+
+    fn outlives_its_machine(&self, program: &str) -> bool {
+        mistakes::outlives_its_machine(self.bends) && program.ends_with("syncer-a")
     }
 
     /// Nothing waits for time but what has a successor that runs.
@@ -277,16 +310,26 @@ impl System for Namespaces {
         let pods: Vec<&str> = pods.iter().map(String::as_str).collect();
         for (c, name) in CLUSTER_NAMES.iter().enumerate() {
             programs.push(self.syncer(format!("syncer-{name}"), c));
-            let runtime = mistakes::runtime(self.bends, c, self.claim);
+            let runtime = mistakes::runtime(self.bends, c, self.claims > 0);
             programs.push(Program::new(format!("runtime-{name}"), Some(c)).with(runtime, &pods));
         }
         if self.twin {
-            programs.push(self.syncer("second-syncer-a".to_owned(), 0));
+            programs.push(self.syncer(SECOND_SYNCER.to_owned(), 0));
         }
         if self.two_hubs {
             programs.push(self.hub("second-hub"));
         }
         programs
+    }
+
+    fn begins(&self, truth: &Truth) -> bool {
+        let here = &truth.clusters[0];
+        match self.begun {
+            0 => true,
+            1 => here.epoch > 0,
+            2 => here.permitted > 0,
+            _ => truth.is_as_desired(),
+        }
     }
 
     fn initial(&self, servers: &Servers) -> ([u32; 1 + CLUSTERS], [Machine; CLUSTERS], Chance) {
@@ -302,17 +345,20 @@ impl System for Namespaces {
         People { system: self, scene }.next(&mut moves);
         for (c, machine) in scene.machines.iter().enumerate() {
             for (pod, process) in &machine.processes {
-                if process.life == Life::Stopping {
-                    let mut machines = [const { None }; CLUSTERS];
-                    machines[c] = Some(machine.ended(pod));
-                    let Scene { contents: servers, chance, .. } = *scene;
-                    let name = PROCESS_ENDS;
-                    moves.push(Move { name, servers, machines, chance, restarts: None });
-                }
+                let Scene { contents: servers, chance, .. } = *scene;
+                let may_exit = self.exits && chance & EXITED == 0;
+                let (name, chance) = match process.life {
+                    Life::Stopping => (PROCESS_ENDS, chance),
+                    Life::Lives if may_exit => (PROCESS_EXITS, chance | EXITED),
+                    Life::Lives | Life::Gone => continue,
+                };
+                let mut machines = [const { None }; CLUSTERS];
+                machines[c] = Some(machine.ended(pod));
+                moves.push(Move { name, servers, machines, chance, restarts: None });
             }
         }
-        if self.claim {
-            (0..CLUSTERS).for_each(|c| storage::next(scene, c, &mut moves));
+        if self.claims > 0 {
+            (0..CLUSTERS).for_each(|c| storage::next(self, scene, c, &mut moves));
         }
         moves
     }

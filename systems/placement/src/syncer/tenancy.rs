@@ -1,7 +1,7 @@
 //! Whether a namespace may be on a cluster, and how it comes and goes. First matching rule wins.
 //!
 //! The rules are the table "syncer" of the design. What they promise is in `spec`; that they keep it,
-//! whatever crashes or lags, is checked in `world` and in `model`.
+//! whatever crashes or lags, is checked in `world`.
 
 use interlock_api::placement::{CopyState, Phase};
 use serde::Serialize;

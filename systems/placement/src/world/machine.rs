@@ -1,5 +1,7 @@
 //! The machine of a cluster: processes, locks and disks.
 
+use super::claim_number;
+use super::truth::Writes;
 use crate::runtime::outside::{
     Answer, Deed, Ending, Held, Known, LockName, Machine as Processes, Question, Started,
 };
@@ -43,8 +45,8 @@ pub struct Machine {
     in_hand: BTreeMap<String, (String, String)>,
     /// What is in volumes and snapshots: the epochs that wrote to it.
     pub(super) disks: BTreeMap<String, BTreeSet<i64>>,
-    /// The volume that each epoch writes to.
-    pub(super) mounted: BTreeMap<i64, String>,
+    /// The volume that each epoch writes to, for each claim by its number.
+    pub(super) mounted: BTreeMap<(i64, u8), String>,
 }
 
 impl Machine {
@@ -53,6 +55,17 @@ impl Machine {
         let own = self.processes.values().filter(|process| process.namespace == namespace);
         let living = own.filter(|process| process.life != Life::Gone);
         living.map(|process| process.epoch).collect()
+    }
+
+    /// What is in a volume or a snapshot of a claim.
+    pub(super) fn written_to(&self, disk: &str, claim: u8) -> Writes {
+        let content = self.disks.get(disk).into_iter().flatten();
+        content.map(|epoch| (*epoch, claim)).collect()
+    }
+
+    /// Whether an epoch writes to a volume.
+    pub(super) fn has_mounted(&self, epoch: i64, volume: &str) -> bool {
+        self.mounted.iter().any(|((of, _), mounted)| *of == epoch && mounted == volume)
     }
 
     /// Whether the runtime has a lock of a namespace that it has given to no process.
@@ -158,9 +171,10 @@ impl Driver<Machine> for Processes {
                         epoch: run.epoch,
                     };
                     machine.processes.insert(run.lock.pod.clone(), process);
-                    for mount in run.mounts.iter().filter_map(|mount| mount.handle.clone()) {
-                        machine.disks.entry(mount.clone()).or_default().insert(run.epoch);
-                        machine.mounted.insert(run.epoch, mount);
+                    for mount in &run.mounts {
+                        let Some(handle) = mount.handle.clone() else { continue };
+                        machine.disks.entry(handle.clone()).or_default().insert(run.epoch);
+                        machine.mounted.insert((run.epoch, claim_number(&mount.claim)), handle);
                     }
                 }
             }

@@ -3,8 +3,11 @@
 //! Every one is an alternative to a function that ships: to `observe`, `decide` or `act` of a room, or to
 //! what wakes it.
 
+mod data;
 mod ends;
 mod moves;
+mod races;
+mod seeing;
 mod volumes;
 
 use super::machine::Machine;
@@ -33,6 +36,10 @@ pub(super) enum Bend {
     SyncerObserves(Observe<Syncer>),
     SyncerDecides(Decide<Syncer>),
     SyncerActs(Act<Syncer>),
+    /// Of the syncers of cluster a, the first one.
+    FirstSyncerActs(Act<Syncer>),
+    /// Of the syncers of cluster a, the second one.
+    SecondSyncerActs(Act<Syncer>),
     ClaimsDecide(Decide<Claims>),
     ClaimsAct(Act<Claims>),
     ClustersObserve(Observe<Clusters>),
@@ -46,6 +53,8 @@ pub(super) enum Bend {
     SyncerInTwo,
     /// A permit of an earlier boot of the machine still counts.
     BootIgnored,
+    /// A syncer goes on after a power loss with what it had read before it, and names the boot of then.
+    BootReadLate,
     /// People declare an owner gone that runs.
     ForceWhileRunning,
     /// Every controller knows namespaces by their names: two of one name have one uid.
@@ -67,7 +76,8 @@ pub(super) fn mistakes() -> Vec<Mistake<Namespaces>> {
         let system = Namespaces { bends, is_refined: false, ..system };
         Mistake { name, sentence, breaks, system }
     };
-    let rows = moves::ROWS.iter().chain(ends::ROWS).chain(volumes::ROWS);
+    let rows = moves::ROWS.iter().chain(races::ROWS).chain(ends::ROWS).chain(volumes::ROWS);
+    let rows = rows.chain(data::ROWS);
     rows.map(made).collect()
 }
 
@@ -140,6 +150,7 @@ pub(super) fn runtime(
 /// The syncer of a cluster.
 pub(super) fn syncer(
     bends: &'static [Bend],
+    is_second: bool,
     make: impl Fn(u8) -> Syncer + Clone + 'static,
 ) -> Box<dyn Actor<Machine>> {
     let make = move |now: u8| {
@@ -148,6 +159,8 @@ pub(super) fn syncer(
             Bend::SyncerObserves(observe) => room.observing(*observe),
             Bend::SyncerDecides(decide) => room.deciding(*decide),
             Bend::SyncerActs(act) => room.acting(*act),
+            Bend::FirstSyncerActs(act) if !is_second => room.acting(*act),
+            Bend::SecondSyncerActs(act) if is_second => room.acting(*act),
             _ => room,
         })
     };
@@ -181,6 +194,11 @@ pub(super) fn syncer_in_two(
 /// Whether a syncer has two queues.
 pub(super) fn is_in_two(bends: &[Bend]) -> bool {
     bends.iter().any(|bend| matches!(bend, Bend::SyncerInTwo))
+}
+
+/// Whether a syncer goes on after a power loss with what it had read before it.
+pub(super) fn outlives_its_machine(bends: &[Bend]) -> bool {
+    bends.iter().any(|bend| matches!(bend, Bend::BootReadLate))
 }
 
 /// Whether people declare an owner gone that runs.

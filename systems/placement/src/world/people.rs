@@ -2,11 +2,12 @@
 //! and declare an owner gone whose power was lost.
 
 use super::machine::{Machine, start};
+use super::start::with_claim;
 use super::truth::{self, Life};
 use super::{
-    DECLARE_GONE, DELETE_CLUSTER, DELETE_NAMESPACE, FALL_SILENT, FORGET_COPIES,
-    MAKE_NAMESPACE_AGAIN, MOVE, Namespaces, POWER_OFF, POWER_ON, REGISTER_CLUSTER, SHUT_DOWN,
-    STRIP_CLUSTER, STRIP_NAMESPACE, mistakes, namespace,
+    ADD_CLAIM, CLAIM_NAMES, DECLARE_GONE, DELETE_CLUSTER, DELETE_NAMESPACE, FALL_SILENT,
+    FORGET_COPIES, MAKE_NAMESPACE_AGAIN, MOVE, Namespaces, POWER_OFF, POWER_ON, REGISTER_CLUSTER,
+    SHUT_DOWN, STRIP_CLUSTER, STRIP_NAMESPACE, mistakes, namespace,
 };
 use crate::kinds::{CLAIM, FORCE_RELEASE, GRANT, NAMESPACE, POD, WORKLOAD_CLUSTER};
 use interlock_api::names::{ANNOTATION_CLUSTER, ANNOTATION_FORGET_COPIES};
@@ -32,6 +33,11 @@ pub(super) const STRIPPED_NAMESPACE: Chance = 1 << 8;
 /// A second cluster came under the name of the first.
 pub(super) const REPLACED: Chance = 1 << 9;
 
+/// People added the second claim.
+pub(super) const ADDED: Chance = 1 << 14;
+/// A process ended by itself.
+pub(super) const EXITED: Chance = 1 << 15;
+
 /// People stripped the finalizers of a cluster.
 pub(super) fn stripped_cluster(c: usize) -> Chance {
     1 << (10 + c)
@@ -54,6 +60,9 @@ impl People<'_> {
     pub(super) fn next(&self, moves: &mut Moves) {
         let system = self.system;
         self.move_it(moves);
+        if system.claims > 1 {
+            self.add_claim(moves);
+        }
         if system.silent {
             self.fall_silent(moves);
         }
@@ -99,6 +108,16 @@ impl People<'_> {
         let mut found = self.at_hub(MOVE, self.change(&NAMESPACE, &namespace(), &patch), 0);
         found.chance -= 1;
         moves.push(found);
+    }
+
+    /// The second claim comes when the first one has been granted, or later.
+    fn add_claim(&self, moves: &mut Moves) {
+        let truth = truth::read(self.system, self.scene);
+        if self.chance(ADDED) || !truth.is_held() {
+            return;
+        }
+        let Scene { servers, contents: [hub, ..], .. } = self.scene;
+        moves.push(self.at_hub(ADD_CLAIM, with_claim(servers, *hub, CLAIM_NAMES[1]), ADDED));
     }
 
     fn fall_silent(&self, moves: &mut Moves) {

@@ -174,6 +174,29 @@ pub(super) fn reachable(system: &Namespaces) -> Vec<Promise<Namespaces>> {
             |_, truth| truth.epoch() > 1 && truth.is_as_desired() && truth.owner() == Some(1),
         ));
     }
+    if system.moves > 1 && system.claims > 0 && !system.unfit && !system.replace {
+        reachable.push(promise(
+            "WishComesBack",
+            "a namespace stays in place when people want it back, and runs again",
+            |_, truth| {
+                let is_in_place = |c: usize| {
+                    truth.grant.as_ref().is_some_and(|grant| grant.in_place.contains(&c))
+                };
+                truth.epoch() == 2 && truth.runs_on(Some(0)) && is_in_place(0)
+            },
+        ));
+    }
+    if system.force && system.claims > 0 {
+        reachable.push(promise(
+            "DivergedIsKnown",
+            "a copy that is alone in having something is marked as such",
+            |_, truth| {
+                let copies = truth.grant.iter().flat_map(|grant| &grant.copies);
+                let mut diverged = copies.filter(|(.., state)| *state == CopyState::Diverged);
+                diverged.any(|(c, ..)| truth.clusters[*c].volumes.values().any(|it| it.is_alone))
+            },
+        ));
+    }
     if system.force {
         reachable.push(promise(
             "ForceEnds",
@@ -213,6 +236,18 @@ pub(super) fn goals(system: &Namespaces) -> Vec<Goal<Namespaces>> {
         },
         then: |_, truth| truth.last().is_as_desired() || truth.may_change,
     }];
+    goals.push(Goal {
+        name: "GrantRuns",
+        sentence: "a grant runs, unless it is taken back",
+        while_true: |_, truth| {
+            let last = truth.last();
+            let granted = last.grant.as_ref().filter(|grant| grant.phase == Phase::Granted);
+            let has_power = |c: usize| !truth.clusters[c].is_off;
+            let is_there = last.ends.namespace == Life::There && !ends::is_owner_gone(last);
+            is_there && granted.and_then(|grant| grant.owner).is_some_and(has_power)
+        },
+        then: |_, truth| truth.last().runs_on(truth.last().owner()),
+    });
     goals.extend((system.moves > 0 || system.deletes > 0).then_some(revoked));
     goals.extend(system.force.then_some(answered));
     goals

@@ -74,7 +74,7 @@ impl Drawing<'_> {
     /// The protocol counts writes in the order in which they were made.
     fn bits(&self, writes: &Writes) -> u8 {
         let wrote = self.wrote();
-        let is_in = |(place, epoch): (usize, &i64)| u8::from(writes.contains(epoch)) << place;
+        let is_in = |(place, wrote): (usize, &(i64, u8))| u8::from(writes.contains(wrote)) << place;
         wrote.iter().enumerate().map(is_in).fold(0, |bits, bit| bits | bit)
     }
 

@@ -9,16 +9,24 @@ const fn key(key: &'static str, help: &'static str, default: u64, most: u64) -> 
     SizeKey::new(key, help, default, 0, most)
 }
 
-pub(super) const KEYS: [SizeKey; 23] = [
+pub(super) const KEYS: [SizeKey; 26] = [
     key("moves", "how often people move the namespace", 1, 3),
     key("flights", "steps that are under way at once", 1, 2),
-    key("late", "1: only steps of the syncers of cluster a are under way", 0, 1),
+    key(
+        "late",
+        "1: only the syncers of cluster a are late or out of date; 2: the second one",
+        0,
+        2,
+    ),
     key("stale", "objects that are out of date at once", 1, 2),
     key("crash", "1: programs crash at any time", 1, 1),
     key("relist", "1: programs that start anew list the past", 0, 1),
     key("force", "1: power loss and ForceRelease happen", 0, 1),
-    key("claims", "claims, whose data goes along", 0, 1),
+    key("claims", "claims, whose data goes along; the second one is added late", 0, 2),
+    key("slow", "1: snapshots take their time, and one is under way at the start", 0, 1),
+    key("exits", "1: a process may end by itself, once", 0, 1),
     key("before", "1: it was on cluster b before, and its data is in a snapshot there", 0, 1),
+    key("begun", "how far cluster a is at the start: 1: noted, 2: permitted, 3: it runs", 0, 3),
     key("later", "1: so long passes that old copies may go", 0, 1),
     key("deletes", "1: the namespace is deleted; 2: and made again under its name", 0, 2),
     key("retire", "clusters that are deleted", 0, 2),
@@ -47,7 +55,10 @@ impl Namespaces {
             relist,
             force,
             claims,
+            slow,
+            exits,
             before,
+            begun,
             later,
             deletes,
             retire,
@@ -67,15 +78,20 @@ impl Namespaces {
         // The protocol has so many epochs: the first, one for each move, and one after a forced
         // release. It knows of nothing that is deleted.
         let is_comparable = moves + 1 + force <= MOST_EPOCHS as u64
-            && before + deletes + retire + replace + forget == 0
-            && hubs == 1;
+            && before + begun + deletes + retire + replace + forget == 0
+            && hubs == 1
+            && claims < 2
+            && slow + exits == 0;
         Ok(Namespaces {
             moves: moves as u32,
             hostility,
-            only_syncers: late == 1,
+            late,
             force: force == 1,
-            claim: claims == 1,
+            claims: claims as usize,
+            slow: slow == 1,
+            exits: exits == 1,
             before: before == 1,
+            begun,
             later: later == 1,
             deletes: deletes as u8,
             retire: retire as usize,
@@ -105,7 +121,7 @@ impl Namespaces {
 
     /// Whether labels mirror the grant.
     pub(super) fn has_labels(&self) -> bool {
-        self.all || self.claim
+        self.all || self.claims > 0
     }
 
     /// Whether anything can be deleted, or given up.

@@ -1,16 +1,25 @@
 //! The first objects: a hub with its clusters, a namespace that asks for cluster a, and a pod.
 
 use super::machine::{Machine, start};
-use super::{CLUSTER_NAMES, Namespaces, POD_NAMES, namespace};
-use crate::kinds::{CLAIM, GRANT, NAMESPACE, POD, SNAPSHOT, STORAGE_CLASS, WORKLOAD_CLUSTER};
-use crate::syncer::marks::LABEL_GRANT;
+use super::people::ADDED;
+use super::storage;
+use super::{CLAIM_NAMES, CLUSTER_NAMES, Namespaces, POD_NAMES, namespace};
+use crate::kinds::{
+    CLAIM, GRANT, NAMESPACE, POD, SNAPSHOT, SOURCE, STORAGE_CLASS, WORKLOAD_CLUSTER,
+};
+use crate::syncer::marks::{ANNOTATION_FROM, LABEL_GRANT};
 use interlock_api::names::{
     ANNOTATION_CLUSTER, ANNOTATION_EPOCH, ANNOTATION_GRANT, ANNOTATION_RAN, ANNOTATION_RELEASED,
-    ANNOTATION_RUNNING, FINALIZER_CLAIM, FINALIZER_GRANT, FINALIZER_LIVE_GRANTS, hold_finalizer,
+    ANNOTATION_RUNNING, ANNOTATION_SYNC, FINALIZER_CLAIM, FINALIZER_GRANT, FINALIZER_LIVE_GRANTS,
+    hold_finalizer,
 };
 use interlock_kernel::Name;
 use interlock_world::{CLUSTERS, Chance, Servers};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// The uid of a source that is at work from the start.
+const UNDER_WAY: &str = "source-before";
 
 impl Namespaces {
     pub(super) fn first(
@@ -24,19 +33,42 @@ impl Namespaces {
         }
         hub = self.make_namespace(servers, hub, 0);
         let mut cluster = servers.empty();
-        if self.claim {
+        if self.claims > 0 {
             let class = json!({"provisioner": "local.interlock.dev"});
             cluster = servers.put(cluster, &STORAGE_CLASS, &Name::cluster_wide("local"), class);
         }
         let mut machines = [Machine::default(), Machine::default()];
         let mut second = cluster;
+        if self.slow {
+            cluster = self.snapshot_under_way(servers, cluster, hub);
+            machines[0].disks.insert(storage::under_way(UNDER_WAY), BTreeSet::new());
+        }
         if self.before {
             hub = self.release(servers, hub);
             second = self.copy_left(servers, second, hub);
             machines[1].disks.insert("snapshot-before".to_owned(), [1].into());
-            machines[1].mounted.insert(1, "volume-before".to_owned());
+            machines[1].mounted.insert((1, 0), "volume-before".to_owned());
         }
-        ([hub, cluster, second], machines, self.moves)
+        let mut chance = self.moves;
+        // What runs from the start has all of its claims.
+        if self.claims > 1 && self.begun == 3 {
+            hub = with_claim(servers, hub, CLAIM_NAMES[1]);
+            chance |= ADDED;
+        }
+        ([hub, cluster, second], machines, chance)
+    }
+
+    /// Cluster a with a snapshot of the claim under way that an earlier epoch asked for, as a move
+    /// leaves it that was called off.
+    fn snapshot_under_way(&self, servers: &Servers, cluster: u32, hub: u32) -> u32 {
+        let (grant, claim) = (self.grant_name(0), CLAIM_NAMES[0]);
+        let uid = servers.uid(hub, &CLAIM, &Name::within("shop", claim));
+        let source = json!({
+            "metadata": {"uid": UNDER_WAY, "labels": {LABEL_GRANT: grant}, "annotations": {
+                ANNOTATION_FROM: format!("{uid}/0"), ANNOTATION_SYNC: "begun"}},
+            "spec": {"sourcePVC": claim, "trigger": {"manual": "final-0"}},
+        });
+        servers.put(cluster, &SOURCE, &Name::within(&grant, &format!("move-{claim}")), source)
     }
 
     /// Cluster b after it released the namespace: what it noted, and the snapshot that it holds.
@@ -95,7 +127,7 @@ impl Namespaces {
             status["heartbeat"]["receivedSequence"] = json!(1);
             status["heartbeat"]["receivedAt"] = json!(at);
         }
-        if self.claim {
+        if self.claims > 0 {
             status["storageClasses"] = json!([{"name": "local", "canSnapshot": true}]);
         }
         let mut finalizers = json!([FINALIZER_LIVE_GRANTS]);
@@ -121,17 +153,26 @@ impl Namespaces {
         let mut pod = json!({"spec": {"runtimeClassName": "interlock-process",
             "containers": [{"name": "main", "image": "none", "command": ["writer"]}]}});
         // One that is made again need not have data to show whether it inherits anything.
-        if self.claim && place == 0 {
-            hub = with_claim(servers, hub, &mut pod);
+        if self.claims > 0 && place == 0 {
+            use_claims(&mut pod, self.claims);
+            hub = with_claim(servers, hub, CLAIM_NAMES[0]);
         }
         servers.put(hub, &POD, &Name::within("shop", POD_NAMES[place]), pod)
     }
 }
 
-fn with_claim(servers: &Servers, hub: u32, pod: &mut Value) -> u32 {
-    pod["spec"]["volumes"] = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]);
-    pod["spec"]["containers"][0]["volumeMounts"] = json!([{"name": "v", "mountPath": "/data"}]);
+/// The pod uses each of the claims.
+fn use_claims(pod: &mut Value, claims: usize) {
+    let names = CLAIM_NAMES.iter().take(claims);
+    let volume = |name: &&str| json!({"name": name, "persistentVolumeClaim": {"claimName": name}});
+    let mount = |name: &&str| json!({"name": name, "mountPath": format!("/{name}")});
+    pod["spec"]["containers"][0]["volumeMounts"] = names.clone().map(mount).collect();
+    pod["spec"]["volumes"] = names.map(volume).collect();
+}
+
+/// The hub with one more claim.
+pub(super) fn with_claim(servers: &Servers, hub: u32, name: &str) -> u32 {
     let claim = json!({"spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "local",
         "resources": {"requests": {"storage": "1Gi"}}}});
-    servers.put(hub, &CLAIM, &Name::within("shop", "data"), claim)
+    servers.put(hub, &CLAIM, &Name::within("shop", name), claim)
 }

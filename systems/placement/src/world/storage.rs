@@ -3,8 +3,9 @@
 //! world of their own.
 
 use super::machine::Machine;
-use super::{BIND_CLAIM, BRING_SNAPSHOT, DELETE_VOLUME, Namespaces, TAKE_SNAPSHOT};
+use super::{BEGIN_SNAPSHOT, BIND_CLAIM, BRING_SNAPSHOT, DELETE_VOLUME, Namespaces, TAKE_SNAPSHOT};
 use crate::kinds::{CLAIM, DESTINATION, SNAPSHOT, SOURCE, VOLUME};
+use interlock_api::names::ANNOTATION_SYNC;
 use interlock_kernel::metadata::{is_deleting, uid_of};
 use interlock_kernel::{Name, Object};
 use interlock_world::{Move, Scene};
@@ -15,14 +16,20 @@ use std::collections::BTreeSet;
 struct Storage<'a> {
     scene: &'a Scene<'a, Namespaces>,
     cluster: usize,
+    is_slow: bool,
 }
 
 /// What the volume controllers of a cluster can do now.
-pub(super) fn next(scene: &Scene<'_, Namespaces>, cluster: usize, moves: &mut Vec<Move<Machine>>) {
+pub(super) fn next(
+    system: &Namespaces,
+    scene: &Scene<'_, Namespaces>,
+    cluster: usize,
+    moves: &mut Vec<Move<Machine>>,
+) {
     if scene.machines[cluster].is_off {
         return;
     }
-    let storage = Storage { scene, cluster };
+    let storage = Storage { scene, cluster, is_slow: system.slow };
     storage.bind_claims(moves);
     storage.delete_volumes(moves);
     storage.take_snapshots(moves);
@@ -109,10 +116,19 @@ impl Storage<'_> {
             let volume = claim["volumeName"].as_str().unwrap_or_default();
             let Some(mut content) = self.machine().disks.get(volume).cloned() else { continue };
             // Whoever still runs may write once more: such a snapshot does not have all of it.
-            let running = self.machine().running(&namespace);
-            let is_written_by =
-                |epoch: &i64| self.machine().mounted.get(epoch).is_some_and(|it| it == volume);
-            content.retain(|epoch| !(running.contains(epoch) && is_written_by(epoch)));
+            let (machine, running) = (self.machine(), self.machine().running(&namespace));
+            content
+                .retain(|epoch| !running.contains(epoch) || !machine.has_mounted(*epoch, volume));
+            if self.is_slow {
+                let under_way = under_way(uid_of(&source));
+                match self.machine().disks.get(&under_way).cloned() {
+                    None => {
+                        moves.push(self.begin_snapshot(&source, content));
+                        continue;
+                    }
+                    Some(begun) => content = begun,
+                }
+            }
             let trigger = &source.data["spec"]["trigger"]["manual"];
             let tag = trigger.as_str().unwrap_or_default().to_lowercase();
             let name = Name::within(&namespace, &format!("image-{of}-{tag}"));
@@ -122,14 +138,26 @@ impl Storage<'_> {
             let server = servers.put(self.server(), &SNAPSHOT, &name, made);
             let uid = servers.uid(server, &SNAPSHOT, &name);
             let mut machine = self.machine().clone();
+            machine.disks.remove(&under_way(uid_of(&source)));
             let files = content.len().to_string();
             machine.disks.insert(format!("snapshot-{uid}"), content);
-            let done = json!({"status": {"lastManualSync": trigger,
-                "external": {"image": &*name.name, "imageUID": uid, "digest": "d",
+            let done = json!({"metadata": {"annotations": {ANNOTATION_SYNC: null}},
+                "status": {"lastManualSync": trigger, "external": {"image": &*name.name, "imageUID": uid, "digest": "d",
                     "files": files, "bytes": "100"}}});
             let server = servers.change(server, &SOURCE, &Name::of(&source), &done);
             moves.push(self.done(TAKE_SNAPSHOT, server, machine));
         }
+    }
+
+    /// A snapshot takes its time: it has what was there when it began, and its end confirms whatever
+    /// is asked for then, as that of VolSync does.
+    fn begin_snapshot(&self, source: &Object, content: BTreeSet<i64>) -> Move<Machine> {
+        let mut machine = self.machine().clone();
+        machine.disks.insert(under_way(uid_of(source)), content);
+        let begun = json!({"metadata": {"annotations": {ANNOTATION_SYNC: "begun"}}});
+        let servers = self.scene.servers;
+        let server = servers.change(self.server(), &SOURCE, &Name::of(source), &begun);
+        self.done(BEGIN_SNAPSHOT, server, machine)
     }
 
     fn bring_snapshots(&self, moves: &mut Vec<Move<Machine>>) {
@@ -149,6 +177,11 @@ impl Storage<'_> {
             moves.push(self.done(BRING_SNAPSHOT, server, machine));
         }
     }
+}
+
+/// What a snapshot has that is under way.
+pub(super) fn under_way(source_uid: &str) -> String {
+    format!("under-way-{source_uid}")
 }
 
 /// Whether somebody asked for something that was not done yet.

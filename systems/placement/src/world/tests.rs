@@ -70,6 +70,12 @@ fn mistakes_are_found() {
         "nothing-is-stopped",
         "always-forced",
         "wish-ignored",
+        "released-ignored",
+        "boot-read-late",
+        "start-unfilled",
+        "loss-kept-quiet",
+        "first-claim-only",
+        "tag-set-early",
         "key-by-name",
         "cluster-by-name",
         "gone-cluster-is-release",
@@ -98,6 +104,35 @@ fn mistakes_are_found() {
     }
 }
 
+/// A fault that catches no mistake would be decoration.
+#[test]
+fn each_fault_catches_a_mistake_that_nothing_else_catches() {
+    const CALM: &str = "moves=1,flights=0,stale=0,crash=0";
+    for (name, size) in [
+        ("released-ignored", "moves=1,flights=0,stale=0,crash=0,syncers=2"),
+        ("hub-unguarded", "moves=1,flights=0,stale=0,crash=0,syncers=2"),
+        ("close-unguarded", "moves=1,flights=1,late=1,stale=1,crash=0"),
+        ("look-before-withdraw", CALM),
+        ("silence-is-release", CALM),
+        ("revoke-with-no-target", CALM),
+        ("boot-ignored", "moves=0,flights=0,stale=1,crash=0"),
+        ("boot-read-late", "moves=0,flights=1,late=1,stale=0,crash=0"),
+        ("permit-ignores-force", CALM),
+        ("first-claim-only", "moves=1,flights=0,stale=0,crash=0,claims=1,begun=3"),
+        ("tag-set-early", "moves=1,flights=0,stale=0,crash=0,claims=1,begun=3"),
+    ] {
+        let mistake = mistakes::mistakes().into_iter().find(|mistake| mistake.name == name);
+        let mistake = mistake.expect("there is one of that name");
+        let size = Size::parse(size).expect("a size");
+        let system = Namespaces::from_size(&size).expect("a size");
+        let system = Namespaces { bends: mistake.system.bends, is_refined: false, ..system };
+        let only = mistake.breaks.iter().map(|name| (*name).to_owned()).collect();
+        let options = Options { only, ..Options::default() };
+        let report = check(NAME, &World::new(system), &options).expect("it is explored");
+        assert!(report.complete && report.all_hold(), "{name}: {report:?}");
+    }
+}
+
 #[test]
 fn an_owner_that_is_silent_keeps_the_namespace_and_a_cluster_that_takes_nothing_gets_nothing() {
     holds("moves=1,flights=0,stale=1,crash=0,silent=1", 23_976);
@@ -107,6 +142,37 @@ fn an_owner_that_is_silent_keeps_the_namespace_and_a_cluster_that_takes_nothing_
 #[test]
 fn data_goes_along() {
     holds("moves=1,flights=0,stale=0,crash=1,claims=1", 50_968);
+}
+
+#[test]
+fn the_data_of_a_second_claim_goes_along() {
+    holds("moves=1,flights=0,stale=0,crash=0,claims=2,begun=3", 12_987);
+}
+
+#[test]
+fn a_snapshot_that_is_under_way_is_not_taken_for_the_last_one() {
+    holds("moves=1,flights=0,stale=0,crash=1,claims=1,slow=1,begun=3", 2_179);
+}
+
+#[test]
+fn a_process_that_ends_by_itself_runs_again() {
+    holds("moves=1,flights=0,stale=0,crash=0,exits=1,live=1,wakes=1", 1_067);
+}
+
+#[test]
+fn a_copy_that_is_alone_in_having_something_is_known() {
+    holds("moves=0,flights=0,stale=0,crash=0,force=1,claims=1,before=1,begun=3", 1_904);
+}
+
+/// All of it takes a minute in release: 131,932 states.
+#[test]
+fn a_namespace_stays_in_place_when_people_want_it_back() {
+    let size = Size::parse("moves=2,flights=0,stale=0,crash=0,claims=1,begun=3").expect("a size");
+    let world = World::new(Namespaces::from_size(&size).expect("a size"));
+    let options = Options { max_depth: Some(26), ..Options::default() };
+    let report = check(NAME, &world, &options).expect("it is explored");
+    let comes_back = report.reachable.iter().find(|finding| finding.name == "WishComesBack");
+    assert_eq!(comes_back.and_then(|finding| finding.steps), Some(25));
 }
 
 #[test]

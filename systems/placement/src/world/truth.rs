@@ -5,7 +5,7 @@ use super::machine::Machine;
 use super::people::{
     MADE_AGAIN, REPLACED, STRIPPED_NAMESPACE, forgotten, moves_left, stripped_cluster,
 };
-use super::{Namespaces, POD_NAMES, namespace};
+use super::{Namespaces, POD_NAMES, claim_number, namespace};
 use crate::kinds::{CLAIM, FORCE_RELEASE, GRANT, NAMESPACE, POD, WORKLOAD_CLUSTER};
 use crate::record::{GrantRecord, syncers};
 use interlock_api::names::{
@@ -78,8 +78,8 @@ pub(super) struct Ends {
     pub(super) forgotten: [bool; CLUSTERS],
 }
 
-/// The epochs whose writes are in something.
-pub(super) type Writes = BTreeSet<i64>;
+/// The epochs whose writes are in something, with the claim by its number.
+pub(super) type Writes = BTreeSet<(i64, u8)>;
 
 /// What is remembered.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -178,7 +178,7 @@ pub(super) struct Cluster {
     pub(super) ran: i64,
     /// The epochs whose processes live.
     pub(super) running: BTreeSet<i64>,
-    /// What is in the volume that they write to; None: they have none.
+    /// What is in the volumes that they write to; None: they have none.
     pub(super) volume: Option<Writes>,
     /// How often the machine has started.
     pub(super) boots: u8,
@@ -337,7 +337,7 @@ fn of_namespace(system: &Namespaces, scene: &Scene<'_, Namespaces>, place: usize
             .unwrap_or_default(),
     };
     let wrote = scene.machines.iter().flat_map(|machine| machine.mounted.keys().copied());
-    let must = wrote.filter(|epoch| !scene.past.lost.contains(epoch)).collect();
+    let must = wrote.filter(|wrote| !scene.past.lost.contains(wrote)).collect();
     let found = hub.get(&GRANT, &Name::cluster_wide(&system.grant_name(place)));
     let pod = hub.part(&POD, &Name::within("shop", POD_NAMES[place]), "status");
     let settled = found.as_ref().filter(|grant| has_settled(grant, scene.now));
@@ -400,15 +400,17 @@ fn grant(system: &Namespaces, object: &Object) -> Grant {
 /// What is in all that the grant names for its claims.
 fn pinned(system: &Namespaces, scene: &Scene<'_, Namespaces>, grant: &Object) -> Option<Writes> {
     let status: GrantStatus = read_part(grant, "status").ok().flatten()?;
-    let content = |pin: &Pin| match &pin.image {
-        Image::VolumeSnapshot { cluster, uid, .. } => {
-            let machine = &scene.machines[place_of(system, cluster)?];
-            machine.disks.get(&format!("snapshot-{uid}")).cloned()
-        }
-        Image::InPlace { cluster, volume } => {
-            scene.machines[place_of(system, cluster)?].disks.get(volume).cloned()
-        }
-        Image::Restic { .. } | Image::Fresh {} => None,
+    let content = |pin: &Pin| {
+        let (cluster, disk) = match &pin.image {
+            Image::VolumeSnapshot { cluster, uid, .. } => (cluster, format!("snapshot-{uid}")),
+            Image::InPlace { cluster, volume } => (cluster, volume.clone()),
+            Image::Restic { .. } | Image::Fresh {} => return None,
+        };
+        let machine = &scene.machines[place_of(system, cluster)?];
+        machine
+            .disks
+            .contains_key(&disk)
+            .then(|| machine.written_to(&disk, claim_number(&pin.claim)))
     };
     let pins: Vec<Writes> = status.pins.iter().filter_map(content).collect();
     (!pins.is_empty()).then(|| pins.into_iter().flatten().collect())
@@ -425,14 +427,17 @@ fn cluster(
     let number = |key: &str| annotation(here.as_ref(), key).parse().unwrap_or(0);
     let permit = Permit::read(&annotation(here.as_ref(), ANNOTATION_RUNNING));
     let permit = permit.filter(|permit| permit.boot_id == super::boot_id(c, machine.boots));
-    let content = |volume: &String| machine.disks.get(volume).cloned().unwrap_or_default();
     let mounted = machine.mounted.iter().filter(|_| system.is_refined);
     let running = machine.running(&name);
-    let volumes = machine.mounted.iter().filter_map(|(epoch, volume)| {
-        let content = machine.disks.get(volume).filter(|_| place == 0)?;
-        let is_alone = content.iter().any(|epoch| scene.past.lost.contains(epoch));
+    let volumes = machine.mounted.iter().filter_map(|((epoch, claim), volume)| {
+        machine.disks.get(volume).filter(|_| place == 0)?;
+        let mut content = machine.written_to(volume, *claim).into_iter();
+        let is_alone = content.any(|wrote| scene.past.lost.contains(&wrote));
         Some((volume.clone(), Volume { epoch: *epoch, is_alone }))
     });
+    let written = |((_, claim), volume): (&(i64, u8), &String)| machine.written_to(volume, *claim);
+    let in_use = machine.mounted.iter().filter(|((epoch, _), _)| running.contains(epoch));
+    let in_use: Vec<Writes> = in_use.map(written).collect();
     Cluster {
         // The last epoch of each, as they are in order.
         volumes: volumes.collect(),
@@ -441,15 +446,12 @@ fn cluster(
         inherits: system.deletes == 2 && inherits(system, scene, (place, c)),
         boots: if system.is_refined { machine.boots } else { 0 },
         has_lock_in_hand: system.is_refined && machine.has_lock_in_hand(&name),
-        written: mounted.map(|(epoch, volume)| (*epoch, content(volume))).collect(),
+        written: mounted.map(|it| (it.0.0, written(it))).collect(),
         epoch: number(ANNOTATION_EPOCH),
         released: number(ANNOTATION_RELEASED),
         permitted: permit.map_or(0, |permit| permit.epoch),
         ran: number(ANNOTATION_RAN),
-        volume: running.iter().find_map(|epoch| {
-            let volume = machine.mounted.get(epoch)?;
-            Some(content(volume))
-        }),
+        volume: (!in_use.is_empty()).then(|| in_use.into_iter().flatten().collect()),
         running,
     }
 }

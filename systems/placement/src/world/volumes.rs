@@ -82,7 +82,7 @@ pub(super) fn reachable(system: &Namespaces) -> Vec<Promise<Namespaces>> {
             },
         });
     }
-    if system.later && system.force && system.claim {
+    if system.later && system.force && system.claims > 0 {
         reachable.push(Promise {
             name: "DivergedStays",
             sentence: "what is alone in having something is there after its successor has settled",

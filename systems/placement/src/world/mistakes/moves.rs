@@ -17,9 +17,9 @@ use interlock_kernel::{Address, Looks, Name, Observed, Place, Room, Subject, Vie
 use interlock_world::{rewritten, unguarded};
 use serde_json::{Value, json};
 
-const NOT_ONE: &[&str] =
+pub(super) const NOT_ONE: &[&str] =
     &["OnlyTheOwnerRuns", "ReleasedIsStill", "ClosedIsStill", "UsableByAtMostOne"];
-const LOSES: &[&str] = &["NoLoss", "PinsHaveEveryWrite"];
+pub(super) const LOSES: &[&str] = &["NoLoss", "PinsHaveEveryWrite"];
 const NEVER: &[&str] = &["DesiredIsMet"];
 
 const CALM: &str = "moves=1,flights=0,stale=0,crash=0";
@@ -324,7 +324,7 @@ pub(super) const ROWS: &[Row] = &[
     Row(
         "always-forced",
         "a forced release of any epoch holds back every permit",
-        NEVER,
+        &["GrantRuns"],
         &[Bend::SyncerDecides(|facts| {
             synced(facts, |facts| {
                 if let Some(fresh) = &mut facts.fresh {
@@ -388,7 +388,7 @@ pub(super) const ROWS: &[Row] = &[
 
 /// The grant and the forced releases as the cache shows them, where a syncer has yet to read them from
 /// the hub.
-fn grant_in_the_cache(
+pub(super) fn grant_in_the_cache(
     syncer: &Syncer,
     subject: &Subject,
     view: &dyn View,

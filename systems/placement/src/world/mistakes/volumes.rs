@@ -1,5 +1,6 @@
 //! Mistakes about what moves leave behind: copies, their volumes, and labels.
 
+use super::seeing::Seeing;
 use super::{Bend, Row, scheduled, synced};
 use crate::claims::Claims;
 use crate::claims::decide as claims;
@@ -10,9 +11,7 @@ use crate::syncer::{Locks, Syncer};
 use interlock_api::names::{ANNOTATION_GRANT, STATE_PREFIX};
 use interlock_api::placement::CopyState;
 use interlock_kernel::metadata::annotation;
-use interlock_kernel::{
-    Index, Kind, Looks, Name, Object, Observed, Place, Room, Subject, View, Write,
-};
+use interlock_kernel::{Kind, Looks, Name, Object, Observed, Place, Room, Subject, View, Write};
 use interlock_world::rewritten;
 use serde_json::json;
 use std::sync::Arc;
@@ -125,33 +124,13 @@ fn absence_is_the_end(
         "status": {"phase": "Deleting", "epoch": 1, "copies": [
             {"cluster": {"name": "a", "uid": "uid-a"}, "epoch": 1, "state": "Superseded"}]},
     });
-    match serde_json::from_value(grant) {
-        Ok(grant) => syncer.observe(subject, &Imagining { view, grant: Arc::new(grant) }, looks),
-        Err(_) => syncer.observe(subject, view, looks),
-    }
-}
-
-/// A view with a grant that is not there.
-struct Imagining<'a> {
-    view: &'a dyn View,
-    grant: Object,
-}
-
-impl View for Imagining<'_> {
-    fn now(&self) -> jiff::Timestamp {
-        self.view.now()
-    }
-    fn get(&self, place: Place, kind: &Kind, name: &Name) -> Option<Object> {
-        let is_it = *kind == crate::kinds::GRANT && *name == Name::of(&self.grant);
-        if is_it { Some(self.grant.clone()) } else { self.view.get(place, kind, name) }
-    }
-    fn list(&self, place: Place, kind: &Kind, namespace: Option<&str>) -> Vec<Object> {
-        self.view.list(place, kind, namespace)
-    }
-    fn find(&self, place: Place, index: &Index, value: &str) -> Vec<Object> {
-        self.view.find(place, index, value)
-    }
-    fn count(&self, place: Place, index: &Index, value: &str) -> usize {
-        self.view.count(place, index, value)
-    }
+    let Ok(grant) = serde_json::from_value(grant) else {
+        return syncer.observe(subject, view, looks);
+    };
+    let grant: Object = Arc::new(grant);
+    let imagined = |_, kind: &Kind, name: &Name, found| {
+        let is_it = *kind == crate::kinds::GRANT && *name == Name::of(&grant);
+        if is_it { Some(grant.clone()) } else { found }
+    };
+    syncer.observe(subject, &Seeing { view, as_if: &imagined }, looks)
 }
