@@ -1,7 +1,6 @@
 //! Volumes: a claim is filled from the latest image, and that image stays until it is.
 //!
 //! * [`world`]: the shipped controllers as they are, in every order of events.
-//! * `model`: a hostile world around these rules, in which every order of events is tried.
 //! * `seed`: the VolSyncPopulator specification as its author wrote it, defects included.
 //! * `fixed`: the whole flow, with claims, volumes, and a hold on the image in use.
 //! * `spec`: the protocol, with readiness, deletion, holds and healing.
@@ -20,7 +19,6 @@ pub mod hold;
 pub mod keeper;
 pub mod kinds;
 pub mod measure;
-pub mod model;
 mod objects;
 pub mod outside;
 pub mod populator;
@@ -37,5 +35,5 @@ use interlock_checker::Entry;
 
 /// The models of this system, by name.
 pub fn models() -> Vec<Entry> {
-    vec![world::ENTRY, model::ENTRY, seed::ENTRY, fixed::ENTRY, spec::ENTRY, hold::ENTRY]
+    vec![world::ENTRY, seed::ENTRY, fixed::ENTRY, spec::ENTRY, hold::ENTRY]
 }

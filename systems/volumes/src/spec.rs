@@ -41,6 +41,10 @@ pub struct Volumes {
     claims: usize,
     vandals: u8,
     rules: Rules,
+    /// Whoever deletes images by hand spares neither the latest nor one that is not ready yet.
+    spares_none: bool,
+    /// How it begins.
+    first: State,
 }
 
 impl Volumes {
@@ -52,14 +56,21 @@ impl Volumes {
             claims: claims as usize,
             vandals: vandals as u8,
             rules: Rules::ALL,
+            spares_none: false,
+            first: State::default(),
         })
     }
-}
 
-impl Volumes {
-    /// The protocol in this size.
+    /// The same protocol from some state on, where images are deleted by hand that the text spares.
+    pub(crate) fn beginning_in(self, first: State) -> Volumes {
+        Volumes { spares_none: true, first, ..self }
+    }
+
+    /// The protocol in some size, or in the largest there is.
     pub(crate) fn sized(images: usize, claims: usize, vandals: u8) -> Volumes {
-        Volumes { images, claims, vandals, rules: Rules::ALL }
+        let (images, claims) = (images.min(MOST_IMAGES), claims.clamp(1, MOST_CLAIMS));
+        let (rules, first) = (Rules::ALL, State::default());
+        Volumes { images, claims, vandals, rules, spares_none: false, first }
     }
 }
 
@@ -87,7 +98,7 @@ impl Model for Volumes {
     }
 
     fn initial(&self) -> Vec<State> {
-        vec![State::default()]
+        vec![self.first.clone()]
     }
 
     fn actions(&self) -> Vec<Action> {

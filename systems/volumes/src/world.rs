@@ -13,6 +13,8 @@ mod first;
 mod mistakes;
 mod people;
 mod promises;
+mod refine;
+mod size;
 mod truth;
 
 pub use people::collected;
@@ -21,11 +23,11 @@ use crate::kinds::{DESTINATION, SOURCE};
 use crate::sync::intent::Intent;
 use crate::sync::{Here, Serves};
 use disks::{Attempt, Storage, Stores, Thing};
-use interlock_checker::{Entry, Size, SizeError, SizeKey};
+use interlock_checker::{Entry, Refinement};
 use interlock_kernel::Name;
 use interlock_world::{
-    CLUSTERS, Chance, Goal, Hostility, Mistake, Move, Program, Promise, Scene, Servers, System,
-    World,
+    CLUSTERS, Chance, Goal, Hostility, Mistake, Move, Program, Promise, Scene, Servers, State,
+    System, World,
 };
 use jiff::{SignedDuration, Timestamp};
 use people::{Left, left, with};
@@ -35,6 +37,8 @@ use truth::Truth;
 const NAME: &str = "volumes";
 /// The name of the source or destination.
 const SYNCING: &str = "d";
+/// The name of the second program.
+const SECOND: &str = "second";
 /// The uid of the cluster.
 const HERE: &str = "uid-a";
 /// As many subjects as controllers have at most, over all states: claims, volumes, images, what
@@ -43,39 +47,11 @@ const MOST: [usize; 6] = [8, 12, 24, 1, 4, 2];
 /// Longer than any pause after a failure.
 const PAUSE: SignedDuration = SignedDuration::from_hours(2);
 
-const KIND: SizeKey =
-    SizeKey::new("kind", "1: a source of images, 2: of backups, 3: a destination", 3, 1, 3);
-const SYNCS: SizeKey = SizeKey::new("syncs", "tags that are set, one sync each", 1, 1, 3);
-const DONE: SizeKey = SizeKey::new("done", "1: the first sync is done at the start", 1, 0, 1);
-const OWN: SizeKey =
-    SizeKey::new("own", "1: the destination makes its volume, and deletes it again", 0, 0, 1);
-const CLAIMS: SizeKey =
-    SizeKey::new("claims", "claims of one name that are filled, one after the other", 1, 0, 2);
-const DELETES: SizeKey = SizeKey::new("deletes", "claims that people delete", 0, 0, 2);
-const VANDALS: SizeKey = SizeKey::new("vandals", "images that people delete by hand", 1, 0, 2);
-const LEAVE: SizeKey = SizeKey::new("leave", "1: people delete the source or destination", 0, 0, 1);
-const FAULTS: SizeKey =
-    SizeKey::new("faults", "volumes, images and movers that fail or die", 0, 0, 2);
-const SECOND: SizeKey =
-    SizeKey::new("second", "1: there is a second populator, 2: a second of what syncs", 0, 0, 2);
-const FLIGHTS: SizeKey = SizeKey::new("flights", "steps that are under way at once", 1, 0, 2);
-const STALE: SizeKey = SizeKey::new("stale", "objects that are out of date at once", 1, 0, 2);
-const CRASH: SizeKey = SizeKey::new("crash", "1: programs crash at any time", 1, 0, 1);
-const RELIST: SizeKey =
-    SizeKey::new("relist", "1: programs that start anew list the past", 0, 0, 1);
-const WAKES: SizeKey = SizeKey::new("wakes", "1: whoever gains work must be woken", 0, 0, 1);
-const LIVE: SizeKey = SizeKey::new("live", "1: what must happen in the end is checked", 0, 0, 1);
-
-const KEYS: [SizeKey; 16] = [
-    KIND, SYNCS, DONE, OWN, CLAIMS, DELETES, VANDALS, LEAVE, FAULTS, SECOND, FLIGHTS, STALE, CRASH,
-    RELIST, WAKES, LIVE,
-];
-
 /// For the catalog.
 pub const ENTRY: Entry = Entry {
     name: NAME,
     summary: "the shipped controllers of volumes as they are, whatever crashes, lags or is late",
-    keys: &KEYS,
+    keys: &size::KEYS,
     words: &[],
     seed_config: None,
     build: |size| Ok(Box::new(World::new(Syncs::from_size(size)?))),
@@ -106,7 +82,7 @@ impl Kind {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Machine {
     storage: Storage,
-    /// The images that somebody deleted by hand, by uid: nothing else shows who did it.
+    /// The images and PVC's that somebody deleted by hand, by uid: nothing else shows who did it.
     by_hand: BTreeSet<String>,
 }
 
@@ -124,67 +100,30 @@ impl Stores for Machine {
 pub struct Syncs {
     kind: Kind,
     syncs: u32,
-    /// The first sync is done at the start.
-    done: bool,
+    /// How many syncs are done at the start.
+    done: u32,
     /// The destination makes its volume itself.
     own: bool,
     claims: u32,
     deletes: u32,
     vandals: u32,
+    /// How many PVC's are deleted by hand.
+    drops: u32,
     leave: bool,
     faults: u32,
     /// 1: another process has a populator too, 2: it has a controller of what syncs.
     second: u8,
     hostility: Hostility,
+    /// Only steps of the second program are under way: those in which a second populator makes PVC'.
+    /// People who delete images by hand spare the latest.
+    is_second_late: bool,
+    /// Every step is compared with the protocol, for which every image is remembered.
+    is_refined: bool,
     live: bool,
     /// What is done otherwise, on purpose.
     bends: &'static [mistakes::Bend],
-}
-
-impl Syncs {
-    fn from_size(size: &Size) -> Result<Self, SizeError> {
-        let [
-            kind,
-            syncs,
-            done,
-            own,
-            claims,
-            deletes,
-            vandals,
-            leave,
-            faults,
-            second,
-            flights,
-            stale,
-            crash,
-            relist,
-            wakes,
-            live,
-        ] = size.numbers(NAME, &KEYS)?;
-        let kind = match kind {
-            1 => Kind::Images,
-            2 => Kind::Backups,
-            _ => Kind::Destination,
-        };
-        let is_destination = kind == Kind::Destination;
-        let hostility = Hostility::of([flights, stale, crash, relist, wakes, live]);
-        Ok(Syncs {
-            kind,
-            syncs: syncs as u32,
-            // Nobody fills a claim from a source.
-            done: done == 1 && is_destination,
-            own: own == 1 && is_destination,
-            claims: if is_destination { claims as u32 } else { 0 },
-            deletes: deletes as u32,
-            vandals: vandals as u32,
-            leave: leave == 1,
-            faults: faults as u32,
-            second: second as u8,
-            hostility,
-            live: live == 1,
-            bends: &[],
-        })
-    }
+    /// The size that it was made of.
+    numbers: [u64; size::KEYS.len()],
 }
 
 fn start() -> Timestamp {
@@ -198,25 +137,11 @@ fn after(pauses: u32) -> Timestamp {
 
 impl System for Syncs {
     type Machine = Machine;
-    type Past = ();
+    type Past = truth::Past;
     type Truth = Truth;
 
     fn size(&self) -> String {
-        let Hostility { flights, stale, relists, wakes, .. } = self.hostility;
-        let crash = self.hostility.crash();
-        let kind = match self.kind {
-            Kind::Images => 1,
-            Kind::Backups => 2,
-            Kind::Destination => 3,
-        };
-        let flags = [self.done, self.own, self.leave, relists, wakes, self.live];
-        let [done, own, leave, relist, wakes, live] = flags.map(u8::from);
-        let Syncs { syncs, claims, deletes, vandals, faults, second, .. } = self;
-        format!(
-            "kind={kind},syncs={syncs},done={done},own={own},claims={claims},deletes={deletes},\
-             vandals={vandals},leave={leave},faults={faults},second={second},\
-             flights={flights},stale={stale},crash={crash},relist={relist},wakes={wakes},live={live}"
-        )
+        self.shown_size()
     }
 
     fn hostility(&self) -> Hostility {
@@ -228,6 +153,7 @@ impl System for Syncs {
             "SetTag" => Some("in this size nobody asks for another sync"),
             "DeleteClaim" | "MakeClaimAgain" => Some("in this size nobody deletes a claim"),
             "DeleteImage" => Some("in this size nobody deletes an image by hand"),
+            "DeletePrime" => Some("in this size nobody deletes a PVC' by hand"),
             "DeleteObject" => Some("in this size nobody deletes the source or destination"),
             "Collect" => Some("nothing is left for the garbage collector"),
             "Fails" | "BringsNothing" | "Dies" => Some("in this size nothing fails"),
@@ -258,6 +184,10 @@ impl System for Syncs {
             && storage.movers.iter().all(is_said)
     }
 
+    fn may_be_late(&self, program: &str) -> bool {
+        !self.is_second_late || program == SECOND
+    }
+
     fn programs(&self) -> Vec<Program<Machine>> {
         let here = || Here { name: "a".into(), uid: HERE.into() };
         let bends = self.bends;
@@ -277,9 +207,12 @@ impl System for Syncs {
             program = program.asking(mistakes::populator(bends), MOST[5]);
         }
         let mut programs = vec![program];
-        let second = Program::new("second", Some(0));
+        let second = Program::new(SECOND, Some(0));
         match self.second {
             0 => {}
+            1 if self.is_second_late => {
+                programs.push(second.asking(mistakes::only_pours(), MOST[5]));
+            }
             1 => programs.push(second.asking(mistakes::populator(bends), MOST[5])),
             _ => programs.push(second.asking(syncing(), MOST[3])),
         }
@@ -290,10 +223,11 @@ impl System for Syncs {
         let start = first::first(self, servers);
         let empty = servers.empty();
         let machine = Machine { storage: start.storage, ..Machine::default() };
-        let chance = with(Left::Tags, self.syncs - 1)
+        let chance = with(Left::Tags, self.syncs - self.done.max(1))
             | with(Left::Deletes, self.deletes)
             | with(Left::Claims, self.claims.saturating_sub(1))
             | with(Left::Vandals, self.vandals)
+            | with(Left::Drops, self.drops)
             | with(Left::Leaves, u32::from(self.leave))
             | with(Left::Faults, self.faults);
         ([empty, start.server, empty], [machine, Machine::default()], chance)
@@ -318,6 +252,10 @@ impl System for Syncs {
         truth::read(self, scene)
     }
 
+    fn remember(&self, past: &truth::Past, before: &Truth, after: &Truth) -> truth::Past {
+        if self.is_refined { past.after(before, after) } else { past.clone() }
+    }
+
     fn promises(&self) -> Vec<Promise<Self>> {
         promises::promises(self)
     }
@@ -328,6 +266,10 @@ impl System for Syncs {
 
     fn goals(&self) -> Vec<Goal<Self>> {
         if self.live { promises::goals(self) } else { Vec::new() }
+    }
+
+    fn refines(&self, world: &World<Self>) -> Vec<Refinement<State>> {
+        if self.is_refined { refine::refines(self, world) } else { Vec::new() }
     }
 
     fn mistakes(&self) -> Vec<Mistake<Self>> {

@@ -49,7 +49,7 @@ pub(super) fn act(scene: &Scene, decision: Decision) -> Step<Nothing> {
         }
         Decision::HandOver => on(scene.volume.as_ref(), |volume| hand_over(claim, volume)),
         Decision::DeletePrime => on(scene.prime.as_ref(), |prime| {
-            let write = Write::delete(Place::CLUSTER, &CLAIM, prime);
+            let write = Write::delete_seen(Place::CLUSTER, &CLAIM, prime);
             Step::write(write, format!("claim {} does not need it any more", name_of(claim)))
         }),
         Decision::Settle { policy } => on(scene.volume.as_ref(), |volume| settle(volume, policy)),

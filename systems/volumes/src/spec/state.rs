@@ -9,7 +9,7 @@ pub(super) const MOST_CLAIMS: usize = 4;
 pub(super) const MOST_VANDALS: u8 = 3;
 
 /// The ReplicationDestination (`rd`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Destination {
     /// Takes images.
     #[default]
@@ -21,7 +21,7 @@ pub enum Destination {
 }
 
 /// A VolumeSnapshot (`vs[s]`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) enum Snapshot {
     #[default]
     None,
@@ -33,7 +33,7 @@ pub(crate) enum Snapshot {
 }
 
 /// The user's PVC (`claim[p]`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) enum Phase {
     #[default]
     None,
@@ -44,7 +44,7 @@ pub(crate) enum Phase {
 }
 
 /// The auxiliary PVC' that an image is poured into, with that image (`prime[p]`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) enum Prime {
     #[default]
     None,
@@ -53,7 +53,7 @@ pub(crate) enum Prime {
 }
 
 /// Where the volume is on its way from PVC' to the claim (`pv[p].st`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) enum Place {
     #[default]
     None,
@@ -75,7 +75,7 @@ const PHASES: [Phase; 5] =
 const PLACES: [Place; 5] = [Place::None, Place::Prime, Place::Claim, Place::Bound, Place::Lost];
 
 /// The volume made for a claim (`pv[p]`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Volume {
     pub(crate) place: Place,
     /// The image whose data is in it; none: it is empty.
@@ -85,7 +85,7 @@ pub(crate) struct Volume {
 }
 
 /// A claim, and all that is made for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Claim {
     pub(crate) phase: Phase,
     /// The images held for it, a bit each (`hold`).
@@ -95,7 +95,7 @@ pub(crate) struct Claim {
 }
 
 /// The whole of it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct State {
     pub(crate) destination: Destination,
     /// The published image (`li`).

@@ -271,7 +271,8 @@ impl Moves<'_> {
             self.image_becomes(OfImage::Reap, image, Snapshot::None);
         }
         let vandals_left = self.state.vandalised < self.model.vandals;
-        if vandals_left && snapshot == Snapshot::Ready && !is_latest {
+        let is_spared = !self.model.spares_none && (is_latest || snapshot == Snapshot::New);
+        if vandals_left && exists && !is_spared {
             let deleted = self.deleted(image);
             self.step(self.model.of_image(OfImage::Vandal, image), |next| {
                 next.vandalised += 1;

@@ -99,6 +99,14 @@ fn each_invariant_can_fail() {
 }
 
 #[test]
+fn whoever_deletes_even_the_latest_image_by_hand_breaks_only_what_speaks_of_it() {
+    let model = Volumes { spares_none: true, ..sized("images=2,vandals=1") };
+    let violated = reference::explore(&model).violated;
+    let broken: Vec<_> = violated.iter().map(|(promise, _)| *promise).collect();
+    assert_eq!(broken, ["LIExists", "LatestIsReady"]);
+}
+
+#[test]
 fn images_and_claims_are_interchangeable() {
     assert_symmetric(&sized("images=3,claims=2,vandals=1"));
 }

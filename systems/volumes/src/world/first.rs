@@ -7,8 +7,9 @@ use crate::kinds::{
 };
 use crate::sync::slots::SLOT_NAMESPACE;
 use interlock_api::names::{
-    ANNOTATION_BYTES, ANNOTATION_DIGEST, ANNOTATION_FILES, ANNOTATION_LATEST_IMAGE_UID,
-    ANNOTATION_SYNC_ID, FINALIZER_IMAGES, LOCAL_CLASS, LOCAL_DRIVER, PROVIDER_COPY,
+    ANNOTATION_BYTES, ANNOTATION_DIGEST, ANNOTATION_FILES, ANNOTATION_IMAGE,
+    ANNOTATION_LATEST_IMAGE_UID, ANNOTATION_SYNC_ID, FINALIZER_IMAGES, FINALIZER_POPULATE,
+    LOCAL_CLASS, LOCAL_DRIVER, PROVIDER_COPY, hold_finalizer,
 };
 use interlock_kernel::Name;
 use interlock_world::Servers;
@@ -27,8 +28,10 @@ pub(super) const TARGET_VOLUME: &str = "target-volume";
 /// The volume of the other namespace, and what is in it.
 pub(super) const BANK_VOLUME: &str = "bank-volume";
 pub(super) const BANK_WRITE: i64 = 100;
-/// The image that a destination has published at the start.
-const FIRST: &str = "first";
+/// The images that a destination has published at the start, one after the other.
+const IMAGES: [&str; 2] = ["first", "second"];
+/// The uid of the claim that is to be filled.
+const CLAIM_UID: &str = "persistentvolumeclaim-data-0";
 
 /// A cluster and its disk.
 pub(super) struct Start<'a> {
@@ -62,7 +65,12 @@ pub(super) fn first<'a>(system: &Syncs, servers: &'a Servers) -> Start<'a> {
         Kind::Destination => start.destination(system),
     }
     if system.claims > 0 {
-        start.server = servers.put(start.server, &CLAIM, &Name::within(SHOP, DATA), claim());
+        let mut claim = claim();
+        if system.done == 2 {
+            let pin = json!({ANNOTATION_IMAGE: uid_of_image(0)});
+            claim["metadata"] = json!({"annotations": pin, "finalizers": [FINALIZER_POPULATE]});
+        }
+        start.put(&CLAIM, &Name::within(SHOP, DATA), claim);
     }
     start
 }
@@ -75,6 +83,10 @@ pub(super) fn claim() -> Value {
         "dataSourceRef": {"apiGroup": DESTINATION.group, "kind": DESTINATION.kind,
             "name": SYNCING},
     }})
+}
+
+fn uid_of_image(place: usize) -> String {
+    format!("volumesnapshot-{}-0", IMAGES[place])
 }
 
 impl Start<'_> {
@@ -122,7 +134,6 @@ impl Start<'_> {
     }
 
     fn destination(&mut self, system: &Syncs) {
-        self.storage.repository.push(("r1".to_owned(), [1].into()));
         let mut restic = json!({"repository": "backup", "copyMethod": "Snapshot"});
         if system.own {
             restic["capacity"] = json!("1Gi");
@@ -132,40 +143,51 @@ impl Start<'_> {
         } else {
             restic["destinationPVC"] = json!(TARGET);
         }
-        let spec = json!({"restic": restic, "trigger": {"manual": "1"}});
-        let mut destination = json!({"metadata": {"generation": 1}, "spec": spec});
-        if system.done {
-            self.image(system, &mut destination);
+        let tag = system.done.max(1);
+        for tag in 1..=i64::from(tag) {
+            self.storage.repository.push((format!("r{tag}"), (1..=tag).collect()));
+        }
+        let spec = json!({"restic": restic, "trigger": {"manual": tag.to_string()}});
+        let mut destination = json!({"metadata": {"generation": tag}, "spec": spec});
+        for place in 0..system.done as usize {
+            self.image(system, place, &mut destination);
         }
         self.put(&DESTINATION, &Name::within(SHOP, SYNCING), destination);
     }
 
-    /// The first sync of the destination is done, and what it brought is published.
-    fn image(&mut self, system: &Syncs, destination: &mut Value) {
-        let (uid, data): (_, Data) = (format!("volumesnapshot-{FIRST}-0"), [1].into());
+    /// A sync of the destination is done, and what it brought is published.
+    fn image(&mut self, system: &Syncs, place: usize, destination: &mut Value) {
+        let (name, uid, tag) = (IMAGES[place], uid_of_image(place), place as i64 + 1);
+        let data: Data = (1..=tag).collect();
+        let digest = ["1", "1-2"][place];
         let content = format!("snapcontent-{uid}");
         let claim = if system.own { format!("volsync-{SYNCING}-dest") } else { TARGET.to_owned() };
         let owner = json!({"apiVersion": DESTINATION.api_version(), "kind": DESTINATION.kind,
             "name": SYNCING, "uid": "replicationdestination-d-0", "controller": true});
         let (time, size) = (start().to_string(), data.len());
+        let mut finalizers =
+            vec!["snapshot.storage.kubernetes.io/volumesnapshot-bound-protection".to_owned()];
+        if system.claims > 0 && place + 1 < system.done as usize {
+            finalizers.push(hold_finalizer(CLAIM_UID));
+        }
         let image = json!({
             "metadata": {
-                "finalizers": ["snapshot.storage.kubernetes.io/volumesnapshot-bound-protection"],
-                "annotations": {ANNOTATION_SYNC_ID: FIRST, ANNOTATION_DIGEST: "1",
-                    ANNOTATION_FILES: "1", ANNOTATION_BYTES: "1"},
+                "finalizers": finalizers,
+                "annotations": {ANNOTATION_SYNC_ID: name, ANNOTATION_DIGEST: digest,
+                    ANNOTATION_FILES: size.to_string(), ANNOTATION_BYTES: size.to_string()},
                 "ownerReferences": [owner]},
             "spec": {"source": {"persistentVolumeClaimName": claim}},
             "status": {"readyToUse": true, "boundVolumeSnapshotContentName": content,
                 "restoreSize": size.to_string(), "creationTime": time},
         });
-        self.put(&SNAPSHOT_KIND, &Name::within(SHOP, FIRST), image);
+        self.put(&SNAPSHOT_KIND, &Name::within(SHOP, name), image);
         let record = json!({
             "metadata": {"finalizers": [
                 "snapshot.storage.kubernetes.io/volumesnapshotcontent-bound-protection"]},
             "spec": {"deletionPolicy": "Delete", "driver": LOCAL_DRIVER,
                 "source": {"volumeHandle": TARGET_VOLUME},
                 "volumeSnapshotRef": {"apiVersion": SNAPSHOT_KIND.api_version(),
-                    "kind": SNAPSHOT_KIND.kind, "namespace": SHOP, "name": FIRST, "uid": uid}},
+                    "kind": SNAPSHOT_KIND.kind, "namespace": SHOP, "name": name, "uid": uid}},
             "status": {"snapshotHandle": format!("snapshot-{uid}"), "readyToUse": true,
                 "restoreSize": size, "creationTime": start().as_second() * 1_000_000_000},
         });
@@ -180,11 +202,11 @@ impl Start<'_> {
         destination["metadata"]["finalizers"] = json!([FINALIZER_IMAGES]);
         destination["metadata"]["annotations"] = json!({ANNOTATION_LATEST_IMAGE_UID: uid});
         destination["status"] = json!({
-            "lastManualSync": "1", "lastSyncTime": time,
+            "lastManualSync": tag.to_string(), "lastSyncTime": time,
             "latestImage": {"apiGroup": SNAPSHOT_KIND.group, "kind": SNAPSHOT_KIND.kind,
-                "name": FIRST},
-            "external": {"syncID": FIRST, "image": FIRST, "imageUID": uid, "digest": "1",
-                "files": "1", "bytes": "1"},
+                "name": name},
+            "external": {"syncID": name, "image": name, "imageUID": uid, "digest": digest,
+                "files": size.to_string(), "bytes": size.to_string()},
         });
     }
 }

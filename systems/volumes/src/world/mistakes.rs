@@ -10,8 +10,8 @@ use super::{Machine, Syncs};
 use crate::keeper::Keeper;
 use crate::keeper::decide as keep;
 use crate::kinds::{CLAIM, DESTINATION};
-use crate::populator::Populator;
 use crate::populator::decide as fill;
+use crate::populator::{self, Populator};
 use crate::storage::{Claims, Images, Volumes, image};
 use crate::sync::decide as sync;
 use crate::sync::{Here, Replication, Serves};
@@ -341,7 +341,7 @@ const ROWS: &[Row] = &[
                 }
             })
         })],
-        "syncs=2,vandals=1,flights=0,stale=0,crash=0,live=1",
+        "done=2,vandals=1,flights=0,stale=0,crash=0,live=1",
     ),
     Row(
         "image-not-touched",
@@ -364,7 +364,23 @@ const ROWS: &[Row] = &[
                 })
             }),
         ],
-        "vandals=1,second=1,flights=1,stale=0,crash=0",
+        "vandals=0,drops=1,flights=1,stale=0,crash=0",
+    ),
+    Row(
+        "source-not-looked-at",
+        "a PVC' that another populator made of an image of before is waited for",
+        &["EventuallyBound", "BoundIsPopulated"],
+        &[Bend::PopulatorDecides(|facts| {
+            filled(facts, |facts| {
+                if facts.prime == fill::Prime::OfOther {
+                    facts.prime = match facts.volume {
+                        fill::Volume::None => fill::Prime::Pending,
+                        _ => fill::Prime::Bound,
+                    };
+                }
+            })
+        })],
+        "done=2,vandals=1,second=1,flights=1,late=1,stale=0,crash=0,live=1",
     ),
     Row(
         "hold-ignored",
@@ -405,6 +421,20 @@ pub(super) fn populator(bends: &'static [Bend]) -> Box<dyn Actor<Machine>> {
         });
     }
     shipped(move |_| room())
+}
+
+/// A populator that gets nothing done but making PVC', as slow as it is in all else. Where no cache is
+/// out of date its live reads find what the cache shows, so it does without.
+pub(super) fn only_pours() -> Box<dyn Actor<Machine>> {
+    shipped(|_| {
+        Bent::new(Populator).deciding(|facts| {
+            let would = filled(facts, |facts| facts.is_fresh = true);
+            if let populator::Decision::Claim(fill::Decision::Pour) = would {
+                return would;
+            }
+            populator::Decision::Claim(fill::Decision::Nothing(fill::Why::Pouring))
+        })
+    })
 }
 
 pub(super) fn claims(bends: &'static [Bend]) -> Box<dyn Actor<Machine>> {

@@ -3,8 +3,9 @@
 use super::disks::{Copied, Ending, Storage, Thing};
 use super::first::{DATA, SHOP, TARGET_VOLUME, claim};
 use super::{Chance, Kind, Machine, SYNCING, Syncs};
-use crate::kinds::{CLAIM, SNAPSHOT_KIND};
-use crate::objects::{is_deleting, uid_of};
+use crate::kinds::{CLAIM, DESTINATION, SNAPSHOT_KIND};
+use crate::objects::{annotation, is_deleting, label, uid_of};
+use interlock_api::names::{ANNOTATION_LATEST_IMAGE_UID, LABEL_PRIME_FOR};
 use interlock_kernel::{Name, Object};
 use interlock_world::{CLUSTERS, Move, Scene, Servers};
 use serde_json::json;
@@ -12,7 +13,7 @@ use std::collections::BTreeSet;
 
 /// Everything that happens besides the steps of controllers: its name, who does it, and whether it
 /// must happen in the end.
-pub(super) const ACTIONS: [(&str, &str, bool); 11] = [
+pub(super) const ACTIONS: [(&str, &str, bool); 12] = [
     ("SetTag", "people", false),
     ("DeleteClaim", "people", false),
     ("MakeClaimAgain", "people", false),
@@ -24,6 +25,7 @@ pub(super) const ACTIONS: [(&str, &str, bool); 11] = [
     ("Fails", "machine", false),
     ("BringsNothing", "mover", false),
     ("Dies", "mover", false),
+    ("DeletePrime", "people", false),
 ];
 const SET_TAG: usize = 0;
 const DELETE_CLAIM: usize = 1;
@@ -36,6 +38,7 @@ const MOVED: usize = 7;
 const FAILS: usize = 8;
 const BRINGS_NOTHING: usize = 9;
 const DIES: usize = 10;
+const DELETE_PRIME: usize = 11;
 
 /// One of several numbers of two bits each: how often something may still happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +51,7 @@ pub(super) enum Left {
     Faults,
     /// Pauses that have to go by.
     Pauses,
+    Drops,
 }
 
 pub(super) fn left(chance: Chance, of: Left) -> u32 {
@@ -68,7 +72,8 @@ pub(super) fn next(system: &Syncs, scene: &Scene<'_, Syncs>) -> Vec<Move<Machine
     let mut moves = Vec::new();
     moves.extend(people.set_tag());
     moves.extend(people.deletes());
-    people.delete_images(&mut moves);
+    people.delete_by_hand((DELETE_IMAGE, Left::Vandals), &SNAPSHOT_KIND, &mut moves);
+    people.delete_by_hand((DELETE_PRIME, Left::Drops), &CLAIM, &mut moves);
     people.ends(&mut moves);
     let collected = collected(scene.servers, scene.contents[1], &people.owned());
     moves.extend(collected.into_iter().map(|server| people.on_server(COLLECT, server)));
@@ -192,21 +197,31 @@ impl People<'_> {
         moves
     }
 
-    /// Somebody deletes an image by hand, whatever it is needed for.
-    fn delete_images(&self, moves: &mut Vec<Move<Machine>>) {
-        if !self.left(Left::Vandals) {
+    /// Somebody deletes an image or a PVC' by hand, whatever it is needed for.
+    fn delete_by_hand(
+        &self,
+        (name, of): (usize, Left),
+        kind: &interlock_kernel::Kind,
+        moves: &mut Vec<Move<Machine>>,
+    ) {
+        if !self.left(of) {
             return;
         }
-        for image in self.scene.cluster(0).list(&SNAPSHOT_KIND) {
-            if is_deleting(&image) {
-                continue;
-            }
+        let latest = self.scene.cluster(0).get(&DESTINATION, &Name::within(SHOP, SYNCING));
+        let latest = latest.filter(|_| self.system.is_second_late);
+        let latest = latest.as_deref().and_then(|it| annotation(it, ANNOTATION_LATEST_IMAGE_UID));
+        let is_spared = |object: &Object| {
+            is_deleting(object)
+                || Some(uid_of(object)) == latest
+                || *kind == CLAIM && label(object, LABEL_PRIME_FOR).is_none()
+        };
+        for object in self.scene.cluster(0).list(kind).into_iter().filter(|it| !is_spared(it)) {
             let server = self.scene.contents[1];
-            let server = self.scene.servers.remove(server, &SNAPSHOT_KIND, &Name::of(&image));
-            let mut found = self.on_server(DELETE_IMAGE, server);
-            found.chance = one_less(found.chance, Left::Vandals);
+            let server = self.scene.servers.remove(server, kind, &Name::of(&object));
+            let mut found = self.on_server(name, server);
+            found.chance = one_less(found.chance, of);
             let mut machine = Machine::clone(&self.scene.machines[0]);
-            machine.by_hand.insert(uid_of(&image).to_owned());
+            machine.by_hand.insert(uid_of(&object).to_owned());
             found.machines[0] = Some(machine);
             moves.push(found);
         }

@@ -178,12 +178,12 @@ fn of_claims() -> Vec<Promise<Syncs>> {
 
 pub(super) fn reachable(system: &Syncs) -> Vec<Promise<Syncs>> {
     let mut reachable = Vec::new();
-    if system.syncs > 1 || !system.done {
+    if system.syncs > system.done {
         reachable.push(promise("Answered", "the last tag is answered", |system, truth| {
             truth.object.as_ref().is_some_and(|object| object.answered == i64::from(system.syncs))
         }));
     }
-    if system.claims > 0 && (system.done || system.syncs > 0) {
+    if system.claims > 0 {
         reachable.push(promise(
             "Filled",
             "a claim is filled, and nothing is left of what was needed for it",
@@ -191,6 +191,24 @@ pub(super) fn reachable(system: &Syncs) -> Vec<Promise<Syncs>> {
                 let is_held = truth.images.values().any(|image| !image.holders.is_empty());
                 truth.is_bound() && truth.primes.is_empty() && !is_held
             },
+        ));
+    }
+    if system.done == 2 && system.claims > 0 && system.vandals > 0 {
+        reachable.push(promise(
+            "Healed",
+            "a claim whose image was deleted by hand is filled from another",
+            |_, truth| {
+                let pin = truth.claim.as_ref().and_then(|claim| claim.pin.as_ref());
+                let latest = truth.object.as_ref().and_then(|object| object.published.as_ref());
+                truth.is_bound() && pin == latest && !truth.by_hand.is_empty()
+            },
+        ));
+    }
+    if system.claims > 1 && system.deletes > 0 {
+        reachable.push(promise(
+            "Again",
+            "a claim that was made again under its name is filled",
+            |_, truth| truth.is_bound() && truth.to_come == 0,
         ));
     }
     reachable
@@ -215,7 +233,7 @@ pub(super) fn goals(system: &Syncs) -> Vec<Goal<Syncs>> {
         while_true: |_, truth| truth.object.as_ref().is_some_and(|object| object.is_going),
         then: |_, _| false,
     };
-    let is_syncing = system.syncs > 1 || !system.done;
+    let is_syncing = system.syncs > system.done;
     let mut goals = vec![answered];
     goals.extend((is_syncing && system.kind != Kind::Images).then_some(given_back));
     // Nothing keeps a source of backups, whose images do not outlive their sync.
@@ -236,7 +254,7 @@ fn goals_of_claims(system: &Syncs) -> Vec<Goal<Syncs>> {
             let is_left = !truth.primes.is_empty()
                 || truth.volumes.keys().any(is_of_claim)
                 || truth.folders.iter().any(is_of_claim);
-            truth.claim.is_none() && !truth.may_come && is_left
+            truth.claim.is_none() && truth.to_come == 0 && is_left
         },
         then: |_, _| false,
     };

@@ -23,15 +23,15 @@ pub struct Truth {
     pub(super) object: Option<Syncing>,
     /// The claim that is to be filled.
     pub(super) claim: Option<Claim>,
-    /// Whether somebody may still make one.
-    pub(super) may_come: bool,
+    /// How many more of its name somebody may make.
+    pub(super) to_come: u32,
     /// The claims that images are poured into.
     pub(super) primes: Vec<Prime>,
     /// All claims that are there, by uid.
     pub(super) claims: BTreeSet<String>,
     /// By uid.
     pub(super) images: BTreeMap<String, Image>,
-    /// The images that somebody deleted by hand.
+    /// The images and PVC's that somebody deleted by hand.
     pub(super) by_hand: BTreeSet<String>,
     /// The volumes that have a record, by name.
     pub(super) volumes: BTreeMap<String, Volume>,
@@ -61,6 +61,8 @@ pub(super) struct Syncing {
     pub(super) product: Option<Data>,
     /// The images that count as the latest, by uid: while one is published there are two.
     pub(super) latest: BTreeSet<String>,
+    /// The one of them that claims are filled from, by uid.
+    pub(super) published: Option<String>,
 }
 
 /// The claim that is to be filled.
@@ -107,8 +109,41 @@ pub(super) struct Volume {
     pub(super) owner: String,
     /// The claim that it is handed to, by uid.
     pub(super) heir: Option<String>,
+    /// Whether it outlives its claim.
+    pub(super) is_kept: bool,
     /// What is in it, if it is whole on the disk.
     pub(super) inside: Option<Copied>,
+}
+
+/// What is remembered, for the protocol.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Past {
+    /// Every image that there was, by uid, in the order in which they came.
+    pub(super) images: Vec<String>,
+    /// The claims that were bound, by uid, each with the image that it was filled from.
+    pub(super) bound: BTreeMap<String, String>,
+}
+
+impl Past {
+    /// The past after a step.
+    pub(super) fn after(&self, before: &Truth, after: &Truth) -> Past {
+        let mut past = self.clone();
+        for truth in [before, after] {
+            past.images = past.with_images_of(truth);
+            let bound = truth.claim.as_ref().filter(|claim| !claim.volume.is_empty());
+            if let Some(claim) = bound {
+                let pin = claim.pin.clone().unwrap_or_default();
+                past.bound.entry(claim.uid.clone()).or_insert(pin);
+            }
+        }
+        past
+    }
+
+    /// Every image that there was or is.
+    pub(super) fn with_images_of(&self, truth: &Truth) -> Vec<String> {
+        let new = truth.images.keys().filter(|uid| !self.images.contains(uid));
+        self.images.iter().chain(new).cloned().collect()
+    }
 }
 
 impl Image {
@@ -181,7 +216,9 @@ pub(super) fn read(system: &Syncs, scene: &Scene<'_, Syncs>) -> Truth {
         };
         let heir = annotation(record, ANNOTATION_POPULATES).and_then(|note| note.rsplit_once('/'));
         let owner = text(&record.data, &["spec", "claimRef", "uid"]).to_owned();
-        (name, Volume { owner, heir: heir.map(|(_, uid)| uid.to_owned()), inside })
+        let policy = text(&record.data, &["spec", "persistentVolumeReclaimPolicy"]);
+        let (heir, is_kept) = (heir.map(|(_, uid)| uid.to_owned()), policy == "Retain");
+        (name, Volume { owner, heir, is_kept, inside })
     };
     let image = |image: &Object| {
         let uid = uid_of(image).to_owned();
@@ -197,7 +234,7 @@ pub(super) fn read(system: &Syncs, scene: &Scene<'_, Syncs>) -> Truth {
     Truth {
         object: object.map(|object| syncing(system.kind, scene, &object)),
         claim: claims.iter().find(named).map(claim),
-        may_come: left(scene.chance, Left::Claims) > 0,
+        to_come: left(scene.chance, Left::Claims),
         primes: claims.iter().filter_map(prime).collect(),
         claims: claims.iter().map(|claim| uid_of(claim).to_owned()).collect(),
         images: here.list(&SNAPSHOT_KIND).iter().map(image).collect(),
@@ -256,6 +293,7 @@ fn syncing(kind: Kind, scene: &Scene<'_, Syncs>, object: &Object) -> Syncing {
         over: external("syncID").to_owned(),
         product,
         latest: [image, published].into_iter().filter_map(of_word).collect(),
+        published: of_word(published),
     }
 }
 

@@ -323,10 +323,13 @@ fn snapshot_of(claim: &DynamicObject, view: &dyn View) -> Option<Object> {
 }
 
 /// The images that a claim holds: none but the one that it is made of, which may have been read live.
+/// A claim that a populator fills has its hold from the populator, which drops it when PVC' is gone.
 fn held(claim: &DynamicObject, view: &dyn View, looks: &Looks<Disk>) -> Vec<Object> {
     let uid = uid_of(claim);
-    let live = image_address(claim).and_then(|image| looks.objects.get(&image));
-    let Some(live) = live else { return view.find(Place::CLUSTER, &SNAPSHOTS_BY_HOLDER, uid) };
+    let Some(image) = image_address(claim) else { return Vec::new() };
+    let Some(live) = looks.objects.get(&image) else {
+        return view.find(Place::CLUSTER, &SNAPSHOTS_BY_HOLDER, uid);
+    };
     let is_held = |image: &&Object| has_finalizer(image, &hold_finalizer(uid));
     live.iter().filter(is_held).cloned().collect()
 }
