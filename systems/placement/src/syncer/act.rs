@@ -97,6 +97,7 @@ impl Actor<'_> {
             Decision::Acknowledge(handed) => Some(self.report()?.acknowledge(&handed)),
             Decision::AcknowledgeDeletion => Some(self.report()?.acknowledge_deletion()),
             Decision::SettleCopy(state) => Some(self.report()?.settle_copy(state)),
+            Decision::TakeCopyOver => Some(self.report()?.take_copy_over()),
             Decision::ForgetCopy => Some(self.report()?.forget_copy()),
             Decision::TellFilled { claims, is_starting } => {
                 Some(self.report()?.filled(&claims, is_starting))

@@ -76,6 +76,8 @@ pub enum Decision {
     AcknowledgeDeletion,
     /// Tell the hub what became of the data here, after we were declared gone.
     SettleCopy(CopyState),
+    /// The same, where nothing ever ran: what we were granted since takes its place.
+    TakeCopyOver,
     /// Tell the hub that there is no copy here any more.
     ForgetCopy,
     /// Tell the hub that all claims are filled.
@@ -290,10 +292,13 @@ fn acknowledge(facts: &Facts) -> Decision {
 }
 
 fn settle(facts: &Facts, state: CopyState) -> Decision {
+    let has_live =
+        facts.grant.as_ref().is_some_and(|grant| grant.copies.contains(&CopyState::Live));
     match facts.are_notes_current {
         _ if state == CopyState::Diverged => Decision::SettleCopy(state),
         None => Decision::Look(Look::WhetherItRan),
         Some(false) => Decision::rest("the cache will show what is here"),
+        Some(true) if has_live => Decision::TakeCopyOver,
         Some(true) => Decision::SettleCopy(state),
     }
 }

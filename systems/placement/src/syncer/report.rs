@@ -165,6 +165,17 @@ impl Report<'_> {
         Step::write(write, "stopped for certain, after it was declared gone")
     }
 
+    /// Nothing ran here before we were declared gone: the copy is the one that we were granted since.
+    pub(super) fn take_copy_over(&self) -> Step<Locks> {
+        let cluster = &self.syncer.cluster;
+        let is_old =
+            |copy: &&DataCopy| copy.cluster.is_same(cluster) && copy.state == CopyState::Unclosed;
+        let copies = self.grant.status.copies.iter();
+        let copies: Vec<&DataCopy> = copies.filter(|copy| !is_old(copy)).collect();
+        let because = "nothing ran before it was declared gone, and it is the owner again";
+        Step::write(self.write(json!({"copies": copies}), &[]), because)
+    }
+
     /// There is no copy here any more.
     pub(super) fn forget_copy(&self) -> Step<Locks> {
         let copies = self.grant.status.copies.iter();

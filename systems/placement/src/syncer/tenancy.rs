@@ -343,6 +343,11 @@ fn hand_over(facts: &Facts) -> Decision {
 
 /// Granted to us: make room, fill, ask once more, run.
 fn arrive(facts: &Facts, grant: &Grant, notes: Option<Notes>) -> Decision {
+    // We were declared gone before anything ran, and are the owner again: until that is said, the
+    // volumes here count as written to, and are not used.
+    if grant.copy == Some(CopyState::Unclosed) && !has_run(notes) {
+        return Decision::SettleCopy(CopyState::Superseded);
+    }
     if !facts.has_finalizer {
         return Decision::PutFinalizer;
     }
@@ -384,12 +389,16 @@ fn permit(facts: &Facts, grant: &Grant) -> Decision {
     Decision::Permit(grant.epoch)
 }
 
+/// Whether anything of the namespace was ever permitted here.
+fn has_run(notes: Option<Notes>) -> bool {
+    notes.is_some_and(|notes| notes.ran > 0)
+}
+
 /// Not ours any more, and closed: say so, and in time tidy up.
 fn clean_up(facts: &Facts, grant: &Grant, notes: Option<Notes>) -> Decision {
     if grant.copy == Some(CopyState::Unclosed) {
         // What ran here after we were given up may have written what no image has.
-        let has_run = notes.is_some_and(|notes| notes.ran > 0);
-        let state = if has_run { CopyState::Diverged } else { CopyState::Superseded };
+        let state = if has_run(notes) { CopyState::Diverged } else { CopyState::Superseded };
         return Decision::SettleCopy(state);
     }
     if facts.has_finalizer {

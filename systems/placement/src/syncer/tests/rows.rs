@@ -133,6 +133,20 @@ fn a_grant_that_is_not_in_the_cache_changes_nothing() {
 }
 
 #[test]
+fn an_owner_that_was_declared_gone_before_anything_ran_takes_its_copy_over() {
+    let copy = |epoch, state| json!({"cluster": "a", "epoch": epoch, "state": state});
+    let mut status = granted(2);
+    status["copies"] = json!([copy(1, "Unclosed"), copy(2, "Live")]);
+    let mut case = Case::of(status, Some((1, 1, "")));
+    let never = json!({"metadata": {"annotations": {"interlock.dev/ran": null}}});
+    case.world.change("a", (&NAMESPACE, &Name::cluster_wide("g")), &never);
+    let (what, change) = case.patch();
+    assert_eq!(what, "Grant g at the hub");
+    let copies = change["status"]["copies"].as_array().unwrap();
+    assert_eq!((copies.len(), &copies[0]["state"]), (1, &json!("Live")));
+}
+
+#[test]
 fn old_news_changes_nothing() {
     let case = Case::of(granted(1), Some((2, 0, &permit(2))));
     assert_eq!(case.rests(), "the cache shows a time before what is noted here");
