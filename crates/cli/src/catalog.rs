@@ -26,6 +26,7 @@ pub(crate) fn entries() -> Vec<Entry> {
     let mut entries = Vec::new();
     entries.extend(interlock_placement::models());
     entries.extend(interlock_volumes::models());
+    entries.extend(interlock_programs::world::models());
     entries.extend(interlock_nodes::models());
     entries.extend(interlock_identities::models());
     entries.extend(interlock_rollouts::models());

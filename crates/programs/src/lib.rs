@@ -7,6 +7,7 @@
 //! * the wiring into the shell, and the actors of the simulation, take the controllers themselves;
 //! * roles, accounts, manifests and caches take what [`list`] says about them.
 //!
+//! [`world`] explores the controllers of several systems together.
 //! [`roles`] writes down what each account may do. [`supervisor`] decides which agents a process runs that serves many clusters.
 //!
 //! So a new controller is one line here. What a controller does outside of the API is part of its
@@ -19,6 +20,7 @@ mod hub;
 mod listed;
 pub mod roles;
 pub mod supervisor;
+pub mod world;
 
 pub use account::Account;
 pub use agent::{Agent, Machine};

@@ -17,6 +17,7 @@
 //! * `state`, `world`, `steps`: the states, and every step out of one. `flight`: steps under way.
 //! * `model`: the world as a model of the checker. `story`: a step in words.
 //! * `picture`: a state in the words of a specification.
+//! * `rest`: where a world comes to rest, for another that begins there.
 //! * `bent`: what mistakes made on purpose are made of.
 //! * `intern`: each value once, by number.
 
@@ -26,6 +27,7 @@ mod flight;
 mod intern;
 mod model;
 mod picture;
+mod rest;
 mod scene;
 mod server;
 mod state;
@@ -38,6 +40,7 @@ mod world;
 pub use actor::{Actor, Driver, shipped};
 pub use bent::{rewritten, unguarded};
 pub use picture::{Reading, Sight};
+pub use rest::Rest;
 pub use scene::{Objects, Scene};
 pub use server::Servers;
 pub use state::{CLUSTERS, State};

@@ -44,7 +44,7 @@ pub(crate) struct Stale {
 impl State {
     pub(crate) fn code(&mut self, coder: &mut Coder) {
         for server in &mut self.servers {
-            coder.u32(server, 20);
+            coder.u32(server, 21);
         }
         for machine in &mut self.machines {
             coder.u32(machine, 14);
@@ -53,10 +53,10 @@ impl State {
             coder.u8(&mut stale.program, 4);
             coder.u8(&mut stale.server, 2);
             coder.u32(&mut stale.slot, 9);
-            coder.u32(&mut stale.version, 17);
+            coder.u32(&mut stale.version, 18);
         }
         for flight in &mut self.flights {
-            coder.u32(flight, 18);
+            coder.u32(flight, 22);
         }
         coder.u32(&mut self.chance, 16);
         coder.u32(&mut self.past, 18);
