@@ -43,10 +43,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "interlock-programs",
         &[
             "interlock-api",
+            "interlock-checker",
             "interlock-kernel",
             "interlock-placement",
             "interlock-turns",
             "interlock-volumes",
+            "interlock-world",
         ],
     ),
     (
