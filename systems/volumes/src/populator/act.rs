@@ -2,7 +2,7 @@
 
 use super::decide::{Decision, Obstacle, Policy, Why};
 use super::finding::of_obstacle;
-use super::observe::{ANNOTATION_TOUCHED, SELECTED_NODE, Scene, note_for, prime_name};
+use super::observe::{ANNOTATION_TOUCHED, SELECTED_NODE, Scene, note_for, prime_name, volumes};
 use crate::kinds::{CLAIM, SNAPSHOT_KIND, VOLUME};
 use crate::objects::{
     annotation, beside, change, change_status, conditions, name_of, namespace_of, put_finalizer_on,
@@ -32,6 +32,12 @@ pub(super) fn act(scene: &Scene, decision: Decision) -> Step<Nothing> {
             let (place, kind, namespace) = scene.images();
             let reads = vec![Read::List { place, kind, namespace }];
             let because = "its image is not in the cache, which proves nothing".to_owned();
+            Step::Look { reads, because }
+        }
+        Decision::LookForVolume => {
+            let (place, kind, namespace) = volumes();
+            let reads = vec![Read::List { place, kind, namespace }];
+            let because = "a volume that was poured for it may not be in the cache yet".to_owned();
             Step::Look { reads, because }
         }
         Decision::Mark => Step::write(

@@ -7,6 +7,8 @@ use serde::Serialize;
 pub struct Facts {
     /// Whether the claim, PVC' and the volume were seen afresh.
     pub is_fresh: bool,
+    /// Whether all volumes were listed by a live read.
+    pub are_volumes_listed: bool,
     /// Whether the claim is being deleted.
     pub is_deleting: bool,
     /// Whether our finalizer is on it.
@@ -151,6 +153,8 @@ pub enum Decision {
     Look,
     /// See whether the image is there.
     LookForImage,
+    /// See whether a volume is there already that was poured for the claim.
+    LookForVolume,
     /// Put our finalizer on the claim.
     Mark,
     /// Note the latest image on the claim.
@@ -356,6 +360,11 @@ fn pour(facts: &Facts, image: Image) -> Decision {
         (Image::Empty, _) => say(facts, Obstacle::ImageEmpty),
         (Image::TooLarge, _) => say(facts, Obstacle::SizeMismatch),
         (Image::Ready, Holds::None) => surely(facts, Decision::Hold),
+        // Somebody may have deleted PVC' by hand after its volume was handed over, and a cache may not
+        // show that yet: a second volume would be poured for the claim.
+        (Image::Ready, Holds::Pinned) if facts.is_fresh && !facts.are_volumes_listed => {
+            Decision::LookForVolume
+        }
         (Image::Ready, Holds::Pinned) => surely(facts, Decision::Pour),
     }
 }
@@ -420,6 +429,7 @@ mod tests {
     /// A claim whose image is poured, with nothing that is in the way.
     const FACTS: Facts = Facts {
         is_fresh: true,
+        are_volumes_listed: true,
         is_deleting: false,
         is_marked: true,
         bound: Bound::No,
@@ -445,6 +455,15 @@ mod tests {
         assert_eq!(decide(&handed), Decision::Settle { policy: Policy::Noted });
         let bare = Facts { is_policy_noted: false, ..handed };
         assert_eq!(decide(&bare), Decision::Settle { policy: Policy::Delete });
+    }
+
+    #[test]
+    fn nothing_is_poured_before_all_volumes_were_listed() {
+        let poured = Facts { prime: Prime::None, volume: Volume::None, ..FACTS };
+        assert_eq!(decide(&poured), Decision::Pour);
+        let unlisted = Facts { are_volumes_listed: false, ..poured };
+        assert_eq!(decide(&unlisted), Decision::LookForVolume);
+        assert_eq!(decide(&Facts { is_fresh: false, ..unlisted }), Decision::Look);
     }
 
     #[test]

@@ -96,7 +96,7 @@ pub(super) fn observe(
         claim: claim.clone(),
         latest: destination.as_ref().and_then(|destination| cache.latest_image(destination)),
         held: cache.held(image.as_ref()),
-        volume: volume_address.and_then(|address| seen(&address, view, looks)),
+        volume: volume_address.and_then(|address| cache.volume(&address)),
         truth: reads.into_iter().flatten().collect(),
         destination,
         image,
@@ -112,6 +112,11 @@ fn pin_of(claim: &DynamicObject) -> Option<&str> {
 
 fn is_ours(claim: &DynamicObject, prime: &DynamicObject) -> bool {
     prime_for(prime) == Some(uid_of(claim))
+}
+
+/// All volumes.
+pub(super) fn volumes() -> (Place, Kind, Option<String>) {
+    (Place::CLUSTER, VOLUME, None)
 }
 
 /// All images of the namespace of a claim.
@@ -204,12 +209,30 @@ impl Cache<'_> {
         })
     }
 
+    /// A volume: as a live read showed it, by itself or among all, else as the cache does.
+    fn volume(&self, address: &Address) -> Option<Object> {
+        let listed = self.looks.lists.get(&volumes());
+        let listed = listed.and_then(|all| all.iter().find(|one| Name::of(one) == address.name));
+        match (self.looks.objects.contains_key(address), listed) {
+            (false, Some(volume)) => Some(volume.clone()),
+            _ => seen(address, self.view, self.looks),
+        }
+    }
+
     /// Which volume it is: the one that says that it is for this claim, or the one that the claim
     /// names, or the one of PVC'.
     fn volume_address(&self, prime: Option<&Object>) -> Option<Address> {
         let claim = self.claim;
-        let noted = self.view.find(Place::CLUSTER, &VOLUMES_BY_HEIR, &Name::of(claim).to_string());
-        if let Some(volume) = noted.iter().find(|volume| is_for(volume, claim)) {
+        let heir = Name::of(claim).to_string();
+        let noted = match self.looks.lists.get(&volumes()) {
+            Some(listed) => listed.clone(),
+            None => self.view.find(Place::CLUSTER, &VOLUMES_BY_HEIR, &heir),
+        };
+        let is_its = |volume: &Object| {
+            let owner = text(&volume.data, &["spec", "claimRef", "uid"]);
+            is_for(volume, claim) || owner == uid_of(claim)
+        };
+        if let Some(volume) = noted.iter().find(|volume| is_its(volume)) {
             return Some(Address::new(Place::CLUSTER, &VOLUME, Name::of(volume)));
         }
         let named = |claim: &DynamicObject| {
@@ -237,6 +260,7 @@ impl Reading<'_> {
         };
         Facts {
             is_fresh: scene.truth.iter().all(|address| self.looks.objects.contains_key(address)),
+            are_volumes_listed: self.looks.lists.contains_key(&volumes()),
             is_deleting: is_deleting(claim),
             is_marked: has_finalizer(claim, FINALIZER_POPULATE),
             bound: self.bound(),

@@ -351,6 +351,13 @@ const ROWS: &[Row] = &[
         "vandals=0,deletes=1,second=1,flights=1,stale=0,crash=0",
     ),
     Row(
+        "volumes-not-listed",
+        "the populator makes PVC' though its cache does not show the volume that the claim was handed",
+        &["OneVolumePerClaim"],
+        &[Bend::PopulatorDecides(|facts| filled(facts, |facts| facts.are_volumes_listed = true))],
+        "vandals=0,drops=1,flights=0,stale=1,crash=0",
+    ),
+    Row(
         "no-retain",
         "the volume changes hands while it would be deleted with PVC'",
         &["NeverLost", "BoundIsPopulated"],
@@ -428,7 +435,10 @@ pub(super) fn populator(bends: &'static [Bend]) -> Box<dyn Actor<Machine>> {
 pub(super) fn only_pours() -> Box<dyn Actor<Machine>> {
     shipped(|_| {
         Bent::new(Populator).deciding(|facts| {
-            let would = filled(facts, |facts| facts.is_fresh = true);
+            let would = filled(facts, |facts| {
+                facts.is_fresh = true;
+                facts.are_volumes_listed = true;
+            });
             if let populator::Decision::Claim(fill::Decision::Pour) = would {
                 return would;
             }
