@@ -242,4 +242,19 @@ AwsOrder == \A c \in CRs : att[c] => pol[c] # 0 /\ role[c] # "none"
 Converges == \A c \in CRs : <>[](ph[c] = "live") => <>[](~Bad(c) /\ seen[c] = gen[c])
 
 Deletes == \A c \in CRs : (ph[c] = "deleting") ~> (ph[c] = "gone")
+
+(* A worker holds c, and its step changes something or puts the key back.  *)
+Effects(c) ==
+    \E w \in Workers :
+       /\ busy[w] = c
+       /\ Work(w)
+       /\ \/ << ph, fin, seen, pol, role, att, sa >>' # << ph, fin, seen, pol, role, att, sa >>
+          \/ c \in dirty'
+
+(* The seed's promise in a form that means it. Edits, drift and faults are *)
+(* counted, so what stays declared is left alone in the end: it becomes as *)
+(* declared, and then nothing is written.                                  *)
+TerminationIsTheLastAction ==
+    \A c \in CRs :
+       <>[](ph[c] = "live") => <>[](~Bad(c) /\ seen[c] = gen[c] /\ ~ENABLED Effects(c))
 ==========================================================================

@@ -42,7 +42,7 @@ pub(crate) enum Subject {
     },
     /// The mover against the restic program
     Restic(Size),
-    /// Images and volumes from images against `cp -a`, as they grow
+    /// Snapshots and volumes from snapshots against `cp -a`, as they grow
     Clone(Size),
 }
 

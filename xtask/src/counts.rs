@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_changed_came_or_went_is_told() {
+    fn a_model_that_changed_came_or_went_is_reported() {
         let recorded = counts(&[("gone", 5), ("same", 5), ("smaller", 5)]);
         let now = counts(&[("new", 5), ("same", 5), ("smaller", 4)]);
         let told: Vec<String> = differences(&recorded, &now)

@@ -23,6 +23,7 @@ const KUBERNETES: &str = "k8s.io/kubernetes@v1.35.0";
 const API: &str = "k8s.io/api@v0.35.0";
 const MACHINERY: &str = "k8s.io/apimachinery@v0.35.0";
 const EXTENSIONS: &str = "k8s.io/apiextensions-apiserver@v0.35.0";
+const AGGREGATOR: &str = "k8s.io/kube-aggregator@v0.35.0";
 
 /// One table that is written: a group in a version.
 struct Table {
@@ -38,6 +39,8 @@ struct Table {
     more_types: &'static [&'static str],
     /// Resources of upstream's that we do not serve in this group; `*` is all of them.
     left_out: &'static [&'static str],
+    /// Whether the objects are made by the server itself, and can only be read.
+    is_read_only: bool,
 }
 
 const TABLES: &[Table] = &[
@@ -49,6 +52,7 @@ const TABLES: &[Table] = &[
         directory: "pkg/apis/meta/v1",
         more_types: &["DeleteOptions", "ListMeta", "ObjectMeta", "Patch", "Status", "WatchEvent"],
         left_out: &["*"],
+        is_read_only: false,
     },
     Table {
         stem: "core-v1",
@@ -60,7 +64,6 @@ const TABLES: &[Table] = &[
     api("batch-v1", "batch", "v1", "batch/v1"),
     Table {
         more_types: &["Scale"],
-        left_out: &["*"],
         ..api("autoscaling-v1", "autoscaling", "v1", "autoscaling/v1")
     },
     api("autoscaling-v2", "autoscaling", "v2", "autoscaling/v2"),
@@ -89,6 +92,13 @@ const TABLES: &[Table] = &[
         module: EXTENSIONS,
         ..api("apiextensions-v1", "apiextensions.k8s.io", "v1", "pkg/apis/apiextensions/v1")
     },
+    Table {
+        module: AGGREGATOR,
+        is_read_only: true,
+        ..api("apiregistration-v1", "apiregistration.k8s.io", "v1", "pkg/apis/apiregistration/v1")
+    },
+    api("flowcontrol-v1", "flowcontrol.apiserver.k8s.io", "v1", "flowcontrol/v1"),
+    api("resource-v1", "resource.k8s.io", "v1", "resource/v1"),
 ];
 
 /// Subresources that a server without nodes can serve.
@@ -112,7 +122,16 @@ const fn api(
     version: &'static str,
     directory: &'static str,
 ) -> Table {
-    Table { stem, group, version, module: API, directory, more_types: &[], left_out: &[] }
+    Table {
+        stem,
+        group,
+        version,
+        module: API,
+        directory,
+        more_types: &[],
+        left_out: &[],
+        is_read_only: false,
+    }
 }
 
 impl Table {
@@ -136,7 +155,7 @@ impl Table {
 pub(crate) fn run(into: &Path) -> Result<()> {
     let kubernetes = module(KUBERNETES)?;
     let mut directories = BTreeMap::new();
-    for name in [API, MACHINERY, EXTENSIONS] {
+    for name in [API, MACHINERY, EXTENSIONS, AGGREGATOR] {
         directories.insert(name, module(name)?);
     }
     let mut upstream = Upstream { documents: Documents::default(), packages: BTreeMap::new() };
@@ -211,8 +230,12 @@ fn resource_lines(table: &Table, discovery: &Value) -> Result<(String, BTreeSet<
         if table.left_out.iter().any(|left| *left == "*" || *left == plural) {
             continue;
         }
-        let verbs = words(resource, "verbs");
-        let verbs = if verbs == ALL_VERBS { "all".to_owned() } else { verbs };
+        let verbs = match words(resource, "verbs") {
+            _ if table.is_read_only && !sub.is_empty() => "get".to_owned(),
+            _ if table.is_read_only => "get,list,watch".to_owned(),
+            verbs if verbs == ALL_VERBS => "all".to_owned(),
+            verbs => verbs,
+        };
         let kind = text_of(resource, "kind")?;
         if !sub.is_empty() {
             if SUBRESOURCES.contains(&sub) {
@@ -271,7 +294,7 @@ impl Upstream {
             if types.entry(stem).or_default().contains_key(name) {
                 continue;
             }
-            let lines = self.type_lines(stem, package, (&full, name), &mut wanted)?;
+            let lines = self.type_lines(stem, package, &full, &mut wanted)?;
             types.entry(stem).or_default().insert(name.to_owned(), lines);
         }
         Ok(types)
@@ -281,10 +304,11 @@ impl Upstream {
         &self,
         stem: &str,
         package: &Package,
-        (full, name): (&str, &str),
+        full: &str,
         wanted: &mut Vec<String>,
     ) -> Result<String> {
         let schema = self.documents.schema(full)?;
+        let name = full.rsplit('.').next().unwrap_or(full);
         let mut text = format!("type {name}");
         if schema.is_kind {
             text.push_str(" kind");

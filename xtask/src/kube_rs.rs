@@ -51,7 +51,7 @@ tokio = { version = "1", features = ["macros", "rt-multi-thread"] }
 "#;
 
 /// A server that does not start in this time does not start.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What is not run, and why; everything else must pass.
 const LEFT_OUT: &[(&str, &str)] = &[
@@ -216,7 +216,7 @@ impl Serving {
         let started = Instant::now();
         // The kubeconfig is written when the address is known and taken.
         while !serving.kubeconfig.exists() {
-            if serving.process.try_wait()?.is_some() || started.elapsed() > PATIENCE {
+            if serving.process.try_wait()?.is_some() || started.elapsed() > TIMEOUT {
                 bail!("interlock serve did not start: see {}", folder.join("serve.log").display());
             }
             std::thread::sleep(Duration::from_millis(10));

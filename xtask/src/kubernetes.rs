@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 const CLUSTERS: [&str; 2] = ["west", "east"];
 
 /// Counts in its claim, and tells each number to a file outside once it is in the claim.
@@ -101,12 +101,12 @@ impl Fleet {
             at.bring_snapshots()?;
             let rights = self.interlock(&["manifests", "cluster", name, "--with-runtime"])?;
             // The definitions in it are served a moment after they were taken.
-            eventually("the manifests of a cluster are taken", PATIENCE, || {
+            eventually("the manifests of a cluster are taken", TIMEOUT, || {
                 at.apply_text("manifests", &rights).map(|()| true)
             })?;
         }
         self.start()?;
-        eventually("both clusters are ready and reachable", PATIENCE, || {
+        eventually("both clusters are ready and reachable", TIMEOUT, || {
             let clusters = self.hub().get(&["workloadclusters"])?;
             let clusters = clusters["items"].as_array().map_or(&[][..], Vec::as_slice);
             let is_well =
@@ -142,7 +142,7 @@ impl Fleet {
         hub.kubectl(&["create", "namespace", "shop"])?;
         let acknowledged = self.folder.join("acknowledged");
         let writer = WRITER.replace("ACKNOWLEDGED", &acknowledged.to_string_lossy());
-        eventually("the writer is taken", PATIENCE, || {
+        eventually("the writer is taken", TIMEOUT, || {
             let file = self.folder.join("writer.yaml");
             std::fs::write(&file, &writer)?;
             let file = file.to_string_lossy();
@@ -176,7 +176,7 @@ impl Fleet {
     fn end(&self) -> anyhow::Result<()> {
         let hub = self.hub();
         hub.kubectl(&["delete", "workloadcluster", "east", "--wait=false"])?;
-        eventually("the cluster says what it holds", PATIENCE, || {
+        eventually("the cluster says what it holds", TIMEOUT, || {
             let cluster = hub.get(&["workloadcluster", "east"])?;
             Ok(cluster["status"]["conditions"].to_string().contains("shop"))
         })?;
@@ -184,7 +184,7 @@ impl Fleet {
         hub.kubectl(&["delete", "namespace", "shop", "--timeout", "120s"])?;
         hub.kubectl(&["wait", "--for=delete", "workloadcluster/east", "--timeout", "120s"])?;
         for cluster in CLUSTERS {
-            eventually(&format!("nothing is left on {cluster}"), PATIENCE, || {
+            eventually(&format!("nothing is left on {cluster}"), TIMEOUT, || {
                 let at = self.at(cluster);
                 let left = at.kubectl(&["get", "namespaces,pv", "--output", "name"])?;
                 Ok(!left.contains("shop") && !left.contains("persistentvolume/"))
@@ -222,7 +222,7 @@ fn is_true(object: &Value, condition: &str) -> bool {
 
 /// Waits until more has been acknowledged than was seen, and returns how much, without a gap.
 fn writes_on(acknowledged: &Path, seen: usize) -> anyhow::Result<usize> {
-    eventually("the writer goes on", PATIENCE, || {
+    eventually("the writer goes on", TIMEOUT, || {
         Ok(std::fs::read_to_string(acknowledged)?.lines().count() > seen + 5)
     })?;
     let text = std::fs::read_to_string(acknowledged)?;

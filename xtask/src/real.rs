@@ -1,5 +1,6 @@
 //! Everything that needs other people's programs, or root: TLC beside our checker, kubectl against
-//! our server, restic on our repositories, file systems of our own, sqlite3 in a claim.
+//! our server, restic on our repositories, file systems of our own, sqlite3 in a claim, boto3 and moto
+//! beside our IAM.
 
 use crate::{compare, interlock, say};
 use anyhow::{Context, bail};
@@ -8,6 +9,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
 
+mod python;
 mod s3;
 
 /// Programs that are not ours, and the Debian packages that have them.
@@ -35,6 +37,7 @@ const SUITES: &[(&str, &[&str])] = &[
     ("volume_file_systems", &["--workspace"]),
     ("moves", &["--workspace"]),
     ("volumes", &["--workspace"]),
+    ("with_boto3", &["--workspace"]),
 ];
 
 /// Runs all of it, or one part; false if anything failed.
@@ -73,14 +76,22 @@ pub(crate) fn run(only: Option<&str>) -> anyhow::Result<bool> {
     Ok(failed.is_empty())
 }
 
-/// What the tests are told: the release binary, and the kubectls to drive it with.
+/// What the tests are reported: the release binary, and the kubectls to drive it with.
 fn settings() -> anyhow::Result<Vec<(&'static str, OsString)>> {
     let kubectls = kubectls()?;
     for kubectl in &kubectls {
         say(&format!("kubectl  {}", kubectl.display()));
     }
     let list = std::env::join_paths(&kubectls).context("a path of a kubectl has a colon")?;
-    Ok(vec![("INTERLOCK_BINARY", interlock::build()?.into()), ("INTERLOCK_KUBECTL", list)])
+    let verifier = python::package("jwt", "PyJWT[crypto]==2.10.1")?;
+    // It brings boto3 with it.
+    let cloud = python::package("moto", "moto[server]==5.2.5")?;
+    Ok(vec![
+        ("INTERLOCK_BINARY", interlock::build()?.into()),
+        ("INTERLOCK_KUBECTL", list),
+        ("INTERLOCK_PYJWT", verifier.into()),
+        ("INTERLOCK_MOTO", cloud.into()),
+    ])
 }
 
 /// The kubectls in INTERLOCK_KUBECTL, or the one on the path.

@@ -105,7 +105,8 @@ impl Tlc {
                 files.push(path);
             }
         }
-        files.sort();
+        // By name alone: where the clone is makes no difference.
+        files.sort_by_key(|file| file.file_name().map(ToOwned::to_owned));
         let mut hasher = DefaultHasher::new();
         (module, config, deadlock).hash(&mut hasher);
         for file in files {

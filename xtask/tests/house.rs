@@ -114,16 +114,63 @@ fn circle(graph: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> {
     graph.keys().filter(|module| reached(module).contains(module)).cloned().collect()
 }
 
+/// What is to be opened in the API server.
+const APISERVER_CIRCLES: &[&str] = &[
+    "access",
+    "admission",
+    "clusters",
+    "handlers",
+    "openapi_cache",
+    "resource",
+    "schema",
+    "server",
+    "standing",
+];
+
 #[test]
 fn no_module_imports_one_that_imports_it() {
     // A world and the trait of what it explores name each other.
-    let known = BTreeMap::from([("world", ["scene", "system", "world"])]);
+    // Admission judges the calls of handlers, and a cluster keeps the policies that admission compiled. An
+    // expression of a policy asks what a role allows, and the escalation check asks which kind a rule names.
+    let known: BTreeMap<&str, &[&str]> = BTreeMap::from([
+        ("world", ["scene", "system", "world"].as_slice()),
+        ("apiserver", APISERVER_CIRCLES),
+    ]);
     for (name, source) in crates() {
         let circle = circle(&imports(&source));
-        let known = known.get(name.as_str()).into_iter().flatten();
+        let known = known.get(name.as_str()).copied().unwrap_or_default().iter();
         let known: BTreeSet<String> = known.map(|module| (*module).to_owned()).collect();
         assert_eq!(circle, known, "a circle of imports in {name}");
     }
+}
+
+/// The text between the next quotes, or the next name.
+fn value_of(text: &str, field: &str) -> Option<String> {
+    let after = text.split_once(field)?.1.trim_start();
+    match after.strip_prefix('"') {
+        Some(quoted) => quoted.split('"').next().map(str::to_owned),
+        None => first_name(after),
+    }
+}
+
+#[test]
+fn no_two_indexes_of_a_kind_have_one_name() {
+    // A cache files objects by the first index of a name. The second one would be read as the first, and
+    // a controller would not learn of what it waits for.
+    let mut known: BTreeMap<(String, String), PathBuf> = BTreeMap::new();
+    for path in files(&root().join("systems"), ".rs") {
+        for index in code(&path).split("Index {").skip(1) {
+            let (Some(name), Some(kind)) = (value_of(index, "name:"), value_of(index, "kind:"))
+            else {
+                continue;
+            };
+            // The systems name some kinds differently: SNAPSHOT and SNAPSHOT_KIND are one.
+            let kind = kind.trim_end_matches("_KIND").to_owned();
+            let before = known.insert((kind.clone(), name.clone()), path.clone());
+            assert_eq!(before, None, "{} has another index {name} of {kind}", path.display());
+        }
+    }
+    assert!(known.len() > 30, "the indexes are read: {known:?}");
 }
 
 #[test]
@@ -153,4 +200,97 @@ fn every_entry_point_of_the_architecture_is_where_it_says() {
         rows += 1;
     }
     assert!(rows >= 10, "the table is read");
+}
+
+/// The functions in some code with a parameter that is taken apart as a tuple, with their lines.
+fn bundling(code: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    for (place, _) in code.match_indices("fn ") {
+        let is_word = code[..place].ends_with(|letter: char| letter.is_alphanumeric());
+        let Some(name) = first_name(&code[place + 3..]).filter(|_| !is_word) else { continue };
+        let parameters = parameters(&code[place + 3 + name.len()..]);
+        let is_tuple = |parameter: &String| parameter.trim_start_matches('&').starts_with('(');
+        if parameters.iter().any(is_tuple) {
+            found.push((1 + code[..place].matches('\n').count(), name));
+        }
+    }
+    found
+}
+
+/// The parameters of a function, from what follows its name.
+fn parameters(text: &str) -> Vec<String> {
+    let (mut angles, mut depth, mut found) = (0_i32, 0_i32, vec![String::new()]);
+    let mut before = ' ';
+    for letter in text.chars() {
+        match letter {
+            '<' => angles += 1,
+            '>' if before != '-' => angles -= 1,
+            '(' | '[' | '{' if angles == 0 || depth > 0 => depth += 1,
+            ')' | ']' | '}' if angles == 0 || depth > 0 => depth -= 1,
+            _ => {}
+        }
+        before = letter;
+        if depth == 0 && letter == ')' {
+            break;
+        }
+        let is_opening = depth == 1 && letter == '(' && found.len() == 1 && found[0].is_empty();
+        if depth == 1 && angles == 0 && letter == ',' {
+            found.push(String::new());
+        } else if depth > 0 && !is_opening {
+            found.last_mut().unwrap().push(letter);
+        }
+    }
+    found.iter().map(|parameter| parameter.trim().to_owned()).collect()
+}
+
+/// Files whose functions may take tuples apart, with the reason.
+const MAY_BUNDLE: [(&str, &str); 12] = [
+    ("crates/apiserver/src/apply/compare.rs", "not split yet"),
+    ("crates/apiserver/src/apply/merge.rs", "not split yet"),
+    ("crates/apiserver/src/apply/mod.rs", "not split yet"),
+    ("crates/apiserver/src/apply/owned.rs", "not split yet"),
+    ("crates/apiserver/src/background/terminating.rs", "not split yet"),
+    ("crates/apiserver/src/endpoints.rs", "not split yet"),
+    ("crates/apiserver/src/openapi/paths.rs", "not split yet"),
+    ("crates/apiserver/src/schema/cel/eval.rs", "not split yet"),
+    ("crates/apiserver/src/schema/cel/printf.rs", "not split yet"),
+    ("crates/apiserver/src/schema/cel/strings.rs", "not split yet"),
+    ("crates/apiserver/src/schema/custom/build.rs", "not split yet"),
+    ("crates/apiserver/src/schema/custom/openapi.rs", "not split yet"),
+];
+
+#[test]
+fn no_function_bundles_its_parameters_into_a_tuple() {
+    let mut sources: Vec<PathBuf> = crates().into_iter().map(|(_, source)| source).collect();
+    sources.extend([root().join("xtask/src"), root().join("benches/load/src")]);
+    let mut wrong = Vec::new();
+    let mut functions = 0;
+    for path in sources.iter().flat_map(|source| files(source, ".rs")) {
+        let name = path.strip_prefix(root()).unwrap().to_string_lossy().into_owned();
+        let is_test = name.contains("/src/") && name.ends_with("tests.rs")
+            || name.split("/src/").nth(1).is_some_and(|within| within.contains("tests/"));
+        if is_test || MAY_BUNDLE.iter().any(|(allowed, _)| name == *allowed) {
+            continue;
+        }
+        let code = code(&path);
+        functions += code.matches("fn ").count();
+        wrong.extend(bundling(&code).iter().map(|(line, of)| format!("{name}:{line} {of}")));
+    }
+    assert!(functions > 1000, "the sources are read: {functions} functions");
+    assert!(
+        wrong.is_empty(),
+        "a tuple that only bundles parameters is a parameter too many: give each its own, up to \
+         four, or make the tuple a struct with a name (STYLE.md)\n{}",
+        wrong.join("\n")
+    );
+}
+
+#[test]
+fn a_tuple_among_the_parameters_is_found() {
+    let code = "fn a(x: u8, y: (u8, u8)) {}\nfn b<F: Fn(u8) -> u8>(f: F) {}\n\
+                fn c(\n    &self,\n    (x, y): (u8, u8),\n) {}\nfn d(&(x, y): &(u8, u8)) {}\n\
+                fn e(map: HashMap<u8, (u8, u8)>, each: impl Fn((u8, u8))) {}";
+    let found: Vec<String> =
+        bundling(code).into_iter().map(|(line, of)| format!("{line} {of}")).collect();
+    assert_eq!(found, ["3 c", "7 d"]);
 }

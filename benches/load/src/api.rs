@@ -18,7 +18,7 @@ const FILLERS: usize = 64;
 
 /// What sort of write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Deed {
+pub enum Operation {
     /// A new object each time.
     Create,
     /// The client's own object, replaced on the condition that it is as it was seen.
@@ -65,7 +65,7 @@ pub fn create(path: &str, body: String) -> Ask<'_> {
 /// Somebody who writes objects.
 struct Writer {
     connection: Connection,
-    deed: Deed,
+    operation: Operation,
     collection: String,
     name: String,
     done: usize,
@@ -76,20 +76,20 @@ impl Worker for Writer {
     async fn once(&mut self) -> anyhow::Result<()> {
         self.done += 1;
         let own = format!("{}/{}", self.collection, self.name);
-        match self.deed {
-            Deed::Create => {
+        match self.operation {
+            Operation::Create => {
                 let widget = Widget::new(&format!("{}-{}", self.name, self.done), "");
                 let body = widget.body(self.done);
                 let (method, path) = (Method::POST, self.collection.as_str());
                 self.connection.ask(Ask { method, path, content_type: JSON, body }).await?;
             }
-            Deed::Update => {
+            Operation::Update => {
                 let body = Widget::new(&self.name, &self.resource_version).body(self.done);
                 let ask = Ask { method: Method::PUT, path: &own, content_type: JSON, body };
                 let answer = self.connection.ask(ask).await?;
                 self.resource_version = resource_version(&answer)?;
             }
-            Deed::Apply => {
+            Operation::Apply => {
                 let body = Widget::new(&self.name, "").body(self.done);
                 let path = &format!("{own}?fieldManager=applier&force=true");
                 let content_type = "application/apply-patch+yaml";
@@ -97,7 +97,7 @@ impl Worker for Writer {
                     .ask(Ask { method: Method::PATCH, path, content_type, body })
                     .await?;
             }
-            Deed::Get => drop(self.connection.get(&own).await?),
+            Operation::Get => drop(self.connection.get(&own).await?),
         }
         Ok(())
     }
@@ -115,7 +115,7 @@ pub fn resource_version(object: &[u8]) -> anyhow::Result<String> {
 /// Writes, for a while.
 pub async fn writes(
     kubeconfig: &Path,
-    deed: Deed,
+    operation: Operation,
     protocol: Protocol,
     load: Load,
 ) -> anyhow::Result<Value> {
@@ -126,13 +126,13 @@ pub async fn writes(
         let collection = widget::path(index % CLUSTERS);
         let name = format!("w{}-{index}", std::process::id());
         let mut resource_version = String::new();
-        if deed != Deed::Create {
+        if operation != Operation::Create {
             let body = Widget::new(&name, "").body(0);
             let path = collection.as_str();
             let ask = Ask { method: Method::POST, path, content_type: JSON, body };
             resource_version = self::resource_version(&connection.ask(ask).await?)?;
         }
-        writers.push(Writer { connection, deed, collection, name, done: 0, resource_version });
+        writers.push(Writer { connection, operation, collection, name, done: 0, resource_version });
     }
     measure::drive(writers, load).await
 }

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 const PATH: &str = "/apis/interlock.dev/v1alpha1/logicalclusters";
 const CLIENTS: usize = 64;
 /// How long the last of them may take to go.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Creates and deletes them.
 pub async fn run(kubeconfig: &Path, clusters: usize, pid: u32) -> anyhow::Result<Value> {
@@ -29,7 +29,7 @@ pub async fn run(kubeconfig: &Path, clusters: usize, pid: u32) -> anyhow::Result
     let started = Instant::now();
     each(&access, clusters, Method::DELETE).await?;
     while count(&mut looking).await? > others {
-        anyhow::ensure!(started.elapsed() < PATIENCE, "clusters do not go");
+        anyhow::ensure!(started.elapsed() < TIMEOUT, "clusters do not go");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let deleted = started.elapsed().as_secs_f64();

@@ -8,6 +8,7 @@ use http_body_util::BodyExt;
 use hyper::Method;
 use serde_json::{Value, json};
 use std::collections::HashSet;
+use std::ops::Range;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -17,19 +18,19 @@ const NAMESPACES: &str = "/api/v1/namespaces";
 const GRANTS: &str = "/apis/interlock.dev/v1alpha1/grants";
 const CLIENTS: usize = 16;
 /// How long the last of them may take.
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 /// How long what is left of the moves may take before a fleet is called at rest.
 const SETTLING: Duration = Duration::from_secs(10);
-/// How long a fleet at rest is watched: two rounds of its signs of life.
+/// How long a fleet at rest is watched: two rounds of its heartbeats.
 const REST: Duration = Duration::from_secs(20);
 
 /// Makes placed namespaces from one number up to another, and waits until all run.
 pub async fn place(kubeconfig: &Path, from: usize, to: usize, pid: u32) -> anyhow::Result<Value> {
     let access = Access::read(kubeconfig)?;
-    let hears = follow(&access, (from, to), runs).await?;
+    let hears = follow(&access, from..to, runs).await?;
     let (bytes, processor) = (measure::resident_bytes(pid), measure::processor_seconds(pid));
     let began = Instant::now();
-    for_each(&access, (from, to), |name| {
+    for_each(&access, from..to, |name| {
         let object = json!({
             "apiVersion": "v1", "kind": "Namespace",
             "metadata": {"name": name, "labels": {"interlock.dev/placed": "true"}},
@@ -52,11 +53,11 @@ pub async fn shift(kubeconfig: &Path, moves: usize, to: &str, pid: u32) -> anyho
     let access = Access::read(kubeconfig)?;
     let version = version(&access).await?;
     let cluster = to.to_owned();
-    let wished = move |grant: &Value| grant["status"]["owner"]["name"] == cluster && runs(grant);
-    let hears = follow(&access, (0, moves), wished).await?;
+    let desired = move |grant: &Value| grant["status"]["owner"]["name"] == cluster && runs(grant);
+    let hears = follow(&access, 0..moves, desired).await?;
     let processor = measure::processor_seconds(pid);
     let began = Instant::now();
-    ask_for(&access, (0, moves), to).await?;
+    ask_for(&access, 0..moves, to).await?;
     wait_for(hears, moves).await?;
     let seconds = began.elapsed().as_secs_f64();
     let writes = self::version(&access).await? - version;
@@ -87,10 +88,10 @@ pub async fn rest(kubeconfig: &Path, pid: u32) -> anyhow::Result<Value> {
 pub async fn decide(kubeconfig: &Path, to: &str) -> anyhow::Result<Value> {
     let access = Access::read(kubeconfig)?;
     let began = Instant::now();
-    ask_for(&access, (0, 1), to).await?;
+    ask_for(&access, 0..1, to).await?;
     let cluster = to.to_owned();
     let decided = move |grant: &Value| grant["spec"]["target"]["name"] == cluster;
-    let hears = follow(&access, (0, 1), decided).await?;
+    let hears = follow(&access, 0..1, decided).await?;
     wait_for(hears, 1).await?;
     let decided = began.elapsed();
     let mut connection = access.connect(Protocol::Http1).await?;
@@ -122,16 +123,16 @@ async fn version(access: &Access) -> anyhow::Result<f64> {
 /// They are listed once: a list of ten thousand, again and again, would be what is measured.
 async fn follow(
     access: &Access,
-    (first, end): (usize, usize),
+    numbers: Range<usize>,
     is_meant: impl Fn(&Value) -> bool + Send + 'static,
 ) -> anyhow::Result<watch::Receiver<usize>> {
     let mut connection = access.connect(Protocol::H2).await?;
     let list: Value = serde_json::from_slice(&connection.get(GRANTS).await?)?;
     let from = list["metadata"]["resourceVersion"].as_str().unwrap_or_default();
-    let is_asked_for = move |number: &usize| (first..end).contains(number);
+    let is_asked_for = move |number: &usize| numbers.contains(number);
     let all = list["items"].as_array().into_iter().flatten();
     let meant = all.filter(|grant| is_meant(grant)).filter_map(number_of);
-    let mut there: HashSet<usize> = meant.filter(is_asked_for).collect();
+    let mut there: HashSet<usize> = meant.filter(&is_asked_for).collect();
     let path = format!("{GRANTS}?watch=true&resourceVersion={from}");
     let ask = Ask {
         method: Method::GET,
@@ -152,7 +153,7 @@ async fn follow(
                 let line: Vec<u8> = rest.drain(..=end_of_line).collect();
                 let Ok(event) = serde_json::from_slice::<Value>(&line) else { return };
                 let grant = &event["object"];
-                let Some(number) = number_of(grant).filter(is_asked_for) else { continue };
+                let Some(number) = number_of(grant).filter(&is_asked_for) else { continue };
                 match is_meant(grant) {
                     true => there.insert(number),
                     false => there.remove(&number),
@@ -171,13 +172,13 @@ fn number_of(grant: &Value) -> Option<usize> {
 
 async fn wait_for(mut hears: watch::Receiver<usize>, many: usize) -> anyhow::Result<()> {
     let all = async { hears.wait_for(|there| *there >= many).await.map(drop) };
-    let waited = tokio::time::timeout(PATIENCE, all).await;
+    let waited = tokio::time::timeout(TIMEOUT, all).await;
     anyhow::ensure!(waited.is_ok(), "{} of {many} are there", *hears.borrow());
     waited?.context("the watch ended")
 }
 
 /// Has the namespaces that are numbered so ask for a cluster.
-async fn ask_for(access: &Access, numbers: (usize, usize), cluster: &str) -> anyhow::Result<()> {
+async fn ask_for(access: &Access, numbers: Range<usize>, cluster: &str) -> anyhow::Result<()> {
     let cluster = cluster.to_owned();
     for_each(access, numbers, move |name| {
         let patch = json!({"metadata": {"annotations": {"interlock.dev/cluster": cluster}}});
@@ -189,15 +190,15 @@ async fn ask_for(access: &Access, numbers: (usize, usize), cluster: &str) -> any
 
 async fn for_each(
     access: &Access,
-    (from, to): (usize, usize),
+    numbers: Range<usize>,
     request: impl Fn(&str) -> (Method, String, &'static str, Value) + Clone + Send + 'static,
 ) -> anyhow::Result<()> {
     let mut working = JoinSet::new();
     let connections = access.connections(Protocol::H2, CLIENTS).await?;
     for (client, mut connection) in connections.into_iter().enumerate() {
-        let request = request.clone();
+        let (request, numbers) = (request.clone(), numbers.clone());
         working.spawn(async move {
-            for number in (from + client..to).step_by(CLIENTS) {
+            for number in numbers.skip(client).step_by(CLIENTS) {
                 let (method, path, content_type, body) = request(&format!("ns-{number}"));
                 let body = Bytes::from(body.to_string());
                 connection.ask(Ask { method, path: &path, content_type, body }).await?;

@@ -51,7 +51,7 @@ impl Channel {
         let outcome = trailers.get("grpc-status").map_or(&b""[..], HeaderValue::as_bytes);
         if outcome != b"0" {
             let why = trailers.get("grpc-message").map(|text| text.to_str().unwrap_or_default());
-            bail!("{method} failed: {}", why.unwrap_or("no outcome was told"));
+            bail!("{method} failed: {}", why.unwrap_or("no outcome was reported"));
         }
         let bytes = body.to_bytes();
         if bytes.len() < 5 {

@@ -55,7 +55,7 @@ enum What {
     /// The API server: creates, updates or applies
     ApiWrites {
         kubeconfig: PathBuf,
-        deed: api::Deed,
+        operation: api::Operation,
         protocol: Protocol,
         #[command(flatten)]
         load: Load,
@@ -106,8 +106,8 @@ async fn main() -> anyhow::Result<()> {
         What::EtcdFill { address, from, keys } => etcd::fill(&address, from, keys).await?,
         What::EtcdReads { address } => etcd::reads(&address).await?,
         What::ApiPrepare { kubeconfig } => api::prepare(&kubeconfig).await?,
-        What::ApiWrites { kubeconfig, deed, protocol, load } => {
-            api::writes(&kubeconfig, deed, protocol, load).await?
+        What::ApiWrites { kubeconfig, operation, protocol, load } => {
+            api::writes(&kubeconfig, operation, protocol, load).await?
         }
         What::ApiFill { kubeconfig, from, objects } => {
             api::fill(&kubeconfig, from, objects).await?

@@ -84,7 +84,7 @@ pub fn percentiles(times: &mut [Duration]) -> (f64, f64) {
 
 /// Processor time of a process so far, in user and system mode.
 pub fn processor_seconds(pid: u32) -> f64 {
-    // The time of each thread is told in nanoseconds; that of the process only in hundredths of a second.
+    // The time of each thread is reported in nanoseconds; that of the process only in hundredths of a second.
     // Threads that end take theirs along, but none of the processes that are measured here ends any.
     let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return f64::NAN };
     let nanoseconds: f64 = threads

@@ -36,7 +36,7 @@ fn put(key: &[u8], value: &[u8]) -> Message {
 }
 
 /// A put on the condition that the key was last written at a revision; 0 means that it is absent. If it was
-/// not, what stands there is read: this is how kube-apiserver writes.
+/// not, what is there is read: this is how kube-apiserver writes.
 pub fn guarded_put(key: &[u8], last: u64, value: &[u8]) -> Message {
     // Equal is 0 and need not be written; 2 is the revision of the last change.
     let compare = Message::default().number(2, 2).bytes(3, key).number(6, last);

@@ -82,7 +82,7 @@ struct Reader {
 impl Worker for Reader {
     async fn once(&mut self) -> anyhow::Result<()> {
         let page = self.store.range(KeyRange::prefix(TABLE, "bench/"), None, self.limit).await?;
-        // The bytes are looked at, as somebody who sends them on would.
+        // The bytes are read, as somebody who sends them on would.
         let bytes: usize = page.items.iter().map(|item| item.value.bytes().to_vec().len()).sum();
         anyhow::ensure!(bytes > 0, "the store is empty");
         Ok(())

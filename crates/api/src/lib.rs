@@ -4,6 +4,8 @@
 //!   `ForceRelease`.
 //! * [`volumes`]: VolSync's kinds, which Interlock serves on workload clusters.
 //!   `ReplicationSource`, `ReplicationDestination`.
+//! * [`identities`]: irsa-operator's kinds, a cloud role for a service account.
+//!   `IamRoleServiceAccount`, `Policy`, `Role`.
 //! * [`turns`]: who may maintain a cluster. `MaintenanceTurn`.
 //! * [`names`]: labels, annotations, finalizers and names that are made of others.
 //! * [`manifest`]: the definitions as they are installed; `crates/api/crds` holds the same text for
@@ -12,6 +14,7 @@
 //! Nothing here decides anything. A rule that no writer may break is in the schema, so that the API
 //! server refuses it from everybody; all other rules are the systems'.
 
+pub mod identities;
 pub mod manifest;
 pub mod names;
 pub mod period;
@@ -44,4 +47,13 @@ pub fn definitions() -> Vec<CustomResourceDefinition> {
 /// The definitions of VolSync's kinds, for the clusters where workloads run.
 pub fn volume_definitions() -> Vec<CustomResourceDefinition> {
     vec![volumes::ReplicationSource::crd(), volumes::ReplicationDestination::crd()]
+}
+
+/// The definitions of irsa-operator's kinds, for the hub.
+pub fn identity_definitions() -> Vec<CustomResourceDefinition> {
+    vec![
+        identities::IamRoleServiceAccount::crd(),
+        identities::Policy::crd(),
+        identities::Role::crd(),
+    ]
 }

@@ -1,7 +1,7 @@
 //! The definitions as text: what is committed in `crates/api/crds`, and what can be installed with
 //! `kubectl apply`.
 
-use crate::{definitions, volume_definitions};
+use crate::{definitions, identity_definitions, volume_definitions};
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -14,9 +14,10 @@ pub struct Manifest {
     pub text: String,
 }
 
-/// All definitions, in the order of [`definitions`] and then of [`volume_definitions`].
+/// All definitions, in the order of [`definitions`], [`volume_definitions`] and [`identity_definitions`].
 pub fn manifests() -> Vec<Manifest> {
-    let files = definitions().into_iter().chain(volume_definitions()).map(|definition| {
+    let all = [definitions(), volume_definitions(), identity_definitions()].concat();
+    let files = all.into_iter().map(|definition| {
         let file_name = format!("{}.yaml", definition.spec.names.plural);
         let value = serde_json::to_value(&definition).expect("a definition has only string keys");
         let text = format!("# Made by `cargo xtask crds`.\n{}", yaml(&value));

@@ -10,7 +10,7 @@ pub const NODE_LABEL: &str = "interlock.dev/runs-processes";
 pub const LABEL_PLACED: &str = "interlock.dev/placed";
 /// The value of [`LABEL_PLACED`] that opts in.
 pub const PLACED_TRUE: &str = "true";
-/// On a hub Namespace: the name of the cluster that is wished; wins over any Placement.
+/// On a hub Namespace: the name of the desired cluster; wins over any Placement.
 pub const ANNOTATION_CLUSTER: &str = "interlock.dev/cluster";
 
 /// The value of a [`state_label`]: assigned, not to be used.
@@ -59,10 +59,10 @@ pub const PROVIDER_RESTIC: &str = "interlock.dev/restic";
 /// On a ReplicationSource or -Destination: the intent of the sync that runs, written before its
 /// first effect.
 pub const ANNOTATION_SYNC: &str = "interlock.dev/sync";
-/// On a ReplicationDestination: the uid of its latest image, which decides; the name is for reading.
+/// On a ReplicationDestination: the uid of its latest snapshot, which decides; the name is for reading.
 pub const ANNOTATION_LATEST_IMAGE_UID: &str = "interlock.dev/latest-image-uid";
-/// On a PVC: the uid of the one image that it is filled from.
-pub const ANNOTATION_IMAGE: &str = "interlock.dev/image";
+/// On a PVC: the uid of the one snapshot that it is filled from.
+pub const ANNOTATION_SNAPSHOT: &str = "interlock.dev/snapshot";
 /// On a VolumeSnapshot: the digest of what is in it.
 pub const ANNOTATION_DIGEST: &str = "interlock.dev/digest";
 /// On a VolumeSnapshot: how many files are in it.
@@ -78,17 +78,17 @@ pub const LABEL_PRIME_FOR: &str = "interlock.dev/prime-for";
 /// On a PersistentVolume: the PVC that it is handed to, `<namespace>/<name>/<uid>`, from before its
 /// reclaim policy is changed until it is restored.
 pub const ANNOTATION_POPULATES: &str = "interlock.dev/populates";
-/// On a PVC: what populating it made is undone before it goes.
+/// On a PVC: what populating it made is undone before it is deleted.
 pub const FINALIZER_POPULATE: &str = "interlock.dev/populate";
-/// On a ReplicationDestination: it stays while an image of it is held.
-pub const FINALIZER_IMAGES: &str = "interlock.dev/images";
+/// On a ReplicationDestination: it stays while a snapshot of it is held.
+pub const FINALIZER_SNAPSHOTS: &str = "interlock.dev/snapshots";
 /// On a Lease that is a place at a repository: which repository, as a hash.
 pub const LABEL_SLOT: &str = "interlock.dev/slot";
 /// On a Lease that is a place at a repository: the object whose sync has it.
 pub const ANNOTATION_SLOT_OF: &str = "interlock.dev/slot-of";
 /// On a VolumeSnapshot, VolSync's own: a person wants to keep it.
 pub const LABEL_DO_NOT_DELETE: &str = "volsync.backube/do-not-delete";
-/// On a PVC, VolSync's own: no image may be taken before somebody says so.
+/// On a PVC, VolSync's own: no snapshot may be taken before somebody says so.
 pub const ANNOTATION_USE_COPY_TRIGGER: &str = "volsync.backube/use-copy-trigger";
 /// On a VolumeSnapshot: the prefix of every [`hold_finalizer`].
 pub const HOLD_PREFIX: &str = "interlock.dev/hold-";
@@ -162,7 +162,7 @@ fn digest(text: &str) -> u32 {
 pub struct Permit {
     /// The epoch that may run.
     pub epoch: i64,
-    /// The boot that it may run in; after the next one somebody has to look again.
+    /// The boot that it may run in; after the next one it has to be checked again.
     pub boot_id: String,
 }
 

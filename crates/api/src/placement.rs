@@ -1,6 +1,6 @@
 //! Which cluster runs a namespace: the kinds of the system placement.
 //!
-//! The [`Grant`] is the single record that decides; everything else is a wish, a mirror or a report.
+//! The [`Grant`] is the single record that decides; everything else is desired state, a mirror or a report.
 
 #![allow(
     unreachable_pub,
@@ -24,8 +24,8 @@ pub use cluster::{
 };
 pub use force::{Attestation, ForceOutcome, ForceRelease, ForceReleaseSpec, ForceReleaseStatus};
 pub use grant::{
-    Claim, CopyState, DataCopy, Fill, Grant, GrantSpec, GrantStatus, Image, Phase, Pin, Progress,
-    RevokedBecause,
+    Claim, CopyState, DataCopy, Fill, Grant, GrantSpec, GrantStatus, Phase, Pin, Progress,
+    RevokedBecause, Snapshot,
 };
 pub use policy::{OnUnreachable, Transport, VolumePolicy};
 pub use rules::{Placement, PlacementSpec, PlacementStatus};

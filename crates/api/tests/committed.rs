@@ -8,7 +8,8 @@ use std::fs;
 use std::path::PathBuf;
 
 fn all_definitions() -> impl Iterator<Item = CustomResourceDefinition> {
-    interlock_api::definitions().into_iter().chain(interlock_api::volume_definitions())
+    let [own, volumes] = [interlock_api::definitions(), interlock_api::volume_definitions()];
+    own.into_iter().chain(volumes).chain(interlock_api::identity_definitions())
 }
 
 fn directory() -> PathBuf {

@@ -1,8 +1,8 @@
 //! Objects as the design writes them are read, and written the same.
 
 use interlock_api::placement::{
-    Attestation, Connection, CopyState, Fill, ForceOutcome, ForceRelease, Grant, Image,
-    OnUnreachable, Phase, Placement, Ref, RevokedBecause, Transport, VolumePolicy, WorkloadCluster,
+    Attestation, Connection, CopyState, Fill, ForceOutcome, ForceRelease, Grant, OnUnreachable,
+    Phase, Placement, Ref, RevokedBecause, Snapshot, Transport, VolumePolicy, WorkloadCluster,
 };
 use interlock_api::{GROUP, Period, VERSION};
 use kube_core::Resource;
@@ -62,15 +62,15 @@ fn a_placement_comes_back_as_it_was() {
     assert_eq!(placement.spec.volumes.keep_superseded, Period::hours(48));
 }
 
-fn pin(image: &Value) -> Value {
+fn pin(snapshot: &Value) -> Value {
     json!({ "claim": "data", "claimUID": "c-1", "epoch": 4, "taken": "2026-01-02T03:04:05Z",
-        "files": 2, "bytes": 10, "digest": "sha256:0", "image": image })
+        "files": 2, "bytes": 10, "digest": "sha256:0", "snapshot": snapshot })
 }
 
 #[test]
 fn a_grant_comes_back_as_it_was() {
     let a = json!({ "name": "a", "uid": "u-a" });
-    let images = [
+    let snapshots = [
         json!({ "volumeSnapshot": { "cluster": a, "namespace": "n", "name": "s", "uid": "u" } }),
         json!({ "restic": { "secret": "backup", "snapshotID": "4f" } }),
         json!({ "inPlace": { "cluster": a, "volume": "pv-1" } }),
@@ -89,8 +89,8 @@ fn a_grant_comes_back_as_it_was() {
             "phase": "Revoking", "owner": a, "epoch": 4, "because": "Drain",
             "fencedBy": { "name": "f", "uid": "u-f" },
             "claims": [{ "name": "data", "uid": "c-1", "fill": "Filled",
-                "lastImage": pin(&images[0]) }],
-            "pins": images.iter().map(pin).collect::<Vec<_>>(),
+                "lastSnapshot": pin(&snapshots[0]) }],
+            "pins": snapshots.iter().map(pin).collect::<Vec<_>>(),
             "copies": [{ "cluster": a, "epoch": 4, "state": "Live" }],
         },
     }));
@@ -100,7 +100,7 @@ fn a_grant_comes_back_as_it_was() {
     assert_eq!(status.because, Some(RevokedBecause::Drain));
     assert_eq!(status.claims[0].fill, Fill::Filled);
     assert_eq!(status.copies[0].state, CopyState::Live);
-    assert_eq!(status.pins[3].image, Image::Fresh {});
+    assert_eq!(status.pins[3].snapshot, Snapshot::Fresh {});
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn a_force_release_comes_back_as_it_was() {
             "epoch": 4, "attestation": "PoweredOff",
             "reason": "the rack burnt down", "requester": "mia",
         },
-        "status": { "outcome": "Refused", "because": "epoch is 7, you named 4" },
+        "status": { "outcome": "Refused", "because": "the epoch is 7; the ForceRelease names 4" },
     }));
     assert_eq!(force.spec.attestation, Attestation::PoweredOff);
     assert_eq!(force.status_or_default().outcome, ForceOutcome::Refused);

@@ -4,17 +4,21 @@
 //! cluster adds of its own (custom kinds, roles) is read from the store when it is first asked for.
 
 use crate::access::RoleSet;
+use crate::admission::{Policies, Webhooks};
 use crate::crd;
 use crate::kinds;
-use crate::request::ResourceRequest;
+use crate::limits::UnderWay;
+use crate::request::{ClusterName, ResourceRequest};
 use crate::resource::Resource;
 use crate::schema::Schema;
 use crate::status::Status;
 use crate::storage::{self, Owner, Storage};
+use crate::stored_roles;
 use interlock_store::{Key, KeyRange, Table};
+use jiff::Timestamp;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock};
 
 /// The id and the name of the hub's own cluster. No other id can be the same: theirs have a dot.
@@ -34,10 +38,22 @@ pub(crate) struct Cluster {
     /// What people call it; in paths.
     pub(crate) name: Arc<str>,
     is_terminating: AtomicBool,
+    /// When it came into being, in seconds since 1970; 0 while nobody knows.
+    born_seconds: AtomicI64,
     custom: RwLock<Arc<Vec<Arc<Resource>>>>,
     /// Held while the custom kinds are read, so that an older reading never replaces a newer one.
     reading: tokio::sync::Mutex<()>,
     roles: Mutex<Roles>,
+    /// The admission policies.
+    pub(crate) policies: Policies,
+    /// The admission webhooks.
+    pub(crate) webhooks: Webhooks,
+    /// How many bytes it may store; 0 if its object says nothing.
+    stored_bytes_limit: AtomicU64,
+    /// Writes that are under way.
+    pub(crate) under_way: UnderWay,
+    /// Held while roles are compiled: one does it, the others wait for it.
+    compiling: tokio::sync::Mutex<()>,
 }
 
 /// The roles as they were last read, and how often they changed since the start.
@@ -52,7 +68,7 @@ pub(crate) struct Clusters {
     by_name: RwLock<HashMap<Arc<str>, Arc<Cluster>>>,
     by_id: RwLock<HashMap<Arc<str>, Arc<Cluster>>>,
     hub: Hub,
-    /// Held while a cluster is looked at, so that an older look never replaces a newer one.
+    /// Held while a cluster is read, so that an older read never replaces a newer one.
     looking: tokio::sync::Mutex<()>,
     /// Counts clusters that came and went.
     changes: tokio::sync::watch::Sender<u64>,
@@ -195,6 +211,9 @@ impl Clusters {
             None => self.add(id, name),
         };
         cluster.is_terminating.store(crate::object::is_deleting(object), Ordering::Release);
+        cluster.set_born(object);
+        let limit = object["spec"]["storageLimitBytes"].as_u64().unwrap_or(0);
+        cluster.stored_bytes_limit.store(limit, Ordering::Release);
     }
 
     /// Forgets a cluster that is gone, with all that was held for it.
@@ -216,9 +235,15 @@ impl Clusters {
             id: Arc::from(id),
             name: Arc::from(name),
             is_terminating: AtomicBool::new(false),
+            born_seconds: AtomicI64::new(0),
             custom: RwLock::new(no_resources()),
             reading: tokio::sync::Mutex::new(()),
             roles: Mutex::default(),
+            policies: Policies::default(),
+            webhooks: Webhooks::default(),
+            stored_bytes_limit: AtomicU64::new(0),
+            under_way: UnderWay::default(),
+            compiling: tokio::sync::Mutex::new(()),
         });
         let earlier = write(&self.by_name).insert(Arc::clone(&cluster.name), Arc::clone(&cluster));
         if let Some(earlier) = earlier {
@@ -287,6 +312,25 @@ impl Clusters {
         cluster.custom().iter().find(matches).cloned()
     }
 
+    /// The resource whose objects are of this kind.
+    pub(crate) fn find_kind(
+        &self,
+        cluster: &Cluster,
+        api_version: &str,
+        kind: &str,
+    ) -> Option<Arc<Resource>> {
+        let root_only = if cluster.is_root() { &self.hub.root_only[..] } else { &[] };
+        let custom = cluster.custom();
+        let mut all = kinds::built_in()
+            .resources
+            .iter()
+            .chain(&self.hub.everywhere)
+            .chain(root_only)
+            .chain(custom.iter());
+        all.find(|resource| &*resource.kind == kind && resource.api_version() == api_version)
+            .cloned()
+    }
+
     /// The same, also if its definition was established so recently that not everybody here knows.
     pub(crate) async fn find_established(
         &self,
@@ -338,6 +382,32 @@ impl Cluster {
         &*self.id == ROOT
     }
 
+    /// How paths name it.
+    pub(crate) fn address(&self) -> ClusterName {
+        if self.is_root() {
+            return ClusterName::Root;
+        }
+        ClusterName::Named(self.name.to_string())
+    }
+
+    /// When it came into being.
+    pub(crate) fn born(&self) -> Timestamp {
+        Timestamp::from_second(self.born_seconds.load(Ordering::Acquire)).unwrap_or_default()
+    }
+
+    /// Takes the birth of the cluster from the object that came into being with it.
+    pub(crate) fn set_born(&self, object: &Value) {
+        let created = crate::object::meta_text(object, "creationTimestamp");
+        if let Ok(created) = created.parse::<Timestamp>() {
+            self.born_seconds.store(created.as_second(), Ordering::Release);
+        }
+    }
+
+    /// How many bytes it may store, if its object says so.
+    pub(crate) fn stored_bytes_limit(&self) -> Option<u64> {
+        Some(self.stored_bytes_limit.load(Ordering::Acquire)).filter(|limit| *limit > 0)
+    }
+
     /// Whether its deletion was asked for.
     pub(crate) fn is_terminating(&self) -> bool {
         self.is_terminating.load(Ordering::Acquire)
@@ -350,6 +420,10 @@ impl Cluster {
 
     /// Its roles, read and compiled if they are not at hand.
     pub(crate) async fn roles(&self, storage: &Storage) -> Result<Arc<RoleSet>, Status> {
+        if let Some(compiled) = &lock(&self.roles).compiled {
+            return Ok(Arc::clone(compiled));
+        }
+        let _alone = self.compiling.lock().await;
         let changes = {
             let roles = lock(&self.roles);
             if let Some(compiled) = &roles.compiled {
@@ -357,20 +431,8 @@ impl Cluster {
             }
             roles.changes
         };
-        let prefix = storage::prefix(Owner::Cluster(&self.id), None);
-        let all = async |plural: &str| {
-            let table = storage::table_of("rbac.authorization.k8s.io", plural, "-");
-            storage.objects(KeyRange::prefix(table, prefix.as_str())).await
-        };
-        let (roles, cluster_roles) = (all("roles").await?, all("clusterroles").await?);
-        let (bindings, cluster_bindings) =
-            (all("rolebindings").await?, all("clusterrolebindings").await?);
-        let compiled = Arc::new(RoleSet::compile(
-            roles.iter(),
-            cluster_roles.iter(),
-            bindings.iter(),
-            cluster_bindings.iter(),
-        ));
+        let compiled = stored_roles::compiled(&self.id, storage).await?;
+        let compiled = Arc::new(compiled);
         let mut held = lock(&self.roles);
         // A role that changed while we read must not be hidden by what we read before.
         if held.changes == changes {

@@ -6,14 +6,18 @@
 
 use crate::kinds::built_in;
 use crate::resource::Resource;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Upstream's order of its own groups. Others follow by name.
-const GROUP_ORDER: [&str; 18] = [
+const GROUP_ORDER: [&str; 21] = [
     "",
+    "apiregistration.k8s.io",
     "apps",
     "events.k8s.io",
     "authentication.k8s.io",
@@ -31,6 +35,8 @@ const GROUP_ORDER: [&str; 18] = [
     "coordination.k8s.io",
     "node.k8s.io",
     "discovery.k8s.io",
+    "resource.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
 ];
 
 /// What can be done to a custom resource.
@@ -85,7 +91,7 @@ pub(crate) fn group_version(
         put_words(&mut entry, "shortNames", &resource.short_names);
         put_words(&mut entry, "categories", &resource.categories);
         if !described.storage_version_hash.is_empty() {
-            entry["storageVersionHash"] = described.storage_version_hash.into();
+            entry["storageVersionHash"] = (&*described.storage_version_hash).into();
         }
         list.push(entry);
         for sub in described.subresources {
@@ -280,14 +286,14 @@ impl PartialOrd for Version<'_> {
     }
 }
 
-/// What can be done to a resource, and what stands below it.
+/// What can be done to a resource, and what is below it.
 pub(crate) struct Described<'a> {
     pub(crate) verbs: &'a [&'static str],
     pub(crate) subresources: Vec<Below<'a>>,
-    storage_version_hash: &'static str,
+    storage_version_hash: Cow<'static, str>,
 }
 
-/// What stands below a resource.
+/// What is below a resource.
 pub(crate) struct Below<'a> {
     pub(crate) name: &'a str,
     pub(crate) verbs: &'a [&'static str],
@@ -309,7 +315,7 @@ impl<'a> Described<'a> {
             return Described {
                 verbs: &found.verbs,
                 subresources: below.collect(),
-                storage_version_hash: found.storage_version_hash,
+                storage_version_hash: found.storage_version_hash.into(),
             };
         }
         let verbs = &SUBRESOURCE_VERBS[..];
@@ -322,8 +328,16 @@ impl<'a> Described<'a> {
             let (group, version, kind) = (&*resource.group, &*resource.version, &*resource.kind);
             subresources.push(Below { name: "status", verbs, group, version, kind });
         }
-        Described { verbs: &VERBS, subresources, storage_version_hash: "" }
+        let storage_version_hash = storage_version_hash(resource).into();
+        Described { verbs: &VERBS, subresources, storage_version_hash }
     }
+}
+
+/// What tells clients that objects of a kind are stored in another version than before: the same as upstream's.
+fn storage_version_hash(resource: &Resource) -> String {
+    let text = format!("{}/{}/{}", resource.group, resource.storage_version, resource.kind);
+    let hash = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
+    STANDARD.encode(&hash.as_ref()[..8])
 }
 
 /// The groups and versions that are served, in the order in which clients see them.
@@ -380,8 +394,9 @@ mod tests {
             .iter()
             .filter_map(|g| g["name"].as_str())
             .collect();
-        assert_eq!(&names[..3], ["apps", "events.k8s.io", "authentication.k8s.io"]);
-        let tail = ["discovery.k8s.io", "a.example", "snapshot.storage.k8s.io", "zoo.example"];
+        assert_eq!(&names[..3], ["apiregistration.k8s.io", "apps", "events.k8s.io"]);
+        let own = "flowcontrol.apiserver.k8s.io";
+        let tail = [own, "a.example", "snapshot.storage.k8s.io", "zoo.example"];
         assert_eq!(&names[names.len() - 4..], tail);
     }
 
@@ -401,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_lists_its_resources_and_what_stands_below_them() {
+    fn a_version_lists_its_resources_and_their_subresources() {
         let apps = group_version(&built_in().resources, "apps", "v1").expect("it is served");
         let resources = apps["resources"].as_array().expect("a list");
         let names: Vec<&str> = resources.iter().filter_map(|r| r["name"].as_str()).collect();
@@ -431,6 +446,18 @@ mod tests {
         assert_eq!(namespaces["scope"], "Cluster");
         assert_eq!(namespaces["shortNames"], json!(["ns"]));
         assert_eq!(namespaces["subresources"][0]["subresource"], "finalize");
+    }
+
+    #[test]
+    fn a_custom_kind_has_the_hash_that_upstream_computes() {
+        let cron_tab = custom("stable.example.com", "v1", "CronTab");
+        let text = ring::digest::digest(&ring::digest::SHA256, b"stable.example.com/v1/CronTab");
+        let expected = STANDARD.encode(&text.as_ref()[..8]);
+        let found = group_version(&[cron_tab], "stable.example.com", "v1").expect("it is served");
+        assert_eq!(found["resources"][0]["storageVersionHash"], json!(expected));
+        // The same function, on a kind whose hash upstream publishes.
+        let pods = Resource::clone(&built_in().find("", "v1", "pods").expect("built in").resource);
+        assert_eq!(storage_version_hash(&pods), "xPOwRZ+Yhw8=");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::http::{self, Body};
 use crate::negotiate::{self, Endpoint, Rendering};
 use crate::openapi::second;
 use crate::openapi_cache::Document;
-use crate::request::{ClusterName, RequestInfo, Verb};
+use crate::request::{RequestInfo, Verb};
 use crate::server::Server;
 use crate::status::Status;
 use ::http::header::{ACCEPT, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
@@ -19,21 +19,6 @@ use std::sync::Arc;
 const MAJOR: &str = "1";
 const MINOR: &str = "35";
 const RELEASE: &str = "v1.35.0+interlock";
-
-/// Health is told to anybody, before anything else is asked.
-pub(crate) fn health(server: &Server, info: &RequestInfo) -> Option<Response<Body>> {
-    if info.cluster != ClusterName::Root || !matches!(info.verb, Verb::Get | Verb::Head) {
-        return None;
-    }
-    match info.path.trim_end_matches('/') {
-        "/livez" => Some(http::text(200, "ok")),
-        "/healthz" | "/readyz" => Some(match server.readiness() {
-            Ok(()) => http::text(200, "ok"),
-            Err(why) => http::text(503, format!("not ready: {why}\n")),
-        }),
-        _ => None,
-    }
-}
 
 /// Serves a path that is about no resource, to somebody who may ask.
 pub(crate) async fn serve(
@@ -65,7 +50,7 @@ pub(crate) async fn serve(
             openapi(server, cluster, parts, (group, version))
         }
         [".well-known", "openid-configuration"] => {
-            Ok(http::json(200, &server.token_key().discovery("/openid/v1/jwks")))
+            Ok(http::json(200, &server.token_key().discovery(&cluster.id)))
         }
         ["openid", "v1", "jwks"] => Ok(http::json(200, &server.token_key().key_set())),
         _ => Err(Status::no_such_path()),
@@ -199,6 +184,7 @@ fn metrics(server: &Server) -> Response<Body> {
         ("interlock_store_segments", stats.segments as f64),
         ("interlock_store_syncs_total", stats.syncs as f64),
         ("interlock_store_commits_total", stats.commits as f64),
+        ("interlock_unsent_bytes", server.limits().in_flight().unsent_bytes as f64),
         ("interlock_logical_clusters", server.cluster_names().len() as f64),
     ];
     http::text(200, server.metrics().render(&gauges))

@@ -3,10 +3,13 @@
 use crate::access::tokens::BoundKind;
 use crate::access::{Attributes, Identity, Scope, certificates};
 use crate::audit::{AuditEvent, Stage};
-use crate::clusters::{Cluster, HUB_GROUP};
+use crate::clusters::{Cluster, HUB_GROUP, ROOT};
 use crate::endpoints;
-use crate::handlers::call::{Call, Endpoint, FieldValidation};
-use crate::handlers::{self, Brought};
+use crate::handlers::call::{Call, Endpoint, FieldValidation, Shown};
+use crate::handlers::notes::Notes;
+use crate::handlers::{self, Brought, Lasting};
+use crate::health;
+use crate::heavy;
 use crate::http::{self, Body};
 use crate::impersonation;
 use crate::kinds;
@@ -15,6 +18,7 @@ use crate::negotiate;
 use crate::object;
 use crate::request::{ClusterName, Query, RequestInfo, ResourceRequest, Verb};
 use crate::server::Server;
+use crate::standing::Standing;
 use crate::status::Status;
 use crate::storage;
 use ::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
@@ -23,8 +27,11 @@ use ::http::{HeaderMap, Request, Response};
 use bytes::Bytes;
 use http_body::Body as HttpBody;
 use interlock_store::Key;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
+
+/// The body of a question about rights or tokens is read up to here.
+const QUESTION_BYTES: usize = 64 * 1024;
 
 /// What is known about a caller before the request is read.
 #[derive(Debug, Clone, Default)]
@@ -48,6 +55,7 @@ struct Noted {
     impersonated: Option<Identity>,
     cluster: Option<Arc<Cluster>>,
     received: Option<jiff::Timestamp>,
+    notes: Arc<Notes>,
 }
 
 impl Server {
@@ -63,7 +71,8 @@ impl Server {
         let response = match result {
             Ok(response) => response,
             Err(status) => {
-                if status.code >= 500 {
+                // One without a reason is upstream's answer to what a client did.
+                if status.code >= 500 && !status.reason.is_empty() {
                     tracing::warn!(
                         path = parts.uri.path(), code = status.code, because = %status.message,
                         "a request failed",
@@ -89,13 +98,18 @@ impl Server {
     {
         let info = RequestInfo::parse(parts.method.as_str(), parts.uri.path(), parts.uri.query())?;
         noted.info = Some(info.clone());
-        if let Some(answer) = endpoints::health(self, &info) {
+        let query = Query::parse(parts.uri.query())?;
+        if let Some(answer) = health::answer(self, &info, &query) {
             return Ok(answer);
         }
         let identity = self.identify(parts, caller, &info).await?;
         noted.identity = Some(identity.clone());
         let cluster = self.enter(&identity, &info.cluster).await?;
         noted.cluster = Some(Arc::clone(&cluster));
+        let identity = match info.cluster {
+            ClusterName::Issuer(_) => self.as_reader(identity, &cluster).await?,
+            ClusterName::Root | ClusterName::Named(_) | ClusterName::Wildcard => identity,
+        };
         let identity = match self.impersonated(&parts.headers, &identity, &cluster).await? {
             Some(other) => noted.impersonated.insert(other).clone(),
             None => identity,
@@ -118,14 +132,19 @@ impl Server {
             is_privileged: caller.identity.is_some() || is_lease(&info),
         };
         let permit = self.limits().enter(&limited, work, Instant::now())?;
+        if info.verb != Verb::Watch {
+            query.check_timeout()?;
+        }
         let Some(asked) = info.resource.clone() else {
-            return endpoints::serve(self, &cluster, &info, parts).await;
+            let answer = endpoints::serve(self, &cluster, &info, parts).await?;
+            return until_sent(answer, permit, caller, work);
         };
         let is_wildcard = info.cluster == ClusterName::Wildcard;
         if is_wildcard && !matches!(info.verb, Verb::List | Verb::Watch) {
             return Err(Status::method_not_allowed("all clusters can only be listed and watched"));
         }
         let call = self.call(parts, &info, asked, identity, cluster).await?;
+        noted.notes = Arc::clone(&call.notes);
         let is_question =
             kinds::built_in().of(&call.resource).is_some_and(kinds::BuiltIn::is_virtual);
         let endpoint = match info.verb {
@@ -134,18 +153,44 @@ impl Server {
             _ => negotiate::Endpoint::Objects,
         };
         let accepted = negotiate::negotiate(header(&parts.headers, ACCEPT), endpoint)?;
+        // Anybody may ask about rights; nobody needs much for it.
+        let most_bytes = if is_question { QUESTION_BYTES } else { http::BODY_LIMIT_BYTES };
+        let (permit, lasting) = match info.verb {
+            Verb::Watch => {
+                let standing = standing_of(parts, caller, &call, &info);
+                (None, Some(Lasting { permit, standing }))
+            }
+            _ => (Some(permit), None),
+        };
         let brought = Brought {
             verb: info.verb,
-            query: Query::parse(parts.uri.query())?,
+            lasting,
+            query,
             accepted,
             content_type: header(&parts.headers, CONTENT_TYPE).unwrap_or_default().to_owned(),
-            body: http::read_body(body).await?,
+            body: http::read_body(body, most_bytes).await?,
             is_wildcard,
-            permit,
         };
         let is_pretty = accepted.is_pretty || brought.query.pretty() == Some(true);
-        let response = handlers::serve(call, brought).await?;
-        Ok(http::dressed(response, is_pretty, accepted.content_type()))
+        let response = if heavy::is_heavy(&brought.content_type, &brought.body) {
+            let cluster = Arc::clone(&call.cluster.id);
+            self.heavy().run(&cluster, handlers::serve(call, brought)).await?
+        } else {
+            handlers::serve(call, brought).await?
+        };
+        let answer = http::dressed(response, is_pretty, accepted.content_type());
+        match permit {
+            Some(permit) => until_sent(answer, permit, caller, work),
+            None => Ok(answer),
+        }
+    }
+
+    /// Whether somebody who was let in still would be.
+    pub(crate) async fn still_stands(&self, standing: &Standing) -> Result<(), Status> {
+        if let Some(token) = &standing.token {
+            self.identify_token(token, None).await?;
+        }
+        self.authorize(&standing.identity, &standing.cluster, &standing.info).await
     }
 
     async fn call(
@@ -197,7 +242,11 @@ impl Server {
             dry_run: false,
             field_validation: FieldValidation::Warn,
             now: self.now(),
-            warnings: Mutex::default(),
+            began: tokio::time::Instant::now(),
+            notes: Arc::default(),
+            shown: Shown::Object,
+            options: serde_json::Value::Null,
+            is_own: false,
         })
     }
 
@@ -211,32 +260,33 @@ impl Server {
         if let Some(identity) = &caller.identity {
             return Ok(identity.clone());
         }
-        if let Some(value) = parts.headers.get(AUTHORIZATION) {
-            let token = value.to_str().ok().and_then(|text| text.strip_prefix("Bearer "));
-            let token = token.ok_or_else(Status::unauthorized)?.trim();
-            let audiences = self.token_key().own_audiences();
-            return self.identify_token(token, &audiences).await.map(|(identity, _)| identity);
+        if parts.headers.contains_key(AUTHORIZATION) {
+            let token = bearer(&parts.headers).ok_or_else(Status::unauthorized)?;
+            return self.identify_token(token, None).await.map(|(identity, _)| identity);
         }
         if let Some(certificate) = &caller.certificate {
             let read = || certificates::identity_of(certificate).ok();
             let identity = caller.named_by_certificate.get_or_init(read).clone();
             return identity.ok_or_else(Status::unauthorized);
         }
-        let is_open = matches!(info.path.as_str(), "/version" | "/version/");
+        let is_issuer = matches!(info.cluster, ClusterName::Issuer(_));
+        let is_open = is_issuer || matches!(info.path.as_str(), "/version" | "/version/");
         if is_open { Ok(Identity::anonymous()) } else { Err(Status::unauthorized()) }
     }
 
-    /// Whose token it is, and for which of these audiences. Deleting a service account, or what the token is
-    /// bound to, ends it.
+    /// Whose token it is, and for which of these audiences; None stands for this server. Deleting a
+    /// service account, or what the token is bound to, ends it.
     pub(crate) async fn identify_token(
         &self,
         token: &str,
-        audiences: &[&str],
+        audiences: Option<&[&str]>,
     ) -> Result<(Identity, Vec<String>), Status> {
         if let Some(identity) = self.static_tokens().identity_of(token) {
             // A static token is for this server and for nobody else.
-            let mut own = self.token_key().own_audiences().map(str::to_owned).to_vec();
-            own.retain(|audience| audiences.contains(&audience.as_str()));
+            let mut own = self.token_key().own_audiences(ROOT).to_vec();
+            if let Some(asked) = audiences {
+                own.retain(|audience| asked.contains(&audience.as_str()));
+            }
             return if own.is_empty() {
                 Err(Status::unauthorized())
             } else {
@@ -275,6 +325,7 @@ impl Server {
         let cluster = match name {
             ClusterName::Root | ClusterName::Wildcard => Some(self.clusters().root()),
             ClusterName::Named(name) => self.clusters().named(name),
+            ClusterName::Issuer(id) => self.clusters().with_id(id),
         };
         match cluster {
             Some(cluster) if may_enter => Ok(cluster),
@@ -306,6 +357,8 @@ impl Server {
                 let cluster = self.clusters().named(name);
                 return Ok(cluster.is_some_and(|found| identity.check_scope(&found.id).is_ok()));
             }
+            // Its own roles say who reads its documents, beside those who may enter it.
+            (_, ClusterName::Issuer(_)) => return Ok(true),
             (Scope::Hub, ClusterName::Root | ClusterName::Wildcard) => return Ok(true),
             (Scope::Hub, ClusterName::Named(name)) => name,
         };
@@ -318,6 +371,12 @@ impl Server {
         };
         let roles = self.clusters().root().roles(self.storage()).await?;
         Ok(roles.allows(identity, &attributes).allowed)
+    }
+
+    /// Who somebody is to an issuer: whoever may not enter its cluster is anonymous there.
+    async fn as_reader(&self, identity: Identity, cluster: &Cluster) -> Result<Identity, Status> {
+        let may_enter = self.may_enter(&identity, &cluster.address()).await?;
+        Ok(if may_enter { identity } else { Identity::anonymous() })
     }
 
     /// The identity that the caller wants to take on, if any, and if they may.
@@ -425,8 +484,26 @@ impl Server {
             cluster: noted.cluster.as_ref().map_or("", |cluster| &*cluster.name),
             received: noted.received.unwrap_or_else(|| self.now()),
             took: began.elapsed(),
+            annotations: noted.notes.annotations(),
         });
     }
+}
+
+/// The answer, which holds its place until it was sent.
+fn until_sent(
+    answer: Response<Body>,
+    permit: limits::Permit,
+    caller: &Caller,
+    work: limits::Work,
+) -> Result<Response<Body>, Status> {
+    let (parts, body) = answer.into_parts();
+    let body = match caller.identity {
+        // The server's own code reads what it asks for.
+        Some(_) => body.in_place(permit),
+        // What is written is written: its answer is not refused.
+        None => body.until_sent(permit, work == limits::Work::Read)?,
+    };
+    Ok(Response::from_parts(parts, body))
 }
 
 fn is_write(verb: Verb) -> bool {
@@ -441,6 +518,23 @@ fn is_lease(info: &RequestInfo) -> bool {
     info.resource
         .as_ref()
         .is_some_and(|asked| asked.group == "coordination.k8s.io" && asked.resource == "leases")
+}
+
+/// What a request that lasts is let in by, to be checked again while it lasts.
+fn standing_of(parts: &Parts, caller: &Caller, call: &Call, info: &RequestInfo) -> Standing {
+    // Whom the wiring vouches for it vouches for until the process ends.
+    let shown = if caller.identity.is_some() { None } else { bearer(&parts.headers) };
+    Standing {
+        token: shown.map(Arc::from),
+        identity: call.identity.clone(),
+        cluster: Arc::clone(&call.cluster),
+        info: info.clone(),
+    }
+}
+
+/// The token that a request shows.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    header(headers, AUTHORIZATION)?.strip_prefix("Bearer ").map(str::trim)
 }
 
 /// The first header of a name, if it is text.

@@ -1,88 +1,41 @@
 //! Bodies and answers: what goes over the wire, whatever the wire is.
 
+pub use crate::body::Body;
+
+use crate::body::Parts;
 use crate::object;
+use crate::pipe;
 use crate::status::Status;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::{Response, StatusCode};
-use http_body::{Body as HttpBody, Frame, SizeHint};
+use http_body::Body as HttpBody;
 use serde_json::Value;
-use std::convert::Infallible;
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::io::{self, Write};
 use std::time::Duration;
-use tokio::sync::mpsc;
 
 /// A body that takes longer is not waited for. It is how long upstream lets a whole request take.
 const BODY_LIMIT: Duration = Duration::from_secs(60);
 /// A body is read up to here.
 pub(crate) const BODY_LIMIT_BYTES: usize = 3 * 1024 * 1024;
 
-/// The body of an answer: all at once, or as it comes.
-#[derive(Debug)]
-pub struct Body(Kind);
+/// Larger answers are not indented, nor what would become four times as large.
+const INDENTED_BYTES: usize = 256 * 1024;
 
-#[derive(Debug)]
-enum Kind {
-    Whole(Option<Bytes>),
-    Stream(mpsc::Receiver<Bytes>),
-}
-
-impl Body {
-    /// A body that is there already.
-    pub fn whole(bytes: impl Into<Bytes>) -> Self {
-        Body(Kind::Whole(Some(bytes.into())))
-    }
-
-    /// A body that comes in parts, until the sender goes away.
-    pub(crate) fn stream(parts: mpsc::Receiver<Bytes>) -> Self {
-        Body(Kind::Stream(parts))
-    }
-}
-
-impl Default for Body {
-    fn default() -> Self {
-        Body(Kind::Whole(None))
-    }
-}
-
-impl HttpBody for Body {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let part = match &mut self.get_mut().0 {
-            Kind::Whole(bytes) => Poll::Ready(bytes.take()),
-            Kind::Stream(parts) => parts.poll_recv(context),
-        };
-        part.map(|part| part.map(|bytes| Ok(Frame::data(bytes))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        matches!(self.0, Kind::Whole(None))
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match &self.0 {
-            Kind::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
-            Kind::Stream(_) => SizeHint::default(),
-        }
-    }
-}
+/// What is too large is read on up to here, so that the client gets its answer.
+const PASSED_OVER_BYTES: usize = 16 * 1024 * 1024;
+const PASSED_OVER: Duration = Duration::from_secs(5);
 
 /// Reads a request's body, and stops at the limit of size and of time: whoever sends it drop by drop holds a
 /// place that others wait for.
-pub(crate) async fn read_body<B>(body: B) -> Result<Bytes, Status>
+pub(crate) async fn read_body<B>(body: B, most_bytes: usize) -> Result<Bytes, Status>
 where
     B: HttpBody<Data = Bytes>,
 {
     if body.is_end_stream() {
         return Ok(Bytes::new());
     }
-    match tokio::time::timeout(BODY_LIMIT, gather(body)).await {
+    match tokio::time::timeout(BODY_LIMIT, gather(body, most_bytes)).await {
         Ok(read) => read,
         Err(_) => Err(Status::new(
             408,
@@ -92,28 +45,28 @@ where
     }
 }
 
-async fn gather<B>(body: B) -> Result<Bytes, Status>
+async fn gather<B>(body: B, most_bytes: usize) -> Result<Bytes, Status>
 where
     B: HttpBody<Data = Bytes>,
 {
-    let too_large = || {
-        Status::too_large(format!(
-            "the request is too large: the limit is {BODY_LIMIT_BYTES} bytes"
-        ))
-    };
-    if body.size_hint().lower() > BODY_LIMIT_BYTES as u64 {
+    let too_large =
+        || Status::too_large(format!("the request is too large: the limit is {most_bytes} bytes"));
+    let mut body = std::pin::pin!(body);
+    if body.size_hint().lower() > most_bytes as u64 {
+        pass_over(body).await;
         return Err(too_large());
     }
-    let mut body = std::pin::pin!(body);
     let mut first: Option<Bytes> = None;
     let mut gathered: Vec<u8> = Vec::new();
+    let mut is_too_large = false;
     while let Some(frame) = std::future::poll_fn(|context| body.as_mut().poll_frame(context)).await
     {
         let frame = frame.map_err(|_| Status::bad_request("the request's body broke off"))?;
         let Ok(data) = frame.into_data() else { continue };
         let length = first.as_ref().map_or(gathered.len(), Bytes::len);
-        if length + data.len() > BODY_LIMIT_BYTES {
-            return Err(too_large());
+        is_too_large = length + data.len() > most_bytes;
+        if is_too_large {
+            break;
         }
         match first.take() {
             None if gathered.is_empty() => first = Some(data),
@@ -124,7 +77,34 @@ where
             }
         }
     }
+    if is_too_large {
+        pass_over(body).await;
+        return Err(too_large());
+    }
     Ok(first.unwrap_or_else(|| Bytes::from(gathered)))
+}
+
+/// Reads on without keeping anything. A client that is still sending sees a broken connection, not the answer, if
+/// nobody takes what it sends; up to a limit, as Go's server does.
+async fn pass_over<B>(mut body: std::pin::Pin<&mut B>)
+where
+    B: HttpBody<Data = Bytes>,
+{
+    let passed_over = async {
+        let mut bytes = 0;
+        while bytes <= PASSED_OVER_BYTES {
+            let next = std::future::poll_fn(|context| {
+                let frame = body.as_mut().poll_frame(context);
+                frame.map(|frame| Some(frame?.ok()?.data_ref().map_or(0, Bytes::len)))
+            });
+            match next.await {
+                Some(more) => bytes += more,
+                None => return,
+            }
+        }
+    };
+    // Whoever sends no further is not waited for.
+    let _ = tokio::time::timeout(PASSED_OVER, passed_over).await;
 }
 
 /// An answer with a JSON body.
@@ -144,9 +124,14 @@ pub(crate) fn text(code: u16, text: impl Into<String>) -> Response<Body> {
     answer(code, "text/plain; charset=utf-8", Body::whole(text.into()))
 }
 
+/// An answer with JSON that is made as it is asked for, from things of this size together.
+pub(crate) fn json_parts(parts: Parts, weight_bytes: u64) -> Response<Body> {
+    answer(200, "application/json", Body::parts(parts, weight_bytes))
+}
+
 /// An answer that goes on.
-pub(crate) fn stream(content_type: &'static str, parts: mpsc::Receiver<Bytes>) -> Response<Body> {
-    answer(200, content_type, Body::stream(parts))
+pub(crate) fn stream(content_type: &'static str, reader: pipe::Reader) -> Response<Body> {
+    answer(200, content_type, Body::stream(reader))
 }
 
 /// A refusal.
@@ -155,6 +140,7 @@ pub(crate) fn refusal(status: &Status) -> Response<Body> {
     if let Some(seconds) = status.retry_after_seconds {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
+    warn(&mut response, &status.details.warnings);
     response
 }
 
@@ -199,17 +185,60 @@ pub(crate) fn dressed(
         return Response::from_parts(parts, body);
     }
     parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    let body = match body.0 {
-        Kind::Whole(Some(bytes)) if is_pretty => {
-            let indented = serde_json::from_slice::<Value>(&bytes)
-                .and_then(|value| serde_json::to_vec_pretty(&value))
-                .map(|mut text| {
-                    text.push(b'\n');
-                    Bytes::from(text)
-                });
-            Body::whole(indented.unwrap_or(bytes))
-        }
-        other => Body(other),
+    let body = match body.take_whole() {
+        Ok(bytes) if is_pretty => Body::whole(indented(&bytes).unwrap_or(bytes)),
+        Ok(bytes) => Body::whole(bytes),
+        Err(other) => other,
     };
     Response::from_parts(parts, body)
+}
+
+/// The same JSON with line breaks, if it does not become too large with them: they are for people, and deep lists become
+/// a hundred times as large.
+fn indented(bytes: &[u8]) -> Option<Bytes> {
+    if bytes.len() > INDENTED_BYTES {
+        return None;
+    }
+    let value: Value = serde_json::from_slice(bytes).ok()?;
+    let mut text = Limited { text: Vec::new(), most: INDENTED_BYTES * 4 };
+    serde_json::to_writer_pretty(&mut text, &value).ok()?;
+    text.text.push(b'\n');
+    Some(text.text.into())
+}
+
+/// Text that must not become too long.
+struct Limited {
+    text: Vec<u8>,
+    most: usize,
+}
+
+impl Write for Limited {
+    fn write(&mut self, more: &[u8]) -> io::Result<usize> {
+        if self.text.len() + more.len() > self.most {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.text.extend_from_slice(more);
+        Ok(more.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_would_become_far_too_large_is_not_indented() {
+        assert_eq!(
+            indented(br#"{"a":[1]}"#).as_deref(),
+            Some(&b"{\n  \"a\": [\n    1\n  ]\n}\n"[..])
+        );
+        let deep = format!("{}{}1{}", "[".repeat(100), "1,".repeat(20_000), "]".repeat(100));
+        assert_eq!(indented(deep.as_bytes()), None);
+        let long = format!("\"{}\"", "x".repeat(INDENTED_BYTES));
+        assert_eq!(indented(long.as_bytes()), None);
+    }
 }

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_told_where_it_is_known() {
+    fn memory_is_reported_where_it_is_known() {
         let text = Metrics::default().render(&[]);
         assert_eq!(text.contains("process_resident_memory_bytes "), resident_bytes().is_some());
     }

@@ -2,7 +2,7 @@
 
 use crate::status::Status;
 
-/// More alternatives than this are not looked at.
+/// More alternatives than this are not read.
 const ALTERNATIVES_LIMIT: usize = 64;
 
 /// How an answer is written down.
@@ -38,8 +38,30 @@ pub(crate) struct Accepted {
     pub(crate) encoding: Encoding,
     /// What it is made into.
     pub(crate) rendering: Rendering,
+    /// In which version of `meta.k8s.io` a table or metadata are wanted.
+    pub(crate) meta_version: MetaVersion,
     /// Whether it is to be indented.
     pub(crate) is_pretty: bool,
+}
+
+/// A version of `meta.k8s.io`. They differ in name only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum MetaVersion {
+    /// `v1`.
+    #[default]
+    V1,
+    /// `v1beta1`, which old clients ask for.
+    V1Beta1,
+}
+
+impl MetaVersion {
+    /// The `apiVersion` of what is made.
+    pub(crate) fn api_version(self) -> &'static str {
+        match self {
+            MetaVersion::V1 => "meta.k8s.io/v1",
+            MetaVersion::V1Beta1 => "meta.k8s.io/v1beta1",
+        }
+    }
 }
 
 /// What can be asked for at a path.
@@ -159,7 +181,11 @@ impl<'a> Alternative<'a> {
             return None;
         }
         let rendering = self.conversion.rendering(endpoint)?;
-        Some(Accepted { encoding, rendering, is_pretty: self.is_pretty })
+        let meta_version = match self.conversion.version {
+            Some("v1beta1") => MetaVersion::V1Beta1,
+            Some(_) | None => MetaVersion::V1,
+        };
+        Some(Accepted { encoding, rendering, meta_version, is_pretty: self.is_pretty })
     }
 }
 
@@ -170,11 +196,11 @@ impl Conversion<'_> {
         }
         let has_objects = matches!(endpoint, Endpoint::Objects | Endpoint::Watch);
         match (self.group?, self.version?, self.kind?) {
-            ("meta.k8s.io", "v1", "Table") if has_objects => Some(Rendering::Table),
-            ("meta.k8s.io", "v1", "PartialObjectMetadata") if has_objects => {
+            ("meta.k8s.io", "v1" | "v1beta1", "Table") if has_objects => Some(Rendering::Table),
+            ("meta.k8s.io", "v1" | "v1beta1", "PartialObjectMetadata") if has_objects => {
                 Some(Rendering::PartialObjectMetadata)
             }
-            ("meta.k8s.io", "v1", "PartialObjectMetadataList") if has_objects => {
+            ("meta.k8s.io", "v1" | "v1beta1", "PartialObjectMetadataList") if has_objects => {
                 Some(Rendering::PartialObjectMetadataList)
             }
             ("apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList")
@@ -226,7 +252,9 @@ mod tests {
         let status = negotiate(Some(only), Endpoint::Plain).expect_err("there is no table");
         assert_eq!((status.code, status.reason), (406, "NotAcceptable"));
         let beta = "application/json;as=Table;v=v1beta1;g=meta.k8s.io";
-        assert!(negotiate(Some(beta), Endpoint::Objects).is_err());
+        let accepted = negotiate(Some(beta), Endpoint::Objects).expect("old clients ask for it");
+        assert_eq!(accepted.rendering, Rendering::Table);
+        assert_eq!(accepted.meta_version.api_version(), "meta.k8s.io/v1beta1");
     }
 
     #[test]

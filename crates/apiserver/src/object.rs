@@ -144,6 +144,13 @@ impl Head {
         write_head(&mut head, kind, api_version);
         Head(head)
     }
+
+    /// The head of an object that does not name its kind.
+    pub(crate) fn none() -> &'static Self {
+        static NONE: std::sync::LazyLock<Head> =
+            std::sync::LazyLock::new(|| Head(b"{\"metadata\":{".to_vec()));
+        &NONE
+    }
 }
 
 fn write_head(out: &mut Vec<u8>, kind: &str, api_version: &str) {

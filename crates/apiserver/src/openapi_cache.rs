@@ -15,6 +15,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How many documents that belong to single clusters are kept.
 const KEPT: usize = 256;
+/// How many whole documents of v2 are kept: each is megabytes.
+const WHOLE_KEPT: usize = 4;
 
 /// Whose document of which group and version; nobody's is everybody's.
 #[derive(PartialEq, Eq, Hash)]
@@ -40,6 +42,16 @@ pub(crate) struct OpenApiCache {
     /// What each of them adds to the document of v2, which is put together for each request: a whole one for each
     /// cluster would be megabytes.
     fragments: Mutex<HashMap<Place, Arc<Fragment>>>,
+    /// The last documents of v2 as JSON, of a few clusters, with the index that they were made from: clients that wait
+    /// for a kind to appear ask for it again and again.
+    whole: Mutex<Vec<Whole>>,
+}
+
+/// A document of v2, and what it was made from.
+struct Whole {
+    cluster: Arc<str>,
+    index: Arc<str>,
+    document: Document,
 }
 
 impl OpenApiCache {
@@ -88,8 +100,26 @@ impl OpenApiCache {
         Document { bytes: Bytes::from(bytes), hash: self.index(clusters, cluster).hash }
     }
 
-    /// The v2 document of a cluster as JSON. Nobody asks for it often.
+    /// The v2 document of a cluster as JSON.
     pub(crate) fn second_json(&self, clusters: &Clusters, cluster: &Cluster) -> Document {
+        let index = self.index(clusters, cluster).hash;
+        let lock = || self.whole.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_it = |whole: &&Whole| whole.cluster == cluster.id && whole.index == index;
+        if let Some(whole) = lock().iter().find(is_it) {
+            return whole.document.clone();
+        }
+        let document = Self::make_second_json(clusters, cluster);
+        let mut kept = lock();
+        kept.retain(|whole| whole.cluster != cluster.id);
+        if kept.len() >= WHOLE_KEPT {
+            kept.remove(0);
+        }
+        let cluster = Arc::clone(&cluster.id);
+        kept.push(Whole { cluster, index, document: document.clone() });
+        document
+    }
+
+    fn make_second_json(clusters: &Clusters, cluster: &Cluster) -> Document {
         let served = clusters.served(cluster);
         let documents: Vec<serde_json::Value> = discovery::group_versions(&served)
             .iter()

@@ -10,7 +10,7 @@ pub(crate) struct Resource {
     pub group: Arc<str>,
     /// The version that this describes.
     pub version: Arc<str>,
-    /// The version that is stored. Versions differ in name only: there is no conversion but for events.
+    /// The version that is stored. Versions differ in name only: there is no conversion but for events and autoscalers.
     pub storage_version: Arc<str>,
     /// `Deployment`.
     pub kind: Arc<str>,
@@ -36,6 +36,10 @@ pub(crate) struct Resource {
     pub schema: Arc<Schema>,
     /// The columns of a custom kind's Table; built-in kinds have printers of their own.
     pub columns: Vec<Column>,
+    /// The fields of a custom kind that objects can be selected by: `spec.color`.
+    pub selectable: Vec<Arc<str>>,
+    /// The warning for clients that use this version, if it is deprecated.
+    pub deprecation: Option<Arc<str>>,
 }
 
 /// Where `/scale` finds its numbers, as paths of field names: `["spec", "replicas"]`.

@@ -1,7 +1,9 @@
 //! Serving over the network: TLS, HTTP/1.1 and HTTP/2 by ALPN, and a stop that lets requests end.
 
 use crate::gate::Caller;
+use crate::peers::{Peers, raise_open_files};
 use crate::server::{Server, stopped};
+use crate::stall::WithTimeout;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -17,6 +19,8 @@ use tokio_rustls::TlsAcceptor;
 
 /// More connections wait.
 const CONNECTIONS: usize = 16 * 1024;
+/// More connections of one address are closed at once: an address must not have all of them.
+const CONNECTIONS_OF_ONE_PEER: usize = CONNECTIONS / 4;
 /// A client that does not finish its handshake, or the head of its request, in time is cut off.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// client-go puts everything on one connection.
@@ -85,6 +89,7 @@ impl Listening {
         let bind = |source| ListenError::Bind { address, source };
         let listener = TcpListener::bind(address).await.map_err(bind)?;
         let address = listener.local_addr().map_err(bind)?;
+        server.advertise(address);
         Ok(Listening { server: server.clone(), listener, tls, address })
     }
 
@@ -96,7 +101,9 @@ impl Listening {
     /// Serves until the server stops, and then until the last requests have ended, or for ten seconds.
     pub async fn run(self) {
         let mut stopping = self.server.stops();
+        raise_open_files();
         let places = Arc::new(Semaphore::new(CONNECTIONS));
+        let peers = Peers::new(CONNECTIONS_OF_ONE_PEER);
         let graceful = hyper_util::server::graceful::GracefulShutdown::new();
         loop {
             let accepted = tokio::select! {
@@ -112,6 +119,7 @@ impl Listening {
                     continue;
                 }
             };
+            let Some(connected) = peers.enter(peer.ip()) else { continue };
             let Ok(place) = Arc::clone(&places).acquire_owned().await else { break };
             // Small answers must not wait for the next packet.
             let _ = stream.set_nodelay(true);
@@ -131,7 +139,7 @@ impl Listening {
                         connection(server, stream, Caller { certificate, ..caller }, watcher).await;
                     }
                 }
-                drop(place);
+                drop((place, connected));
             });
         }
         drop(self.listener);
@@ -163,7 +171,8 @@ async fn connection<S>(
         .max_header_list_size(64 * 1024)
         .keep_alive_interval(Duration::from_secs(30))
         .keep_alive_timeout(Duration::from_secs(20));
-    let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
+    let stream = TokioIo::new(WithTimeout::new(stream));
+    let connection = builder.serve_connection(stream, service).into_owned();
     let mut connection = std::pin::pin!(watcher.watch(connection));
     // HTTP's own timeouts begin once it is known which version is spoken. Whoever says nothing, or too little to
     // tell, is cut off here.

@@ -3,8 +3,10 @@
 use crate::access::certificates::Authority;
 use crate::access::static_tokens::StaticTokens;
 use crate::access::tokens::TokenKey;
+use crate::admission::{self, WebhookReach};
 use crate::audit::AuditLog;
 use crate::clusters::{self, Cluster, Clusters, definitions_table};
+use crate::heavy::Heavy;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::openapi_cache::OpenApiCache;
@@ -13,8 +15,9 @@ use crate::storage::{self, NotCommitted, Storage};
 use interlock_store::{Changes as _, Key, KeyRange, ReadError, Revision, Store, Transaction};
 use jiff::Timestamp;
 use serde_json::Value;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -46,6 +49,10 @@ pub struct Config {
     pub limits: crate::limits::Caps,
     /// Whether an audit log is written into the data directory.
     pub has_audit_log: bool,
+    /// Where admission webhooks of the root cluster may be.
+    pub root_webhooks: WebhookReach,
+    /// Where admission webhooks of all other logical clusters may be.
+    pub tenant_webhooks: WebhookReach,
     /// The clock.
     pub clock: Clock,
     /// Random numbers.
@@ -66,6 +73,8 @@ impl Default for Config {
             store: interlock_store::Options::default(),
             limits: crate::limits::Caps::default(),
             has_audit_log: true,
+            root_webhooks: WebhookReach::Anywhere,
+            tenant_webhooks: WebhookReach::Nowhere,
             clock: Arc::new(Timestamp::now),
             random: Arc::new(crate::random::machine),
             is_background_on_demand: false,
@@ -86,11 +95,15 @@ pub(crate) struct Parts {
     pub(crate) token_key: TokenKey,
     pub(crate) static_tokens: StaticTokens,
     pub(crate) limits: Limits,
+    pub(crate) heavy: Heavy,
     pub(crate) metrics: Metrics,
     pub(crate) audit: Option<AuditLog>,
     pub(crate) openapi: OpenApiCache,
+    pub(crate) quota_locks: admission::quota::Locks,
     pub(crate) config: Config,
     pub(crate) stopping: watch::Sender<bool>,
+    /// Where clients inside of a cluster reach the server, once it listens.
+    pub(crate) advertised: OnceLock<SocketAddr>,
 }
 
 impl Server {
@@ -123,6 +136,21 @@ impl Server {
         self.stopping()
     }
 
+    /// Where clients inside of a cluster reach the server; none if it is in this process alone.
+    pub(crate) fn advertised(&self) -> Option<SocketAddr> {
+        self.0.advertised.get().copied()
+    }
+
+    /// Takes an address that the server listens on as the one that it is known by; the first one counts.
+    pub(crate) fn advertise(&self, listening: SocketAddr) {
+        let mut address = listening;
+        if listening.ip().is_unspecified() {
+            let named = self.0.config.names.iter().find_map(|name| name.parse().ok());
+            address.set_ip(named.unwrap_or(Ipv4Addr::LOCALHOST.into()));
+        }
+        let _ = self.0.advertised.set(address);
+    }
+
     pub(crate) fn storage(&self) -> &Storage {
         &self.0.storage
     }
@@ -133,6 +161,11 @@ impl Server {
 
     pub(crate) fn limits(&self) -> &Limits {
         &self.0.limits
+    }
+
+    /// The places for heavy requests.
+    pub(crate) fn heavy(&self) -> &Heavy {
+        &self.0.heavy
     }
 
     /// What is counted, and served under `/metrics`.
@@ -148,6 +181,11 @@ impl Server {
         &self.0.openapi
     }
 
+    /// Lets those who count the quotas of a namespace wait for each other.
+    pub(crate) fn quota_locks(&self) -> &admission::quota::Locks {
+        &self.0.quota_locks
+    }
+
     pub(crate) fn config(&self) -> &Config {
         &self.0.config
     }
@@ -158,6 +196,12 @@ impl Server {
 
     pub(crate) fn static_tokens(&self) -> &StaticTokens {
         &self.0.static_tokens
+    }
+
+    /// Says under which URL clients and those who verify tokens reach the server: it begins the
+    /// issuer of every logical cluster. The first word counts.
+    pub fn reached_at(&self, url: &str) {
+        self.token_key().reached_at(url);
     }
 
     /// Keys and certificates; none for a server in memory.
@@ -216,16 +260,27 @@ impl Server {
     ) -> Result<Revision, NotCommitted> {
         // Writers of one cluster share one turn.
         plan.fairness = clusters::number_in(&cluster.id);
+        let writing = self.check_stored_bytes(cluster, &plan).await;
+        let writing = writing.map_err(NotCommitted::Refused)?;
         let consequences = self.consequences(&plan);
         if consequences.is_empty() {
             return self.storage().commit(plan).await;
         }
         // A client that goes away ends its request, but not the write: what follows must be learnt all the same.
-        let (server, id) = (self.clone(), Arc::clone(&cluster.id));
+        let (server, cluster) = (self.clone(), Arc::clone(cluster));
+        let changes_policies =
+            consequences.iter().any(|what| matches!(what, Consequence::Policies));
         let committed = tokio::spawn(async move {
+            let _writing = writing;
+            let id = &cluster.id;
+            // Writes that were judged without this policy are committed before it, and none after.
+            let _alone = match changes_policies {
+                true => Some(cluster.policies.alone().await),
+                false => None,
+            };
             let revision = server.storage().commit(plan).await?;
             for consequence in consequences {
-                server.follow_up(&id, consequence).await.map_err(NotCommitted::Refused)?;
+                server.follow_up(id, consequence).await.map_err(NotCommitted::Refused)?;
             }
             Ok(revision)
         });
@@ -238,6 +293,10 @@ impl Server {
         let of_key = |key: &Key| {
             if key.table.starts_with("rbac.authorization.k8s.io/") {
                 Some(Consequence::Roles)
+            } else if admission::is_policy_table(&key.table) {
+                Some(Consequence::Policies)
+            } else if admission::is_webhook_table(&key.table) {
+                Some(Consequence::Webhooks)
             } else if key.table == definitions {
                 Some(Consequence::Definitions)
             } else if key.table == logical_clusters {
@@ -256,6 +315,8 @@ impl Server {
         let Some(cluster) = self.clusters().with_id(id) else { return Ok(()) };
         match consequence {
             Consequence::Roles => cluster.forget_roles(),
+            Consequence::Policies => cluster.policies.forget(),
+            Consequence::Webhooks => cluster.webhooks.forget(),
             Consequence::Definitions => {
                 self.clusters().read_custom(&cluster, self.storage()).await?;
                 self.openapi().forget(id);
@@ -271,7 +332,7 @@ impl Server {
         if version <= newest {
             return Ok(());
         }
-        match tokio::time::timeout(patience(), self.reached(version, newest)).await {
+        match tokio::time::timeout(wait_timeout(), self.reached(version, newest)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(storage::read_refused(error)),
             Err(_) => {
@@ -297,7 +358,7 @@ impl Server {
 }
 
 /// How long a read waits for a version that is not there yet.
-pub(crate) fn patience() -> Duration {
+pub(crate) fn wait_timeout() -> Duration {
     Duration::from_secs(FUTURE_SECONDS)
 }
 
@@ -311,6 +372,10 @@ pub(crate) async fn stopped(stopping: &mut watch::Receiver<bool>) {
 enum Consequence {
     /// The roles of the cluster that was written to.
     Roles,
+    /// Its admission policies.
+    Policies,
+    /// Its admission webhooks.
+    Webhooks,
     /// Its definitions.
     Definitions,
     /// The logical cluster of this name.

@@ -7,6 +7,7 @@ use crate::audit::AuditLog;
 use crate::background;
 use crate::clusters::{Clusters, Hub};
 use crate::handlers::own_call;
+use crate::heavy::Heavy;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::openapi_cache::OpenApiCache;
@@ -14,7 +15,7 @@ use crate::server::{Config, Parts, Server};
 use crate::status::Status;
 use crate::storage::Storage;
 use interlock_store::Embedded;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tokio::sync::watch;
 
 /// Why a server could not be started.
@@ -92,10 +93,13 @@ impl Server {
             token_key,
             static_tokens,
             limits: Limits::new(config.limits.clone()),
+            heavy: Heavy::default(),
             metrics: Metrics::default(),
             audit,
             openapi: OpenApiCache::default(),
+            quota_locks: crate::admission::quota::Locks::default(),
             stopping: watch::Sender::new(false),
+            advertised: OnceLock::new(),
             config,
         });
         server.bootstrap().await.map_err(contents)?;
@@ -130,6 +134,9 @@ impl Server {
                 Err(status) => return Err(status),
             }
         }
+        let mut call = own_call(self, &self.clusters().root(), "", "v1", "namespaces");
+        "default".clone_into(&mut call.name);
+        self.clusters().root().set_born(&call.found().await?.object);
         Ok(())
     }
 }

@@ -33,6 +33,8 @@ pub struct Details {
     pub uid: String,
     /// Each single thing that was wrong.
     pub causes: Vec<Cause>,
+    /// Warnings for the client, sent as headers of the refusal.
+    pub warnings: Vec<String>,
 }
 
 /// One thing that was wrong.
@@ -170,7 +172,7 @@ impl Status {
     }
 
     /// 422: a patch that makes of an object what it may not be. kubectl shows nothing but the causes of a refusal
-    /// that names an object, so the reason stands there too.
+    /// that names an object, so the reason is there too.
     pub fn unfit_patch(group: &str, kind: &str, name: &str, why: impl fmt::Display) -> Self {
         let error = FieldError::new(Problem::Invalid, "patch", why.to_string());
         Status::invalid(group, kind, name, &[error])
@@ -229,7 +231,9 @@ impl Status {
                 .iter()
                 .map(|cause| {
                     let mut object = Map::new();
-                    object.insert("reason".to_owned(), json!(cause.reason));
+                    if !cause.reason.is_empty() {
+                        object.insert("reason".to_owned(), json!(cause.reason));
+                    }
                     object.insert("message".to_owned(), json!(cause.message));
                     if !cause.field.is_empty() {
                         object.insert("field".to_owned(), json!(cause.field));

@@ -10,7 +10,7 @@ use interlock_store::{
 use serde_json::Value;
 use std::sync::Arc;
 
-/// What stands for the namespace of objects that are in none. No namespace can have this name.
+/// What is for the namespace of objects that are in none. No namespace can have this name.
 const NO_NAMESPACE: &str = "_";
 
 /// Whose objects: one logical cluster's, or everybody's.
@@ -102,7 +102,7 @@ impl Storage {
 /// Why a write was not committed.
 #[derive(Debug)]
 pub(crate) enum NotCommitted {
-    /// What stands at this key is not what was seen: look again.
+    /// What is at this key is not what was seen: read again.
     Guard(Key),
     /// It was refused, or nobody knows.
     Refused(Status),

@@ -1,4 +1,4 @@
-//! Limits: whoever asks for too much is told to come back, and nobody else notices.
+//! Limits: whoever asks for too much is asked to come back, and nobody else notices.
 
 #[path = "support/asking.rs"]
 mod asking;
@@ -52,7 +52,7 @@ fn assert_told_to_come_back(answer: &Answer) {
     assert_eq!(answer.json["details"]["retryAfterSeconds"], seconds);
 }
 
-/// A body that does not end until it is told to.
+/// A body that does not end until it is reported to.
 struct Held {
     is_released: Arc<AtomicBool>,
 }

@@ -19,7 +19,7 @@ use tower_service::Service as _;
 const CLUSTERS: usize = 1000;
 const TOGETHER: usize = 32;
 const LOGICAL_CLUSTERS: &str = "/apis/interlock.dev/v1alpha1/logicalclusters";
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 fn administrator() -> Identity {
     Identity::authenticated("admin", vec!["system:masters".to_owned()], Scope::Hub)
@@ -111,8 +111,8 @@ async fn all_gone(server: &Server) {
     let began = Instant::now();
     let mut changes = server.cluster_changes();
     while server.cluster_names().len() > 1 {
-        assert!(began.elapsed() < PATIENCE, "{} are left", server.cluster_names().len());
-        let _ = tokio::time::timeout(PATIENCE, changes.changed()).await;
+        assert!(began.elapsed() < TIMEOUT, "{} are left", server.cluster_names().len());
+        let _ = tokio::time::timeout(TIMEOUT, changes.changed()).await;
     }
 }
 
@@ -125,7 +125,7 @@ fn cluster_of(object: &Value) -> String {
 async fn watch_all(mut body: Body, sort: &'static str, count: usize) -> HashSet<String> {
     let (mut seen, mut rest) = (HashSet::new(), Vec::new());
     while seen.len() < count {
-        let part = tokio::time::timeout(PATIENCE, next_part(&mut body)).await;
+        let part = tokio::time::timeout(TIMEOUT, next_part(&mut body)).await;
         let part = part.expect("events come").expect("the watch goes on");
         rest.extend_from_slice(&part);
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
@@ -165,7 +165,7 @@ async fn resident_at_rest(server: &Server) -> u64 {
         if text.lines().any(|line| line == "interlock_store_history_bytes 0") {
             return resident_kib();
         }
-        assert!(began.elapsed() < PATIENCE, "history is not cut off:\n{text}");
+        assert!(began.elapsed() < TIMEOUT, "history is not cut off:\n{text}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

@@ -20,7 +20,7 @@ const PLANTED: &str = "planted-secret:value";
 /// Everything that was logged, by anybody, at any level.
 static LOGGED: Mutex<String> = Mutex::new(String::new());
 
-/// A subscriber that keeps all it is told.
+/// A subscriber that keeps everything it gets.
 struct Keeping;
 
 struct Line<'a>(&'a mut String);

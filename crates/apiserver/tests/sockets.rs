@@ -201,6 +201,38 @@ async fn whoever_is_slow_to_ask_again_or_to_shake_hands_is_cut_off() {
 }
 
 #[tokio::test]
+async fn a_body_that_is_too_large_is_answered_while_the_client_still_sends() {
+    let reached = with_tls().await;
+    let admin = reached.server.authority().expect("certificates").admin();
+    for head in ["content-length: 8388608", "transfer-encoding: chunked"] {
+        let mut stream = reached.connect_with(Some(&admin), "http/1.1").await.expect("TLS");
+        let start = format!(
+            "POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nhost: x\r\n\
+             connection: close\r\ncontent-type: application/json\r\n{head}\r\n\r\n"
+        );
+        stream.write_all(start.as_bytes()).await.expect("it is sent");
+        let part = vec![b' '; 64 * 1024];
+        // The whole body is taken: a client that does not read before it has sent all gets its answer.
+        for _ in 0..8 * 16 {
+            if head.starts_with("transfer") {
+                stream.write_all(b"10000\r\n").await.expect("it is taken");
+            }
+            stream.write_all(&part).await.expect("it is taken");
+            if head.starts_with("transfer") {
+                stream.write_all(b"\r\n").await.expect("it is taken");
+            }
+        }
+        if head.starts_with("transfer") {
+            stream.write_all(b"0\r\n\r\n").await.expect("it is taken");
+        }
+        let said = until_closed(&mut stream).await;
+        assert!(said.starts_with("HTTP/1.1 413"), "{said}");
+        assert!(said.contains("RequestEntityTooLarge"), "{said}");
+    }
+    reached.still_works().await;
+}
+
+#[tokio::test]
 async fn a_body_that_does_not_come_is_not_waited_for() {
     let reached = with_tls().await;
     let admin = reached.server.authority().expect("certificates").admin();

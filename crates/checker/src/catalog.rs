@@ -155,7 +155,7 @@ impl Entry {
     }
 }
 
-/// Any model, with its types out of sight.
+/// Any model, with its types hidden.
 pub trait AnyModel: Sync + Send {
     /// See [`Model::size`].
     fn size(&self) -> String;

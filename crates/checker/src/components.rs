@@ -75,7 +75,7 @@ struct Search<'a, W> {
     best: Option<((u32, W), Part)>,
 }
 
-/// A state on the path, and its steps that were not looked at yet.
+/// A state on the path, and its steps that were not read yet.
 struct Frame {
     id: Id,
     next: u32,
@@ -125,7 +125,7 @@ impl<W: Word> Search<'_, W> {
         self.frames.push(Frame { id, next: steps.start, end: steps.end });
     }
 
-    /// All steps of the last state on the path were looked at: if it is the first of its knot, that is
+    /// All steps of the last state on the path were read: if it is the first of its knot, that is
     /// a component.
     fn leave(&mut self) {
         let Some(frame) = self.frames.pop() else { return };
@@ -163,7 +163,7 @@ impl<W: Word> Search<'_, W> {
 }
 
 /// Looks at the steps of the state on top of the path, up to one that leads to a state not visited
-/// yet. That step is looked at again when the state was left: only then is it known whether it stays
+/// yet. That step is checked again when the state was left: only then is it known whether it stays
 /// inside a component.
 #[inline]
 fn follow<W: Word>(

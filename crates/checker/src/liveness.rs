@@ -21,7 +21,7 @@ use crate::workers;
 /// Properties judged at once: each takes up to sixteen bytes for every state.
 const MOST_JUDGES: usize = 4;
 
-/// One formula of a property, and where it stands.
+/// One formula of a property, and where it is.
 struct Case<'a> {
     asked: Asked,
     shape: Shape,

@@ -566,7 +566,7 @@ impl<S: 'static> Refinement<S> {
 }
 
 /// Whether a specification gets from one state to another in at most so many steps. One step of a
-/// system may be several of its specification: what is written at once there is told apart here.
+/// system may be several of its specification: what is written at once there is distinguished here.
 pub fn reaches<M: Model>(specification: &M, from: &M::State, to: &M::State, most: usize) -> bool {
     if from == to {
         return true;

@@ -132,7 +132,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// What stands between a bracket and the one that closes it, if that is the whole text.
+/// What is between a bracket and the one that closes it, if that is the whole text.
 fn inner<'a>(text: &'a str, open: &str, close: &str) -> Option<&'a str> {
     let inner = text.strip_prefix(open)?.strip_suffix(close)?;
     let mut lowest = 0;

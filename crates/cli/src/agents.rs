@@ -6,7 +6,7 @@ use crate::fleet::{Found, Location};
 use crate::run::cluster::{Agent, Runtime};
 use crate::run::wiring::{self, Seats};
 use crate::run::{
-    CONTROLLERS_LEASE, Pace, hub_program, install, page, shell_that_leads, syncer_lease,
+    CONTROLLERS_LEASE, Intervals, hub_program, install, page, shell_that_leads, syncer_lease,
 };
 use crate::serving::{Signals, block_on, default_directory, log};
 use anyhow::{Context, bail};
@@ -14,7 +14,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 use interlock_api::placement::{Ref, WorkloadCluster};
 use interlock_kernel::Place;
 use interlock_programs::{Account, accounts, list};
-use interlock_shell::{NoHands, Places, Runner, Server, Shell};
+use interlock_shell::{NoDriver, Places, Runner, Server, Shell};
 use kube::api::Api;
 use kube::config::Kubeconfig;
 use kube::{Client, Config, ResourceExt};
@@ -29,13 +29,13 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 pub(crate) struct ControllersArgs {
     #[command(flatten)]
     location: Location,
-    /// Leave the definitions of Interlock's own kinds at the hub as they are
+    /// Do not install or update the CRDs of Interlock at the hub
     #[arg(long)]
     no_install: bool,
     #[command(flatten)]
     page: page::Args,
     #[command(flatten)]
-    pace: Pace,
+    intervals: Intervals,
     /// Enable debug logging
     #[arg(long, short)]
     verbose: bool,
@@ -50,15 +50,15 @@ pub(crate) fn controllers(args: &ControllersArgs) -> anyhow::Result<ExitCode> {
         if !args.no_install {
             tokio::select! {
                 _ = signals.next() => return Ok(ExitCode::SUCCESS),
-                installed = patiently(|| install::install(&client)) => installed?,
+                installed = retried(|| install::install(&client)) => installed?,
             }
         }
         let server = Server::new("hub", client);
-        let shell = shell_that_leads(&server, CONTROLLERS_LEASE, &args.pace);
+        let shell = shell_that_leads(&server, CONTROLLERS_LEASE, &args.intervals);
         args.page.serve(&shell).await?;
         let seats = Seats::from([(Account::Controllers, [(Place::HUB, server)].into())]);
-        let runners = wiring::run(&shell, &hub_program(&args.pace), &seats, NoHands)?;
-        until_told(shell, runners, &mut signals).await
+        let runners = wiring::run(&shell, &hub_program(&args.intervals), &seats, NoDriver)?;
+        until_stopped(shell, runners, &mut signals).await
     })
 }
 
@@ -69,28 +69,28 @@ pub(crate) struct SyncerArgs {
     cluster: String,
     #[command(flatten)]
     location: Location,
-    /// The kubeconfig of the cluster [default: as the WorkloadCluster says]
+    /// The kubeconfig of the cluster [default: the connection of the WorkloadCluster]
     #[arg(long, value_name = "FILE")]
     cluster_kubeconfig: Option<PathBuf>,
-    /// Leave the kinds and classes of volumes on the cluster as they are
+    /// Do not install or update CRDs and storage classes on the cluster
     #[arg(long)]
     no_install: bool,
-    /// The cluster is the one that this program runs in, as a pod with a service account
+    /// Use the service account of this pod: the syncer runs in the cluster that it serves
     #[arg(long, conflicts_with = "cluster_kubeconfig")]
     in_cluster: bool,
     /// What runs the pods of the cluster
     #[arg(long, value_enum, default_value_t = RunsPods::Cluster)]
     runtime: RunsPods,
-    /// Where processes and their volumes are kept [default: the data directory]
+    /// Directory of processes and their volumes [default: the data directory]
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
-    /// Run pods as processes even if that makes them processes of root
+    /// Allow pods to run as processes of root
     #[arg(long)]
     allow_root_processes: bool,
     #[command(flatten)]
     page: page::Args,
     #[command(flatten)]
-    pace: Pace,
+    intervals: Intervals,
     /// Enable debug logging
     #[arg(long, short)]
     verbose: bool,
@@ -112,26 +112,26 @@ pub(crate) fn syncer(args: &SyncerArgs) -> anyhow::Result<ExitCode> {
         let mut signals = Signals::new()?;
         let (shell, agent, seats) = tokio::select! {
             _ = signals.next() => return Ok(ExitCode::SUCCESS),
-            agent = patiently(|| agent_of(args)) => agent?,
+            agent = retried(|| agent_of(args)) => agent?,
         };
         args.page.serve(&shell).await?;
         let runners = agent.run(&shell, &seats)?;
-        until_told(shell, runners, &mut signals).await
+        until_stopped(shell, runners, &mut signals).await
     })
 }
 
 /// How long a server that does not answer is waited for at the start: it may be starting, too.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 const BETWEEN_TRIES: Duration = Duration::from_millis(500);
 
 /// Asks again while the server does not answer at all. Whatever it answers is final.
-async fn patiently<T, F: Future<Output = anyhow::Result<T>>>(
+async fn retried<T, F: Future<Output = anyhow::Result<T>>>(
     ask: impl Fn() -> F,
 ) -> anyhow::Result<T> {
     let began = Instant::now();
     loop {
         match ask().await {
-            Err(error) if is_silence(&error) && began.elapsed() < PATIENCE => {
+            Err(error) if is_silence(&error) && began.elapsed() < TIMEOUT => {
                 tracing::warn!("{error:#}; trying again");
                 tokio::time::sleep(BETWEEN_TRIES).await;
             }
@@ -168,7 +168,7 @@ async fn agent_of(args: &SyncerArgs) -> anyhow::Result<(Shell, Agent, Seats)> {
         None if args.in_cluster => {
             Config::incluster().context("this program does not run in a cluster, as a pod")?
         }
-        None => config_of(&cluster, (&client, hub_config)).await?,
+        None => config_of(&cluster, &client, hub_config).await?,
     };
     let reached = Client::try_from(config)
         .with_context(|| format!("cannot make a client for cluster {}", args.cluster))?;
@@ -177,13 +177,13 @@ async fn agent_of(args: &SyncerArgs) -> anyhow::Result<(Shell, Agent, Seats)> {
         install::install_volumes(&reached).await?;
     }
     let hub = Server::new("hub", client);
-    let shell = shell_that_leads(&hub, &syncer_lease(&args.cluster), &args.pace);
+    let shell = shell_that_leads(&hub, &syncer_lease(&args.cluster), &args.intervals);
     let served = Server::new(&args.cluster, reached);
     let agent = Agent {
         of,
         further: cluster.spec.resources.clone(),
         runtime,
-        heartbeat_every: args.pace.heartbeat_every,
+        heartbeat_every: args.intervals.heartbeat_every,
     };
     // One kubeconfig for each server: whoever gave it decides who this program is.
     let places = Places::from([(Place::HUB, hub), (Place::CLUSTER, served)]);
@@ -210,12 +210,12 @@ fn runtime(args: &SyncerArgs, uid: &str) -> anyhow::Result<Runtime> {
     };
     let own = folder.join("clusters").join(uid);
     let processes = crate::run::open_processes(&own, args.allow_root_processes)?;
-    let volumes = crate::run::open_volumes(&folder, (uid, &processes))?;
+    let volumes = crate::run::open_volumes(&folder, uid, &processes)?;
     Ok(Runtime::on_this_machine(processes, volumes))
 }
 
 /// Processes go on without us: who comes next finds them.
-async fn until_told(
+async fn until_stopped(
     shell: Shell,
     runners: Vec<Runner>,
     signals: &mut Signals,

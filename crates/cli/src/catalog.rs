@@ -10,13 +10,13 @@ use interlock_kernel::nearest;
 pub(crate) struct Subject {
     /// The model: see `interlock check --list`
     pub(crate) model: Option<String>,
-    /// How large: key=value, several with commas between
+    /// The size of the model: key=value pairs, separated by commas
     #[arg(long, value_name = "KEY=VALUE,...", default_value = "")]
     pub(crate) size: String,
-    /// Which failures there are, for models that let you choose
+    /// Which failures to include, for models that support the choice
     #[arg(long, value_name = "none|core|all")]
     pub(crate) faults: Option<String>,
-    /// The configuration that the seed's own authors gave
+    /// Use the configuration of the authors of the seed specification
     #[arg(long, conflicts_with = "size")]
     pub(crate) seed_config: bool,
 }
@@ -31,13 +31,16 @@ pub(crate) fn entries() -> Vec<Entry> {
     entries.extend(interlock_identities::models());
     entries.extend(interlock_rollouts::models());
     entries.extend(interlock_turns::models());
+    entries.extend(interlock_kernel::models());
     entries
 }
 
 impl Subject {
     /// The model that was asked for.
     pub(crate) fn find(&self) -> anyhow::Result<Entry> {
-        let Some(name) = &self.model else { bail!("no model given; see `interlock check --list`") };
+        let Some(name) = &self.model else {
+            bail!("no model is named; see `interlock check --list`")
+        };
         let mut entries = entries();
         match entries.iter().position(|entry| entry.name == name) {
             Some(place) => Ok(entries.swap_remove(place)),
@@ -50,12 +53,12 @@ impl Subject {
         let text = match (self.seed_config, entry.seed_config) {
             (false, _) => self.size.as_str(),
             (true, Some(size)) => size,
-            (true, None) => bail!("{} has no configuration of its authors", entry.name),
+            (true, None) => bail!("{} has no seed configuration", entry.name),
         };
         let mut size = Size::parse(text)?;
         if let Some(faults) = &self.faults {
             if !entry.words.iter().any(|(key, _)| *key == "faults") {
-                bail!("the failures of {} cannot be chosen", entry.name);
+                bail!("{} does not support --faults", entry.name);
             }
             size.set("faults", faults);
         }
@@ -68,7 +71,7 @@ fn unknown(name: &str, entries: &[Entry]) -> String {
     let begun = names().find(|known| known.starts_with(name));
     let near = begun.or_else(|| nearest(name, names()).first().copied());
     let hint = near.map_or_else(String::new, |known| format!("; did you mean `{known}`?"));
-    format!("there is no model `{name}`{hint}\nnext: interlock check --list")
+    format!("model `{name}` does not exist{hint}\nnext: interlock check --list")
 }
 
 /// The list of models, for people.

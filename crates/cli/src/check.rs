@@ -19,37 +19,37 @@ pub(crate) struct Args {
     /// List all models with their sizes
     #[arg(long)]
     list: bool,
-    /// Check only this promise; may be given several times
+    /// Check only this promise (may be repeated)
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
-    /// Stop at the first violation instead of exploring everything
+    /// Stop at the first violation
     #[arg(long)]
     first: bool,
-    /// Check temporal properties, however many states there are
+    /// Check temporal properties of large models, too
     #[arg(long, conflicts_with_all = ["symmetry", "safety"])]
     liveness: bool,
-    /// Leave temporal properties out
+    /// Do not check temporal properties
     #[arg(long)]
     safety: bool,
-    /// Explore one state for each set of interchangeable ones (safety only)
+    /// Explore one state of each set of symmetric states (safety only)
     #[arg(long)]
     symmetry: bool,
-    /// Keep free flags in every state instead of leaving them out (slower, the same answer)
+    /// Store free flags in every state (slower, with the same result)
     #[arg(long, conflicts_with = "symmetry")]
     plain: bool,
-    /// Know states by 64-bit fingerprints: less memory, and the odds of a mistake are told
+    /// Store 64-bit fingerprints of states: uses less memory; the report shows the probability of a collision
     #[arg(long, conflicts_with_all = ["liveness", "checkpoint"])]
     fingerprints: bool,
-    /// Explore only this many levels
+    /// Explore at most this many levels
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_depth: Option<u32>,
-    /// Check the model with each rule broken on purpose; each must be caught
+    /// Check every mutant of the model (one rule broken on purpose); the check must find each of them
     #[arg(long)]
     mutants: bool,
-    /// Check this one mutant only
+    /// Check only this mutant
     #[arg(long, value_name = "NAME")]
     mutant: Option<String>,
-    /// Tell the shortest way to each violation as a story
+    /// Print the shortest trace to each violation
     #[arg(long)]
     trace: bool,
     /// Draw the first violation as a sequence diagram (a self-contained HTML file)
@@ -58,25 +58,26 @@ pub(crate) struct Args {
     /// Write the first violation as a TLA+ module
     #[arg(long, value_name = "FILE")]
     tla: Option<PathBuf>,
-    /// Memory that the states may take, such as 8G [default: four fifths of what is free]
+    /// Maximum memory for states, such as 8G [default: four fifths of the free memory]
     #[arg(long, value_name = "SIZE", value_parser = memory::parse)]
     max_memory: Option<usize>,
-    /// Threads that explore [default: all cores]
+    /// Number of threads [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     workers: Option<u16>,
-    /// Where to keep an exploration that cannot be finished
+    /// File to save an unfinished exploration to
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
-    /// Go on from the checkpoint
+    /// Continue from the checkpoint
     #[arg(long, requires = "checkpoint")]
     resume: bool,
-    /// How to answer
+    /// Output format
     #[arg(short, long, value_enum, default_value = "text")]
     output: Format,
 }
 
 const EXAMPLES: &str = "\
-Without a model, all are checked in their default sizes; what is known of the seeds does not count.
+Without MODEL, all models are checked in their default sizes. Known violations of seed models do not
+change the exit status.
 
 Examples:
   interlock check seed/kcp-storage --size clusters=3 --trace
@@ -216,7 +217,7 @@ fn exit_code(
     options: &Options,
 ) -> ExitCode {
     if options.is_stopped() {
-        output::complain("interrupted: this is what was seen until then");
+        output::complain("interrupted: these are the results so far");
         keep_note(args);
         return ExitCode::from(130);
     }
@@ -236,10 +237,12 @@ fn exit_code(
 fn keep_note(args: &Args) {
     match &args.checkpoint {
         Some(path) => output::complain(&format!(
-            "kept in {}; go on with the same command and --resume",
+            "the exploration is saved in {}; run the same command with --resume to continue",
             path.display()
         )),
-        None => output::complain("with --checkpoint FILE it would have been kept to go on from"),
+        None => {
+            output::complain("use --checkpoint FILE to save the exploration and continue later")
+        }
     }
 }
 
@@ -257,7 +260,7 @@ fn write_traces(args: &Args, report: &Report) -> anyhow::Result<()> {
         return Ok(());
     }
     let Some(name) = violations(report).into_iter().next() else {
-        output::complain("nothing is violated: there is no trace to write");
+        output::complain("no promise is violated, so there is no trace to write");
         return Ok(());
     };
     let Some(trace) = report.trace(&name) else { return Ok(()) };
@@ -310,7 +313,7 @@ fn check_all(args: &Args, options: &Options, line: &ProgressLine) -> anyhow::Res
     let mut reports = Vec::new();
     for entry in entries() {
         if options.is_stopped() {
-            output::complain("interrupted: this is what was seen until then");
+            output::complain("interrupted: these are the results so far");
             break;
         }
         let model = (entry.build)(&Default::default())?;

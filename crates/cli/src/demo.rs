@@ -32,7 +32,7 @@ const BALLAST_BYTES: u64 = 96 * 1024 * 1024;
 /// Old copies of the demonstration go soon: it makes one with every move.
 const KEEP_SUPERSEDED: &str = "10s";
 /// A move of a few records takes far less; a machine that is busy with other things may take longer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(20);
 /// The file in which a writer says that it met another one.
 const REFUSALS: &str = "refusals";
@@ -120,7 +120,7 @@ impl Demo {
         }))
         .context("a claim")?;
         made(claims.create(&PostParams::default(), &claim).await)?;
-        let program = std::env::current_exe().context("cannot tell where this program is")?;
+        let program = std::env::current_exe().context("cannot find the path of this program")?;
         let pod = serde_json::from_value(json!({
             "metadata": {"name": POD},
             "spec": {
@@ -160,7 +160,7 @@ impl Demo {
         namespaces
             .patch(NAMESPACE, &params, &Patch::Merge(&patch))
             .await
-            .context("cannot say where the namespace is to run")?;
+            .context("cannot set the desired cluster of the namespace")?;
         Ok(())
     }
 
@@ -207,7 +207,7 @@ impl Demo {
             if !self.refusals().is_empty() {
                 return Ok(());
             }
-            if began.elapsed() > PATIENCE {
+            if began.elapsed() > TIMEOUT {
                 bail!("{NAMESPACE} does not run on {cluster}: see interlock explain {NAMESPACE}");
             }
             tokio::time::sleep(LOOK).await;
@@ -270,7 +270,7 @@ fn made<K>(created: kube::Result<K>) -> anyhow::Result<bool> {
     match created {
         Ok(_) => Ok(true),
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
-        Err(error) => Err(error).context("cannot make what the demonstration needs"),
+        Err(error) => Err(error).context("cannot create the objects of the demonstration"),
     }
 }
 
@@ -344,7 +344,7 @@ const RECORDS: &str = "numbers";
 /// The pause between two records.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Appends numbered, synced records until it is told to stop.
+/// Appends numbered, synced records until it is asked to stop.
 pub(crate) fn write_numbers(args: &WriterArgs) -> anyhow::Result<ExitCode> {
     let epoch = std::env::var("INTERLOCK_EPOCH").unwrap_or_else(|_| "0".to_owned());
     let (mut log, acknowledged) = open(&args.directory.join(RECORDS))?;

@@ -22,11 +22,11 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// A fleet control plane for Kubernetes that never lets two owners hold one thing.
+/// A fleet control plane for Kubernetes: every namespace has at most one owner cluster.
 #[derive(Debug, Parser)]
 #[command(name = "interlock", version, arg_required_else_help = true)]
 #[command(
-    after_help = "Exit status: 0 yes; 1 no, a promise is broken; 2 usage error; 130 interrupted."
+    after_help = "Exit status: 0 success; 1 the check failed or something is blocked; 2 usage error; 130 interrupted."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -35,28 +35,28 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Check a model exhaustively: every interleaving, every promise
+    /// Check a model exhaustively: every state that it can reach
     Check(check::Args),
-    /// Walk a model at random: deep, seeded, many walks at once
+    /// Check a model with seeded random walks
     Simulate(simulate::Args),
-    /// Run a whole fleet on this machine: server, controllers, and workload clusters
+    /// Run a fleet on this machine: API server, controllers and workload clusters
     Up(up::Args),
-    /// Serve a Kubernetes API with logical clusters, from a store on this machine
+    /// Run the API server with logical clusters, with its store on this machine
     Serve(serve::Args),
     /// Append numbered, synced records to a file: what `up --demo` runs
     #[command(hide = true)]
     WriteNumbers(demo::WriterArgs),
-    /// Run the hub's controllers against an API server that is somewhere else
+    /// Run the controllers of the hub against an existing API server
     Controllers(agents::ControllersArgs),
-    /// Serve one workload cluster: bring down what is granted to it, give back what is revoked
+    /// Run the syncer of one workload cluster: start granted namespaces, stop revoked ones
     Syncer(agents::SyncerArgs),
-    /// Print what to apply so that controllers and syncers run on clusters of your own
+    /// Print the manifests that run controllers and syncers on your own clusters
     Manifests(manifests::Args),
     /// Move a namespace to another cluster
     Move(fleet::MoveArgs),
-    /// Show where everything is, and what is blocked
+    /// Show clusters and namespaces, and what is blocked
     Status(fleet::StatusArgs),
-    /// Say why a namespace is where it is, and what it waits for
+    /// Explain why a namespace is on its cluster, and what it waits for
     Explain(fleet::ExplainArgs),
     /// Declare the owner of a namespace gone, so that another cluster may take over
     ForceRelease(fleet::ForceReleaseArgs),

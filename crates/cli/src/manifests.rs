@@ -23,18 +23,18 @@ const HUB_FOLDER: &str = "/etc/interlock";
 /// Options of `manifests`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
-    /// For whom
+    /// Which manifests to print
     #[arg(value_enum)]
     part: Part,
     /// The WorkloadCluster, for `access` and `cluster`
     cluster: Option<String>,
-    /// The image with the `interlock` binary
+    /// The container image with the `interlock` binary
     #[arg(long, default_value = concat!("interlock:", env!("CARGO_PKG_VERSION")))]
     image: String,
-    /// With `cluster`: for a syncer that runs pods as processes of its machine, so not as a pod itself
+    /// With `cluster`: for a syncer that runs as a process of a machine and runs pods as processes
     #[arg(long)]
     with_runtime: bool,
-    /// As JSON, a List
+    /// Print a List in JSON
     #[arg(long)]
     json: bool,
 }
@@ -42,11 +42,11 @@ pub(crate) struct Args {
 /// What is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Part {
-    /// At the hub, once: accounts, roles, and the controllers
+    /// For the hub: service accounts, roles and the controllers
     Hub,
-    /// At the hub, for each workload cluster: what its syncer may do there
+    /// For the hub, once for each workload cluster: the rights of its syncer
     Access,
-    /// On a workload cluster: what the syncer may do there, and the syncer
+    /// For a workload cluster: the syncer and its rights
     Cluster,
 }
 
@@ -54,7 +54,9 @@ enum Part {
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let (title, objects) = match (args.part, args.cluster.as_deref()) {
         (Part::Hub, None) => ("hub".to_owned(), hub(&args.image)),
-        (Part::Hub, Some(name)) => bail!("the hub is for all clusters: leave `{name}` out"),
+        (Part::Hub, Some(name)) => {
+            bail!("the hub part is the same for all clusters: remove `{name}`")
+        }
         (Part::Access, Some(name)) => (format!("access {name}"), access(name)),
         (Part::Cluster, Some(name)) => {
             let of_machine = args.with_runtime.then(machine).transpose()?;
@@ -62,7 +64,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             (format!("cluster {name}"), objects)
         }
         (Part::Access | Part::Cluster, None) => {
-            bail!("which WorkloadCluster? for example: interlock manifests cluster west")
+            bail!("name the WorkloadCluster, for example: interlock manifests cluster west")
         }
     };
     let text = match args.json {
@@ -93,7 +95,8 @@ fn hub(image: &str) -> Vec<Value> {
     ];
     objects.extend(leading(CONTROLLERS_LEASE, &account));
     objects.push(deployment(
-        (CONTROLLERS, 2),
+        CONTROLLERS,
+        2,
         &container(image, &["controllers", "--no-install"]),
         &json!([]),
     ));
@@ -134,7 +137,7 @@ fn cluster(name: &str, image: &str) -> Vec<Value> {
         container(image, &["syncer", name, "--in-cluster", "--kubeconfig", &kubeconfig]);
     container["volumeMounts"] = json!([{"name": "hub", "mountPath": HUB_FOLDER, "readOnly": true}]);
     let volumes = json!([{"name": "hub", "secret": {"secretName": HUB_SECRET}}]);
-    [rights(), vec![deployment((SYNCER, 1), &container, &volumes)]].concat()
+    [rights(), vec![deployment(SYNCER, 1, &container, &volumes)]].concat()
 }
 
 /// What a workload cluster needs whose pods are processes of a machine: the syncer runs on that
@@ -205,7 +208,7 @@ fn container(image: &str, args: &[&str]) -> Value {
     })
 }
 
-fn deployment((name, replicas): (&str, i32), container: &Value, volumes: &Value) -> Value {
+fn deployment(name: &str, replicas: i32, container: &Value, volumes: &Value) -> Value {
     let labels = json!({"app.kubernetes.io/name": name});
     let spread = json!([{
         "maxSkew": 1, "topologyKey": "kubernetes.io/hostname",

@@ -9,11 +9,11 @@ pub(crate) fn parse(text: &str) -> Result<usize, String> {
         "k" | "kb" | "kib" => 1024.0,
         "m" | "mb" | "mib" => 1024.0 * 1024.0,
         "g" | "gb" | "gib" => 1024.0 * 1024.0 * 1024.0,
-        other => return Err(format!("`{other}` is no unit: write 512M or 8G")),
+        other => return Err(format!("`{other}` is not a unit: write 512M or 8G")),
     };
     match digits.trim().parse::<f64>() {
         Ok(number) if number > 0.0 && number.is_finite() => Ok((number * scale) as usize),
-        _ => Err(format!("cannot read `{text}`: write 512M or 8G")),
+        _ => Err(format!("cannot parse `{text}`: write 512M or 8G")),
     }
 }
 

@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// How an answer is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// For people.
+    /// Readable text
     Text,
-    /// For programs; a contract.
+    /// JSON with a stable schema
     Json,
 }
 
@@ -98,7 +98,7 @@ impl ProgressLine {
     }
 }
 
-/// The queue shrinks towards the end of a search, and only then can the rest be told.
+/// The queue shrinks towards the end of a search, and only then can the rest be estimated.
 fn eta(progress: &Progress) -> String {
     let seconds = progress.elapsed.as_secs_f64();
     let expanded = progress.stored.saturating_sub(progress.queued);

@@ -2,7 +2,7 @@
 
 pub(crate) mod access;
 pub(crate) mod cluster;
-mod hands;
+mod driver;
 pub(crate) mod install;
 pub(crate) mod metrics;
 pub(crate) mod page;
@@ -28,11 +28,11 @@ use std::time::Duration;
 /// How fast the parts of a fleet notice that another one is gone. Nothing that is promised rests on
 /// any of these: they are options so that a test need not wait as long as a person would.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Pace {
-    /// How long a cluster may be silent before the hub calls it unreachable
+pub(crate) struct Intervals {
+    /// How long a cluster may send no heartbeat before it is unreachable
     #[arg(long, hide = true, value_name = "TIME", default_value = "40s", value_parser = time)]
     pub(crate) unreachable_after: Duration,
-    /// How often a syncer gives a sign of life
+    /// How often a syncer sends a heartbeat
     #[arg(long, hide = true, value_name = "TIME", default_value = "10s", value_parser = time)]
     pub(crate) heartbeat_every: Duration,
     /// How long the work of a process that is gone waits for another one
@@ -40,9 +40,9 @@ pub(crate) struct Pace {
     pub(crate) lease: Duration,
 }
 
-impl Default for Pace {
+impl Default for Intervals {
     fn default() -> Self {
-        Pace {
+        Intervals {
             unreachable_after: Duration::from_secs(SILENCE_SECONDS.unsigned_abs()),
             heartbeat_every: PERIOD,
             lease: Duration::from_secs(15),
@@ -59,9 +59,9 @@ pub(crate) fn syncer_lease(cluster: &str) -> String {
     format!("interlock-syncer-{cluster}")
 }
 
-/// The hub's program, at this pace.
-pub(crate) fn hub_program(pace: &Pace) -> Hub {
-    let silence_seconds = i64::try_from(pace.unreachable_after.as_secs()).unwrap_or(i64::MAX);
+/// The hub's program, with these intervals.
+pub(crate) fn hub_program(intervals: &Intervals) -> Hub {
+    let silence_seconds = i64::try_from(intervals.unreachable_after.as_secs()).unwrap_or(i64::MAX);
     Hub { silence_seconds }
 }
 
@@ -72,8 +72,8 @@ pub(crate) fn settings() -> Settings {
 
 /// A shell whose controllers act only while this process leads. Writes are guarded whoever leads;
 /// the lease only spares two processes each other's work.
-pub(crate) fn shell_that_leads(hub: &Server, lease: &str, pace: &Pace) -> Shell {
-    let holds_for = pace.lease;
+pub(crate) fn shell_that_leads(hub: &Server, lease: &str, intervals: &Intervals) -> Shell {
+    let holds_for = intervals.lease;
     let lease = LeaseSettings {
         holds_for,
         acts_for: holds_for * 2 / 3,
@@ -97,11 +97,12 @@ pub(crate) fn open_processes(folder: &Path, may_be_root: bool) -> anyhow::Result
 }
 
 /// Opens the volumes of a cluster on this machine: folders below the data directory, which all
-/// clusters of the machine share, so that images go from one to the other. Whoever writes to them is
-/// one of these processes, and holds still while an image is taken.
+/// clusters of the machine share, so that snapshots go from one to the other. Whoever writes to them is
+/// one of these processes, and holds still while a snapshot is taken.
 pub(crate) fn open_volumes(
     data: &Path,
-    (cluster, processes): (&str, &Arc<Processes>),
+    cluster: &str,
+    processes: &Arc<Processes>,
 ) -> anyhow::Result<Arc<LocalVolumes>> {
     let writers: Arc<dyn Writers> = Arc::clone(processes) as Arc<dyn Writers>;
     let opened = LocalVolumes::open_with_writers(data, cluster, writers);

@@ -1,4 +1,4 @@
-//! `interlock serve`: the API server and its store in the foreground, until it is told to stop.
+//! `interlock serve`: the API server and its store in the foreground, until it is asked to stop.
 
 use crate::serving::{Reach, Serving, Signals, block_on};
 use clap::Args as ClapArgs;

@@ -4,7 +4,7 @@ use crate::output;
 use anyhow::{Context, bail};
 use clap::Args as ClapArgs;
 use interlock_apiserver::{
-    Config, ListenError, Listening, Server, StartError, Transport, kubeconfig,
+    Config, ListenError, Listening, Server, StartError, Transport, WebhookReach, kubeconfig,
 };
 use std::future::Future;
 use std::io::ErrorKind;
@@ -24,27 +24,36 @@ const RENEWALS: Duration = Duration::from_secs(3600);
 /// Where a server keeps its data, and how it is reached.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Reach {
-    /// Where data, keys and the kubeconfig are kept [default: $XDG_DATA_HOME/interlock or ~/.local/share/interlock]
+    /// Directory of data, keys and the kubeconfig [default: $XDG_DATA_HOME/interlock or ~/.local/share/interlock]
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
-    /// The address to serve on; port 0 lets the machine choose one
+    /// The address to listen on; with port 0 a free port is chosen
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:6443")]
     listen: SocketAddr,
-    /// A name or address under which clients reach the server, for its certificate (may be repeated)
+    /// A DNS name or IP address for the certificate of the server (may be repeated)
     #[arg(long, value_name = "NAME")]
     name: Vec<String>,
-    /// Where the kubeconfig is written [default: DIR/kubeconfig]
+    /// The URL of the server for token verifiers; the issuer of each cluster begins with it [default: https://ADDR]
+    #[arg(long, value_name = "URL", value_parser = external_url)]
+    external_url: Option<String>,
+    /// File to write the kubeconfig to [default: DIR/kubeconfig]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// A file of static tokens, one a line: token,user,uid,"group1,group2"
+    /// A file of static tokens, one per line: token,user,uid,"group1,group2"
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// Serve without TLS; only on a loopback address
     #[arg(long)]
     insecure_http: bool,
-    /// How long history is kept at least, for watches that resume, in seconds
+    /// Minimum time in seconds to keep history for watches that resume
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     history_seconds: u64,
+    /// Where admission webhooks of the root cluster may be: anywhere, nowhere, or networks such as 10.0.0.0/8,fd00::/8
+    #[arg(long, value_name = "WHERE", default_value = "anywhere")]
+    root_webhooks: WebhookReach,
+    /// The same for all other logical clusters; nowhere refuses webhooks that must be called
+    #[arg(long, value_name = "WHERE", default_value = "nowhere")]
+    tenant_webhooks: WebhookReach,
 }
 
 impl Reach {
@@ -71,9 +80,23 @@ impl Reach {
             token_file: self.token_file.clone(),
             compaction_interval: Duration::from_secs(self.history_seconds.max(1)),
             hub_definitions: own_kinds(),
+            root_webhooks: self.root_webhooks.clone(),
+            tenant_webhooks: self.tenant_webhooks.clone(),
             ..Config::default()
         }
     }
+}
+
+/// A URL that issuers can begin with: a query or a fragment would end up in the middle of them.
+fn external_url(text: &str) -> Result<String, String> {
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let host = rest.and_then(|rest| rest.split('/').next()).filter(|host| !host.is_empty());
+    let is_plain =
+        text.chars().all(|letter| letter.is_ascii_graphic() && !"?#\"\\".contains(letter));
+    if host.is_none() || !is_plain {
+        return Err("it must begin with https:// and a host, and have no query: https://hub.example.com:6443".into());
+    }
+    Ok(text.to_owned())
 }
 
 /// Interlock's own kinds: this server has them from the first start, in every logical cluster.
@@ -118,11 +141,15 @@ impl Serving {
         let listening = match Listening::on(&server, reach.listen, transport).await {
             Ok(listening) => listening,
             Err(ListenError::Bind { address, source }) if source.kind() == ErrorKind::AddrInUse => {
-                bail!("the address {address} is in use: stop who has it, or give another --listen")
+                bail!(
+                    "the address {address} is in use: stop the process that uses it, or set \
+                     another --listen"
+                )
             }
             Err(error) => return Err(error.into()),
         };
         let url = url(listening.address(), transport);
+        server.reached_at(reach.external_url.as_deref().unwrap_or(&url));
         let kubeconfig = reach.kubeconfig.clone().unwrap_or_else(|| directory.join("kubeconfig"));
         let clusters = server.cluster_changes();
         write_kubeconfig(&server, &kubeconfig, &url)?;
@@ -200,7 +227,8 @@ async fn open(reach: &Reach, directory: &Path) -> anyhow::Result<Server> {
     match Server::start(reach.config(directory)).await {
         Ok(server) => Ok(server),
         Err(StartError::Store(interlock_apiserver::OpenError::Locked { holder })) => bail!(
-            "the data directory {} is in use by {holder}: stop it, or give another --data-dir",
+            "the data directory {} is in use by {holder}: stop that process, or set another \
+             --data-dir",
             directory.display()
         ),
         Err(StartError::TokenFile(error)) => {
@@ -248,11 +276,11 @@ fn report_recovery(server: &Server) {
             offset = torn.offset,
             bytes = torn.bytes,
             last_revision = torn.after,
-            "cut off a write that was never finished: nobody was told that it was done",
+            "removed an unfinished write at the end of the log; it was never acknowledged",
         );
     }
     for damaged in &recovery.damaged {
-        tracing::warn!(what = damaged, "set aside what could not be read; an older copy is whole");
+        tracing::warn!(what = damaged, "moved a damaged file away; an older copy is complete");
     }
     tracing::debug!(revision = recovery.revision, frames = recovery.frames, "read the store");
 }
@@ -283,23 +311,18 @@ pub(crate) fn default_directory() -> anyhow::Result<PathBuf> {
     if let Some(home) = std::env::var_os("XDG_DATA_HOME").filter(|home| !home.is_empty()) {
         return Ok(PathBuf::from(home).join("interlock"));
     }
-    let home = std::env::var_os("HOME").context("there is no HOME: say where with --data-dir")?;
+    let home = std::env::var_os("HOME").context("HOME is not set: set --data-dir")?;
     Ok(PathBuf::from(home).join(".local/share/interlock"))
 }
 
-/// Logs go to standard error: what changes, and if asked, why nothing does.
+/// Logs every change; with `is_verbose` also why a step changed nothing.
 pub(crate) fn log(is_verbose: bool) {
     log_from(if is_verbose { tracing::Level::DEBUG } else { tracing::Level::INFO });
 }
 
-/// Only what a person may have to act on.
-pub(crate) fn log_warnings() {
-    log_from(tracing::Level::WARN);
-}
-
-/// Coloured only on a terminal. Whatever the level, crates of others speak only if something is wrong:
-/// a client that tells of each request drowns what we say.
-fn log_from(level: tracing::Level) {
+/// Logs to standard error from this level on, in colour on a terminal. Dependencies log warnings only,
+/// whatever the level: a client that logs every request would hide the lines of Interlock.
+pub(crate) fn log_from(level: tracing::Level) {
     use std::io::IsTerminal;
     use tracing_subscriber::filter::{LevelFilter, Targets};
     use tracing_subscriber::layer::SubscriberExt;

@@ -13,25 +13,25 @@ use std::sync::Arc;
 pub(crate) struct Args {
     #[command(flatten)]
     subject: Subject,
-    /// How many walks
+    /// Number of walks
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     traces: u64,
-    /// Steps in each walk, at most
+    /// Maximum number of steps in each walk
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     depth: u32,
-    /// Threads that walk [default: all cores]
+    /// Number of threads [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     workers: Option<u16>,
-    /// The same seed gives the same walks
+    /// Seed of the random numbers; the same seed gives the same walks
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Tell each violation as a story
+    /// Print the trace of each violation
     #[arg(long)]
     trace: bool,
     /// Draw the first violation as a sequence diagram (a self-contained HTML file)
     #[arg(long, value_name = "FILE")]
     diagram: Option<PathBuf>,
-    /// How to answer
+    /// Output format
     #[arg(short, long, value_enum, default_value = "text")]
     output: Format,
 }
@@ -94,7 +94,7 @@ fn told(walked: &Walked, trace: bool) -> String {
         thousands(walked.traces_per_second as u64),
     );
     if !walked.complete {
-        text += "interrupted: this is what was seen until then\n";
+        text += "interrupted: these are the results so far\n";
     }
     for violation in &walked.violations {
         text += &format!(
@@ -111,7 +111,7 @@ fn told(walked: &Walked, trace: bool) -> String {
         }
     }
     if walked.violations.is_empty() {
-        text += "nothing was violated on these walks; that proves nothing of the others\n";
+        text += "no promise was violated on these walks; other walks may violate one\n";
         text += &format!("next: interlock check {}\n", walked.model);
     } else if !trace {
         text += &format!("next: interlock simulate {} --trace\n", walked.model);

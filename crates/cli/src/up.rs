@@ -14,16 +14,18 @@ use interlock_api::placement::{Connection, WorkloadCluster, WorkloadClusterSpec}
 use interlock_kernel::Place;
 use interlock_outside::processes::Processes;
 use interlock_programs::{accounts, list};
-use interlock_shell::{NoHands, Runner, Shell};
+use interlock_shell::{NoDriver, Runner, Shell};
 use jiff::Timestamp;
 use kube::api::{Api, PostParams};
 use kube::{Client, ResourceExt};
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
+use tracing::Level;
 
-/// How often it is looked which clusters there are, until all are served.
+/// How often the clusters are listed, until all are served.
 const CLUSTERS_AGAIN: Duration = Duration::from_secs(1);
 
 /// Options of `up`.
@@ -31,21 +33,21 @@ const CLUSTERS_AGAIN: Duration = Duration::from_secs(1);
 pub(crate) struct Args {
     #[command(flatten)]
     reach: Reach,
-    /// The workload clusters to register, besides those that are registered already
+    /// Workload clusters to register, in addition to registered ones
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "west,east,north")]
     clusters: Vec<String>,
-    /// Place a small app that writes without pause, and move it around
+    /// Place a small application that writes continuously, and move it between the clusters
     #[arg(long)]
     demo: bool,
-    /// With --demo: stop after one round; the exit status says whether every promise was kept
+    /// With --demo: stop after one round; exit status 0 if every promise was kept
     #[arg(long, requires = "demo")]
     once: bool,
-    /// Run pods as processes even if that makes them processes of root
+    /// Allow pods to run as processes of root
     #[arg(long)]
     allow_root_processes: bool,
-    /// Enable debug logging
-    #[arg(long, short)]
-    verbose: bool,
+    /// Log every change and not only warnings; twice (-vv): enable debug logging
+    #[arg(long, short, action = clap::ArgAction::Count)]
+    verbose: u8,
 }
 
 impl Args {
@@ -53,15 +55,23 @@ impl Args {
     fn may_be_root(&self) -> bool {
         self.allow_root_processes || self.demo
     }
+
+    /// The lowest level that is logged. A person at a terminal gets the banner and what needs a
+    /// person; a file or a log collector also gets every change. The demonstration prints the changes
+    /// that it makes.
+    fn log_level(&self, is_terminal: bool) -> Level {
+        let is_quiet = is_terminal || self.demo;
+        match self.verbose.saturating_add(u8::from(!is_quiet)) {
+            0 => Level::WARN,
+            1 => Level::INFO,
+            _ => Level::DEBUG,
+        }
+    }
 }
 
 /// Runs the fleet until SIGTERM or SIGINT.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    match (args.verbose, args.demo) {
-        // The demonstration tells its own story.
-        (false, true) => crate::serving::log_warnings(),
-        (is_verbose, _) => crate::serving::log(is_verbose),
-    }
+    crate::serving::log_from(args.log_level(io::stderr().is_terminal()));
     if !args.may_be_root() {
         // Before anything is made that would be left behind.
         let checked = Processes::refuse_root(&args.reach.directory()?);
@@ -129,15 +139,15 @@ impl Fleet {
         let shell = Shell::new(run::settings());
         let counts = shell.metrics();
         server.metrics().add(move || page(&counts, Timestamp::now()));
-        let pace = run::Pace::default();
+        let intervals = run::Intervals::default();
         let known = interlock_shell::Server::new("hub", Who::Caches.client(server, HUB));
-        let program = run::hub_program(&pace);
+        let program = run::hub_program(&intervals);
         let seat = |account| {
             let controllers = known.acting_as(Who::OfHub(account).client(server, HUB));
             (account, [(Place::HUB, controllers)].into())
         };
         let seats: Seats = accounts(&list(&program)).into_keys().map(seat).collect();
-        let runners = wiring::run(&shell, &program, &seats, NoHands)?;
+        let runners = wiring::run(&shell, &program, &seats, NoDriver)?;
         for name in &args.clusters {
             register(&hub, name).await?;
         }
@@ -148,7 +158,7 @@ impl Fleet {
             shell,
             directory: serving.directory.clone(),
             may_be_root: args.may_be_root(),
-            heartbeat_every: pace.heartbeat_every,
+            heartbeat_every: intervals.heartbeat_every,
         });
         let supervisor = Supervisor::start(Arc::clone(&ground));
         server.metrics().add(supervisor.metrics());
@@ -157,11 +167,11 @@ impl Fleet {
         Ok(fleet)
     }
 
-    /// Returns once the start of every agent was tried. One that failed is tried again later: it keeps
-    /// nobody else waiting.
+    /// Returns once the start of every agent was tried. A start that failed is tried again later: no
+    /// other cluster waits for it.
     async fn begin_to_serve(&self) -> anyhow::Result<()> {
         loop {
-            // A cluster that goes in the meantime is never tried.
+            // A cluster that is deleted in the meantime is never tried.
             let clusters = clusters(&self.ground.hub).await?;
             if timeout(CLUSTERS_AGAIN, self.supervisor.tried(&clusters)).await.is_ok() {
                 return Ok(());
@@ -175,7 +185,9 @@ impl Fleet {
         match Arc::into_inner(self.ground) {
             Some(ground) => ground.shell.stop().await,
             // A start that did not end in time has it: the controllers end when they are dropped.
-            None => tracing::warn!("the controllers are stopped without waiting for them"),
+            None => tracing::warn!(
+                "the controllers were stopped without waiting for their current steps"
+            ),
         }
         drop(self.runners);
         for agent in agents {
@@ -191,8 +203,8 @@ async fn clusters(hub: &Client) -> anyhow::Result<Vec<String>> {
     Ok(known.iter().filter_map(ResourceExt::uid).collect())
 }
 
-/// Tells the hub of a cluster, unless that was done before. The supervisor does the rest, as it does
-/// for a cluster that somebody else registers.
+/// Registers a cluster at the hub, unless it is registered. The supervisor starts its agent, as for
+/// every other WorkloadCluster.
 async fn register(hub: &Client, name: &str) -> anyhow::Result<()> {
     let clusters: Api<WorkloadCluster> = Api::all(hub.clone());
     let spec = WorkloadClusterSpec {
@@ -214,10 +226,49 @@ fn welcome(serving: &Serving, args: &Args) -> String {
     let kubeconfig = serving.kubeconfig.display();
     let clusters = args.clusters.join(", ");
     let to = args.clusters.last().map_or("CLUSTER", String::as_str);
+    let logs = match args.log_level(io::stderr().is_terminal()) {
+        Level::WARN => "Only warnings are logged; start with -v to log every change.\n",
+        _ => "",
+    };
     format!(
-        "the fleet is up: {clusters}\n\n  export KUBECONFIG={kubeconfig}\n\nthree things to try:\n  \
+        "the fleet is ready; workload clusters: {clusters}\n\n\
+         In another terminal:\n  export KUBECONFIG={kubeconfig}\n  \
          kubectl create namespace shop && kubectl label namespace shop interlock.dev/placed=true\n  \
          interlock move shop --to {to} --wait\n  \
-         interlock explain shop\n\nCtrl-C stops it; the next start resumes the same fleet\n"
+         interlock explain shop\n\n\
+         {logs}Ctrl-C stops the fleet; the next start resumes it.\n"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Up {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn level(is_terminal: bool, options: &[&str]) -> Level {
+        let words = ["up"].iter().chain(options);
+        Up::parse_from(words).args.log_level(is_terminal)
+    }
+
+    #[test]
+    fn a_terminal_shows_warnings_only_unless_more_is_asked_for() {
+        assert_eq!(level(true, &[]), Level::WARN);
+        assert_eq!(level(true, &["-v"]), Level::INFO);
+        assert_eq!(level(true, &["-vv"]), Level::DEBUG);
+        assert_eq!(level(true, &["-vvv"]), Level::DEBUG);
+    }
+
+    #[test]
+    fn a_log_file_has_every_change_and_the_demonstration_only_warnings() {
+        assert_eq!(level(false, &[]), Level::INFO);
+        assert_eq!(level(false, &["--verbose"]), Level::DEBUG);
+        assert_eq!(level(false, &["--demo"]), Level::WARN);
+        assert_eq!(level(false, &["--demo", "-v"]), Level::INFO);
+    }
 }

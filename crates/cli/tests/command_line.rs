@@ -87,7 +87,7 @@ fn a_programmed_node_that_can_never_be_reclaimed_is_a_loop_without_faults() {
 }
 
 #[test]
-fn what_was_asked_wrongly_exits_with_2_and_says_what_to_do() {
+fn a_usage_error_exits_with_2_and_says_what_to_do() {
     for (args, word) in [
         (&["check", "seed/kcp"][..], "did you mean `seed/kcp-storage`?"),
         (&["check", "seed/kcp-storage", "--size", "cluster=3"], "it has: clusters"),
@@ -95,13 +95,13 @@ fn what_was_asked_wrongly_exits_with_2_and_says_what_to_do() {
         (&["check", "seed/kcp-storage", "--size", "clusters"], "write key=value"),
         (&["check", "seed/kcp-storage", "--only", "Nothing"], "promises nothing called"),
         (&["check", "seed/kcp-storage", "--max-memory", "8X"], "write 512M or 8G"),
-        (&["check", "seed/kcp-storage", "--faults", "none"], "cannot be chosen"),
-        (&["check", "seed/kcp-storage", "--seed-config"], "no configuration of its authors"),
+        (&["check", "seed/kcp-storage", "--faults", "none"], "does not support --faults"),
+        (&["check", "seed/kcp-storage", "--seed-config"], "has no seed configuration"),
         (&["check", "--size", "clusters=3"], "which model?"),
         (&["check", "seed/kcp-storage", "--liveness", "--symmetry"], "cannot be used with"),
         (&["check", "seed/kcp-storage", "--resume"], "--checkpoint"),
         (&["check", "seed/dpu-multi-tenant", "--faults", "some"], "none, core or all"),
-        (&["simulate"], "no model given"),
+        (&["simulate"], "no model is named"),
     ] {
         let output = interlock(args);
         let error = text(&output.stderr);
@@ -176,7 +176,7 @@ fn the_same_seed_walks_the_same_way_twice() {
 }
 
 #[test]
-fn traces_are_told_drawn_and_written_as_a_module() {
+fn traces_are_reported_drawn_and_written_as_a_module() {
     let dir = std::env::temp_dir().join(format!("interlock-traces-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     let (page, module) = (dir.join("trace.html"), dir.join("Trace.tla"));

@@ -8,7 +8,9 @@ use std::process::Command;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("interlock-api", &["interlock-kernel"]),
     ("interlock-checker", &[]),
-    ("interlock-kernel", &[]),
+    ("interlock-iam", &["interlock-kernel", "interlock-store"]),
+    // With the feature `model` only, for the models of the queue and the bucket.
+    ("interlock-kernel", &["interlock-checker"]),
     ("interlock-outside", &["interlock-quantity"]),
     ("interlock-quantity", &[]),
     ("interlock-restic", &[]),
@@ -37,7 +39,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["interlock-api", "interlock-checker", "interlock-kernel", "interlock-world"],
     ),
     ("interlock-nodes", &["interlock-checker"]),
-    ("interlock-identities", &["interlock-checker"]),
+    (
+        "interlock-identities",
+        &["interlock-api", "interlock-checker", "interlock-kernel", "interlock-world"],
+    ),
     ("interlock-rollouts", &["interlock-checker"]),
     (
         "interlock-programs",
@@ -147,6 +152,7 @@ fn the_systems_are_pure() {
         "interlock",
         "interlock-apiserver",
         "interlock-conformance",
+        "interlock-iam",
         "interlock-outside",
         "interlock-restic",
         "interlock-shell",

@@ -2,7 +2,7 @@
 
 mod harness;
 
-use harness::{Client, PATIENCE, Place, Process, mode, read, refused, serve};
+use harness::{Client, DataDirectory, Process, TIMEOUT, mode, read, refused, serve};
 use serde_json::{Value, json};
 use std::fs::{self, OpenOptions};
 use std::net::TcpListener;
@@ -36,7 +36,7 @@ fn config_map(name: &str) -> Value {
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 /// Writes some objects, and ends the server as a power cut would.
-fn write_and_kill(place: &Place, count: usize) {
+fn write_and_kill(place: &DataDirectory, count: usize) {
     let mut process = place.start();
     let mut client = process.client();
     for index in 0..count {
@@ -51,7 +51,9 @@ fn the_help_names_every_option_and_what_it_does_by_itself() {
     command.arg("--help");
     let output = refused(command);
     assert_eq!(output.status.code(), Some(0));
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    // A long line is broken anywhere.
+    let text = String::from_utf8_lossy(&output.stdout);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for word in [
         "--data-dir",
         "--listen",
@@ -60,6 +62,10 @@ fn the_help_names_every_option_and_what_it_does_by_itself() {
         "--token-file",
         "--insecure-http",
         "--history-seconds",
+        "--root-webhooks",
+        "--tenant-webhooks",
+        "[default: anywhere]",
+        "[default: nowhere]",
         "[default: 127.0.0.1:6443]",
         "~/.local/share/interlock",
         "[default: 300]",
@@ -70,7 +76,7 @@ fn the_help_names_every_option_and_what_it_does_by_itself() {
 
 #[test]
 fn an_address_that_is_none_is_refused_before_anything_is_made() {
-    let place = Place::new();
+    let place = DataDirectory::new();
     for wrong in ["nonsense", "127.0.0.1", "127.0.0.1:99999", "localhost:http"] {
         let mut command = serve();
         command.arg("--data-dir").arg(place.data()).args(["--listen", wrong]);
@@ -80,8 +86,19 @@ fn an_address_that_is_none_is_refused_before_anything_is_made() {
 }
 
 #[test]
+fn a_network_of_webhooks_that_is_none_is_refused_before_anything_is_made() {
+    let place = DataDirectory::new();
+    for flag in ["--root-webhooks", "--tenant-webhooks"] {
+        let mut command = serve();
+        command.arg("--data-dir").arg(place.data()).args([flag, "10.0.0.0/8,everywhere"]);
+        refuses(&refused(command), &[flag, "everywhere", "10.0.0.0/8"]);
+    }
+    assert!(!place.data().exists());
+}
+
+#[test]
 fn an_open_address_is_not_served_in_the_clear() {
-    let place = Place::new();
+    let place = DataDirectory::new();
     let mut command = serve();
     command.arg("--data-dir").arg(place.data()).args(["--listen", "0.0.0.0:0", "--insecure-http"]);
     refuses(&refused(command), &["without TLS", "loopback"]);
@@ -89,7 +106,7 @@ fn an_open_address_is_not_served_in_the_clear() {
 
 #[test]
 fn a_data_directory_that_cannot_be_made_is_named() {
-    let place = Place::new();
+    let place = DataDirectory::new();
     fs::write(place.path("file"), "").expect("the directory is ours");
     let mut command = serve();
     command.arg("--data-dir").arg(place.path("file").join("data"));
@@ -99,7 +116,7 @@ fn a_data_directory_that_cannot_be_made_is_named() {
 
 #[test]
 fn a_port_that_is_taken_is_named() {
-    let place = Place::new();
+    let place = DataDirectory::new();
     let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = taken.local_addr().expect("it is bound").to_string();
     let mut command = serve();
@@ -109,7 +126,7 @@ fn a_port_that_is_taken_is_named() {
 
 #[test]
 fn a_token_file_that_is_missing_or_broken_is_named_and_no_token_is_shown() {
-    let place = Place::new();
+    let place = DataDirectory::new();
     fs::remove_file(place.tokens()).expect("it is ours");
     refuses(&refused(place.command()), &["token file", "tokens", "No such file"]);
     fs::write(place.tokens(), "a-secret-token\n").expect("it is ours");
@@ -120,7 +137,7 @@ fn a_token_file_that_is_missing_or_broken_is_named_and_no_token_is_shown() {
 
 #[test]
 fn somebody_elses_kubeconfig_is_left_alone() {
-    let place = Place::new();
+    let place = DataDirectory::new();
     let theirs = place.path("config");
     fs::write(&theirs, "kind: Config\nusers:\n- name: somebody\n").expect("it is ours");
     let mut command = place.command();
@@ -147,9 +164,9 @@ fn check_modes(directory: &Path, seen: &mut Vec<String>) {
 
 #[test]
 fn all_that_it_writes_is_for_its_owner_only() {
-    let made = Place::new();
+    let made = DataDirectory::new();
     // A directory that somebody else made stays as it is: what is in it is closed all the same.
-    let given = Place::new();
+    let given = DataDirectory::new();
     fs::create_dir(given.data()).expect("it is ours");
     fs::set_permissions(given.data(), fs::Permissions::from_mode(0o755)).expect("it is ours");
     for place in [&made, &given] {
@@ -169,7 +186,7 @@ fn all_that_it_writes_is_for_its_owner_only() {
 
 #[test]
 fn health_is_open_to_anybody_and_all_else_is_not() {
-    let place = Place::new();
+    let place = DataDirectory::new();
     let process = place.start();
     let mut nobody = process.client().with_token(None);
     for path in ["/livez", "/readyz", "/healthz"] {
@@ -186,7 +203,7 @@ fn health_is_open_to_anybody_and_all_else_is_not() {
 
 #[test]
 fn metrics_and_the_audit_log_tell_of_a_write_but_not_what_was_written() {
-    let place = Place::new();
+    let place = DataDirectory::new();
     let mut process = place.start();
     let mut client = process.client();
     let secret = json!({
@@ -223,7 +240,7 @@ fn metrics_and_the_audit_log_tell_of_a_write_but_not_what_was_written() {
 
 #[test]
 fn a_polite_end_ends_watches_properly_and_takes_no_time() {
-    let place = Place::new();
+    let place = DataDirectory::new();
     let mut process = place.start();
     let path = format!("{CONFIG_MAPS}?watch=true");
     let mut watches: Vec<_> =
@@ -248,7 +265,7 @@ fn a_polite_end_ends_watches_properly_and_takes_no_time() {
 
 #[test]
 fn a_signal_is_not_lost_while_the_kubeconfig_is_written() {
-    let place = Place::new();
+    let place = DataDirectory::new();
     let mut process = place.start();
     let mut client = process.client();
     for index in 0..5 {
@@ -266,7 +283,7 @@ fn a_signal_is_not_lost_while_the_kubeconfig_is_written() {
 
 #[test]
 fn the_kubeconfig_follows_the_clusters() {
-    let place = Place::new();
+    let place = DataDirectory::new();
     let process = place.start();
     let cluster = json!({
         "apiVersion": "interlock.dev/v1alpha1", "kind": "LogicalCluster",
@@ -286,14 +303,14 @@ fn the_kubeconfig_follows_the_clusters() {
 fn wait_until(what: &str, is_true: impl Fn() -> bool) {
     let began = Instant::now();
     while !is_true() {
-        assert!(began.elapsed() < PATIENCE, "waited too long until {what}");
+        assert!(began.elapsed() < TIMEOUT, "waited too long until {what}");
         thread::sleep(Duration::from_millis(10));
     }
 }
 
 #[test]
 fn a_second_server_on_the_same_data_ends_with_2_and_names_the_first() {
-    let place = Place::new();
+    let place = DataDirectory::new();
     let process = place.start();
     let output = refused(place.command());
     let holder = format!("process {}", process.id());
@@ -304,7 +321,7 @@ fn a_second_server_on_the_same_data_ends_with_2_and_names_the_first() {
 
 #[test]
 fn a_flipped_bit_in_the_log_is_damage_and_nothing_is_changed() {
-    let place = Place::new();
+    let place = DataDirectory::new();
     write_and_kill(&place, 20);
     let segment = place.last_segment();
     let whole = read(&segment);
@@ -330,7 +347,7 @@ fn find(bytes: &[u8], word: &[u8]) -> usize {
 
 #[test]
 fn a_torn_tail_is_cut_off_with_a_warning_and_nothing_else_is_lost() {
-    let place = Place::new();
+    let place = DataDirectory::new();
     write_and_kill(&place, 5);
     let segment = place.last_segment();
     let bytes = read(&segment);
@@ -342,7 +359,7 @@ fn a_torn_tail_is_cut_off_with_a_warning_and_nothing_else_is_lost() {
     drop(file);
     let mut process = place.start();
     let text = process.says();
-    assert!(text.contains("WARN") && text.contains("cut off"), "{text}");
+    assert!(text.contains("WARN") && text.contains("unfinished write"), "{text}");
     assert!(text.contains("last_revision="), "{text}");
     for index in 0..5 {
         process.client().must("GET", &format!("{CONFIG_MAPS}/object-{index}"), None);
@@ -350,13 +367,13 @@ fn a_torn_tail_is_cut_off_with_a_warning_and_nothing_else_is_lost() {
     process.client().must("POST", CONFIG_MAPS, Some(&config_map("after")));
     process.kill();
     let process = place.start();
-    assert!(!process.says().contains("cut off"), "{}", process.says());
+    assert!(!process.says().contains("unfinished write"), "{}", process.says());
     process.client().must("GET", &format!("{CONFIG_MAPS}/after"), None);
 }
 
 #[test]
 fn a_write_whose_client_has_gone_is_known_to_the_server_all_the_same() {
-    let place = Place::new();
+    let place = DataDirectory::new();
     let process = place.start();
     for index in 0..30 {
         let cluster = json!({
@@ -375,7 +392,7 @@ fn a_write_whose_client_has_gone_is_known_to_the_server_all_the_same() {
         let path = format!("/clusters/{name}/api/v1/namespaces/default");
         let began = Instant::now();
         while client.call("GET", &path, None).expect("it answers").status != 200 {
-            assert!(began.elapsed() < PATIENCE, "{name} cannot be entered");
+            assert!(began.elapsed() < TIMEOUT, "{name} cannot be entered");
             thread::sleep(Duration::from_millis(5));
         }
     }
@@ -383,7 +400,7 @@ fn a_write_whose_client_has_gone_is_known_to_the_server_all_the_same() {
 
 #[test]
 fn with_tls_it_says_where_the_keys_are_and_does_not_speak_in_the_clear() {
-    let place = Place::new();
+    let place = DataDirectory::new();
     let mut command = serve();
     command.arg("--data-dir").arg(place.data()).args(["--listen", "127.0.0.1:0"]);
     let mut process = Process::spawn(command);
@@ -439,7 +456,7 @@ fn come_and_go(process: &Process) -> (u64, u64) {
 
 #[test]
 fn clusters_that_come_and_go_take_the_same_memory_again() {
-    let place = Place::new();
+    let place = DataDirectory::new();
     let mut command = place.command();
     command.args(["--history-seconds", "1"]);
     let process = Process::spawn(command).ready();

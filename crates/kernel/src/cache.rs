@@ -11,7 +11,7 @@ mod filed;
 mod kept;
 
 /// A kind that has no more objects than this, such as the clusters of a fleet, is kept as it is: all
-/// of them may be looked at in every step.
+/// of them may be read in every step.
 const FEW: usize = 32;
 
 /// The objects of one kind on one server, as far as news of them has come.
@@ -31,7 +31,7 @@ impl Objects {
         }
         let mut filed = HashMap::new();
         for (name, kept) in &self.by_name {
-            refile(&mut filed, name, (&[], &(index.values)(&self.at_hand.pass(name, kept))));
+            refile(&mut filed, name, &[], &(index.values)(&self.at_hand.pass(name, kept)));
         }
         self.indexes.push((index.clone(), filed));
     }
@@ -112,7 +112,7 @@ impl Objects {
         for (index, filed) in &mut self.indexes {
             let old = before.as_deref().map(index.values).unwrap_or_default();
             let new = (index.values)(&object);
-            refile(filed, &name, (&old, &new));
+            refile(filed, &name, &old, &new);
         }
         before
     }
@@ -123,7 +123,7 @@ impl Objects {
         self.by_name.remove(name);
         self.at_hand.remove(name);
         for (index, filed) in &mut self.indexes {
-            refile(filed, name, (&(index.values)(&before), &[]));
+            refile(filed, name, &(index.values)(&before), &[]);
         }
         Some(before)
     }
@@ -175,7 +175,7 @@ impl Objects {
     }
 }
 
-fn refile(filed: &mut HashMap<String, Filed>, name: &Name, (old, new): (&[String], &[String])) {
+fn refile(filed: &mut HashMap<String, Filed>, name: &Name, old: &[String], new: &[String]) {
     for value in old.iter().filter(|value| !new.contains(value)) {
         // A value that nothing is filed under takes no room: history does not pile up.
         if filed.get_mut(value).is_some_and(|names| names.remove(name)) {
@@ -196,12 +196,12 @@ fn refile(filed: &mut HashMap<String, Filed>, name: &Name, (old, new): (&[String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kind::Kind;
+    use crate::kind::{GroupVersion, Kind};
     use kube_core::DynamicObject;
     use serde_json::json;
     use std::sync::Arc;
 
-    const POD: Kind = Kind::namespaced(("", "v1"), "Pod", "pods");
+    const POD: Kind = Kind::namespaced(GroupVersion::new("", "v1"), "Pod", "pods");
 
     fn by_node() -> Index {
         Index {

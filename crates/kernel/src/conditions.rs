@@ -96,7 +96,8 @@ pub fn is_true(conditions: &[Condition], kind: &str) -> bool {
 pub fn with(
     conditions: &[Condition],
     finding: &Finding,
-    (now, generation): (Timestamp, Option<i64>),
+    now: Timestamp,
+    generation: Option<i64>,
 ) -> Vec<Condition> {
     let before = find(conditions, finding.kind);
     let unchanged = before.filter(|condition| condition.status == finding.status());
@@ -124,17 +125,18 @@ pub fn with(
 mod tests {
     use super::*;
 
-    fn at(seconds: i64) -> (Timestamp, Option<i64>) {
-        (Timestamp::from_second(seconds).expect("a time"), Some(1))
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(seconds).expect("a time")
     }
 
     #[test]
     fn a_condition_that_stays_keeps_its_time() {
-        let first = with(&[], &Finding::fails("Placed", "NoCluster", "none"), at(1));
-        let again = with(&first, &Finding::fails("Placed", "NoneFits", "a is full"), at(2));
+        let first = with(&[], &Finding::fails("Placed", "NoCluster", "none"), at(1), Some(1));
+        let again =
+            with(&first, &Finding::fails("Placed", "NoneFits", "a is full"), at(2), Some(1));
         assert_eq!(again[0].last_transition_time.0.as_second(), 1);
         assert_eq!(again[0].reason, "NoneFits");
-        let turned = with(&again, &Finding::holds("Placed", "Granted", "a"), at(3));
+        let turned = with(&again, &Finding::holds("Placed", "Granted", "a"), at(3), Some(1));
         assert_eq!(turned[0].last_transition_time.0.as_second(), 3);
         assert!(is_true(&turned, "Placed"));
     }

@@ -2,7 +2,7 @@
 
 use crate::object::Object;
 use crate::right::Right;
-use crate::step::{Looks, Outside, Step};
+use crate::step::{LiveReads, Outside, Step};
 use crate::view::View;
 use crate::watch::Watch;
 use std::sync::Arc;
@@ -40,12 +40,12 @@ pub trait Controller: Watcher {
     /// What it does outside of the API; [`crate::Nothing`] for most.
     type Outside: Outside;
 
-    /// The one next thing to do about a subject. `looks` has what an earlier call with the same
+    /// The one next thing to do about a subject. `live_reads` has what an earlier call with the same
     /// subject asked to see afresh, and is empty at first.
     fn step(
         &self,
         subject: &Subject,
         view: &dyn View,
-        looks: &Looks<Self::Outside>,
+        live_reads: &LiveReads<Self::Outside>,
     ) -> Step<Self::Outside>;
 }

@@ -45,16 +45,26 @@ impl Hash for Kind {
     }
 }
 
+/// What a kind belongs to, as its `apiVersion` says.
+#[derive(Debug, Clone, Copy)]
+pub struct GroupVersion {
+    group: &'static str,
+    version: &'static str,
+}
+
+impl GroupVersion {
+    /// `apps`, `v1`; the group of pods and namespaces has no name.
+    pub const fn new(group: &'static str, version: &'static str) -> GroupVersion {
+        GroupVersion { group, version }
+    }
+}
+
 impl Kind {
     /// A kind whose objects live in namespaces: group and version, kind, plural.
-    pub const fn namespaced(
-        (group, version): (&'static str, &'static str),
-        kind: &'static str,
-        plural: &'static str,
-    ) -> Kind {
+    pub const fn namespaced(of: GroupVersion, kind: &'static str, plural: &'static str) -> Kind {
         Kind {
-            group: Cow::Borrowed(group),
-            version: Cow::Borrowed(version),
+            group: Cow::Borrowed(of.group),
+            version: Cow::Borrowed(of.version),
             kind: Cow::Borrowed(kind),
             plural: Cow::Borrowed(plural),
             is_namespaced: true,
@@ -62,12 +72,8 @@ impl Kind {
     }
 
     /// A kind whose objects live in the cluster as a whole: group and version, kind, plural.
-    pub const fn cluster_wide(
-        group_version: (&'static str, &'static str),
-        kind: &'static str,
-        plural: &'static str,
-    ) -> Kind {
-        let mut made = Kind::namespaced(group_version, kind, plural);
+    pub const fn cluster_wide(of: GroupVersion, kind: &'static str, plural: &'static str) -> Kind {
+        let mut made = Kind::namespaced(of, kind, plural);
         made.is_namespaced = false;
         made
     }

@@ -5,12 +5,13 @@
 //!
 //! * [`Room`]: observe, decide, act. [`Watcher`]: what it watches, and what a change is about.
 //!   [`Controller`]: the one step that the shell runs; every room is one.
-//! * [`View`]: what a step may see. [`Selector`]: what of a kind the server shows at all. [`Looks`]: what it asked to see afresh.
+//! * [`View`]: what a step may see. [`Selector`]: what of a kind the server shows at all. [`LiveReads`]: what it asked to see afresh.
 //! * [`Right`]: what a controller may do, which its role is written from.
 //! * [`Step`]: rest, wait, look, or act; each with a reason that a person can read.
-//! * [`Objects`]: a cache of one kind as plain data. [`Queue`]: whose turn it is, and when.
+//! * [`Objects`]: a cache of one kind as plain data. [`Queue`]: whose turn it is, and when. [`Bucket`]: who may call now.
 //!   [`conditions`]: what is true of an object. [`metadata`]: its names, marks and finalizers. [`nearest`]: the names that a person may have meant.
 
+mod bucket;
 mod cache;
 mod controller;
 mod kind;
@@ -30,9 +31,10 @@ pub mod metadata;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
+pub use bucket::{Bucket, CallRate, Token};
 pub use cache::Objects;
 pub use controller::{Controller, Subject, Watcher};
-pub use kind::{Address, Kind, Name, Place};
+pub use kind::{Address, GroupVersion, Kind, Name, Place};
 pub use nearest::nearest;
 pub use object::{Object, Seen, read_part};
 pub use queue::{Limits, Queue};
@@ -41,7 +43,14 @@ pub use room::{Act, Altered, AlteredStep, AlteredSubjects, Bent, Decide, Observe
 pub use selection::{Narrowed, Selections};
 pub use selector::Selector;
 pub use step::{
-    Deed, Effect, Event, Importance, Looks, MANAGER, Nothing, Outside, Part, Read, Step, Write,
+    Action, Effect, Event, Importance, LiveReads, MANAGER, Nothing, Outside, Part, Read, Step,
+    Write,
 };
 pub use view::{Index, View};
 pub use watch::Watch;
+
+/// The models of the pieces that every program runs on, by name.
+#[cfg(any(test, feature = "model"))]
+pub fn models() -> Vec<interlock_checker::Entry> {
+    vec![queue::model::ENTRY, bucket::model::ENTRY]
+}

@@ -219,9 +219,9 @@ fn doubled(limits: &Limits, failures: u32) -> Duration {
     limits.first_wait.saturating_mul(factor).min(limits.longest_wait)
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "model"))]
 #[path = "queue_model.rs"]
-mod model;
+pub(crate) mod model;
 #[cfg(test)]
 #[path = "queue_tests.rs"]
 mod tests;

@@ -167,7 +167,7 @@ fn walk(seed: u64) {
                 reference.put_off(key, now + wait);
             }
             2 => take(&mut queue, &mut reference, now),
-            3 => finish(&mut queue, &mut reference, (key, rng.flip(), now)),
+            3 => finish(&mut queue, &mut reference, key, (!rng.flip()).then_some(now)),
             4 => now += ms(rng.below(40) as u64),
             _ => assert_eq!(queue.wakes_at().is_some(), is_awake(&reference), "seed {seed}"),
         }
@@ -195,20 +195,21 @@ fn take(queue: &mut Queue<usize>, reference: &mut Reference, now: Duration) {
 fn finish(
     queue: &mut Queue<usize>,
     reference: &mut Reference,
-    (key, is_well, now): (usize, bool, Duration),
+    key: usize,
+    fails_at: Option<Duration>,
 ) {
     if !reference.0[key].is_running {
         return;
     }
-    if is_well {
-        queue.succeeded(&key);
-        reference.0[key].failures = 0;
-    } else {
+    if let Some(now) = fails_at {
         let wait = queue.failed(&key, now);
         let failures = reference.0[key].failures;
         assert_eq!(wait, ms(5 << failures));
         reference.0[key].failures += 1;
         reference.put_off(key, now + wait);
+    } else {
+        queue.succeeded(&key);
+        reference.0[key].failures = 0;
     }
     queue.done(&key);
     reference.0[key].is_running = false;

@@ -11,7 +11,7 @@ pub enum Verb {
     Get,
     /// See all.
     List,
-    /// Be told of changes.
+    /// Watch changes.
     Watch,
     /// Make one.
     Create,
@@ -65,7 +65,7 @@ impl Right {
         Right::to(address.place, &address.kind, verbs)
     }
 
-    /// What a fresh look takes; None: it is not a look at an API server.
+    /// What a live read takes; None: it does not read an API server.
     pub fn to_read<O: Outside>(read: &Read<O>) -> Option<Right> {
         match read {
             Read::Object(address) => {

@@ -3,7 +3,7 @@
 use crate::controller::{Controller, Subject, Watcher};
 use crate::object::Object;
 use crate::right::Right;
-use crate::step::{Looks, Outside, Step};
+use crate::step::{LiveReads, Outside, Step};
 use crate::view::View;
 use crate::watch::Watch;
 use serde::Serialize;
@@ -31,13 +31,13 @@ pub trait Room: Watcher {
         &self,
         subject: &Subject,
         view: &dyn View,
-        looks: &Looks<Self::Outside>,
+        live_reads: &LiveReads<Self::Outside>,
     ) -> Observed<Self::Facts, Self::Scene>;
 
     /// The rules: the same facts always give the same decision.
     fn decide(facts: &Self::Facts) -> Self::Decision;
 
-    /// The decision as one step. There is no view here: `act` cannot look again, and chooses only
+    /// The decision as one step. There is no view here: `act` cannot read again, and chooses only
     /// how to write what was decided.
     fn act(&self, scene: &Self::Scene, decision: Self::Decision) -> Step<Self::Outside>;
 }
@@ -70,9 +70,9 @@ impl<R: Room> Controller for R {
         &self,
         subject: &Subject,
         view: &dyn View,
-        looks: &Looks<R::Outside>,
+        live_reads: &LiveReads<R::Outside>,
     ) -> Step<R::Outside> {
-        match self.observe(subject, view, looks) {
+        match self.observe(subject, view, live_reads) {
             Observed::Nothing(because) => Step::rest(because),
             Observed::Seen { facts, scene } => {
                 let decision = R::decide(&facts);
@@ -88,7 +88,7 @@ pub type Observe<R> = fn(
     &R,
     &Subject,
     &dyn View,
-    &Looks<<R as Room>::Outside>,
+    &LiveReads<<R as Room>::Outside>,
 ) -> Observed<<R as Room>::Facts, <R as Room>::Scene>;
 
 /// Replaces [`Room::decide`].
@@ -164,9 +164,9 @@ impl<R: Room> Controller for Bent<R> {
         &self,
         subject: &Subject,
         view: &dyn View,
-        looks: &Looks<R::Outside>,
+        live_reads: &LiveReads<R::Outside>,
     ) -> Step<R::Outside> {
-        match (self.observe)(&self.room, subject, view, looks) {
+        match (self.observe)(&self.room, subject, view, live_reads) {
             Observed::Nothing(because) => Step::rest(because),
             Observed::Seen { facts, scene } => {
                 let decision = (self.decide)(&facts);
@@ -181,7 +181,7 @@ pub type AlteredStep<C> = fn(
     &C,
     &Subject,
     &dyn View,
-    &Looks<<C as Controller>::Outside>,
+    &LiveReads<<C as Controller>::Outside>,
 ) -> Step<<C as Controller>::Outside>;
 
 /// An alternative [`Watcher::subjects`], which may call the shipped one.
@@ -245,9 +245,9 @@ impl<C: Controller> Controller for Altered<C> {
         &self,
         subject: &Subject,
         view: &dyn View,
-        looks: &Looks<C::Outside>,
+        live_reads: &LiveReads<C::Outside>,
     ) -> Step<C::Outside> {
-        (self.step)(&self.controller, subject, view, looks)
+        (self.step)(&self.controller, subject, view, live_reads)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a step says: rest, wait, look, or act.
+//! What a step says: rest, wait, read, or act.
 
 use crate::kind::{Address, Kind, Place};
 use crate::object::{Object, Seen};
@@ -15,7 +15,7 @@ pub trait Outside: Debug + Clone + Eq + Hash + Send + Sync + 'static {
     /// What the world answered.
     type Answer: Debug + Clone + Send + Sync;
     /// Something done to the world, such as starting a process.
-    type Deed: Debug + Clone + Send + Sync;
+    type Action: Debug + Clone + Send + Sync;
 }
 
 /// For controllers that live within the API.
@@ -25,7 +25,7 @@ pub enum Nothing {}
 impl Outside for Nothing {
     type Question = Nothing;
     type Answer = Nothing;
-    type Deed = Nothing;
+    type Action = Nothing;
 }
 
 /// The outcome of one step.
@@ -43,8 +43,8 @@ pub enum Step<O: Outside> {
         /// How long at most.
         at_most: Duration,
     },
-    /// The caches are not enough: these must be seen afresh, after which the step is asked again.
-    Look {
+    /// The caches are not enough: these objects must be read live, after which the step is asked again.
+    LiveRead {
         /// What must be seen.
         reads: Vec<Read<O>>,
         /// Why.
@@ -63,7 +63,7 @@ impl<O: Outside> Step<O> {
     /// One write to an API server.
     pub fn write(write: Write, because: impl Into<String>) -> Self {
         Step::Act(Box::new(Effect {
-            deed: Deed::Write(write),
+            action: Action::Write(write),
             because: because.into(),
             event: None,
         }))
@@ -97,10 +97,10 @@ pub enum Read<O: Outside> {
     Ask(O::Question),
 }
 
-/// What was seen afresh. Reads are made in the order in which they were asked for, each after the
+/// What was read live. Reads are made in the order in which they were asked for, each after the
 /// one before was answered.
 #[derive(Debug)]
-pub struct Looks<O: Outside> {
+pub struct LiveReads<O: Outside> {
     /// Objects that were asked for; None: the server says that there is none.
     pub objects: HashMap<Address, Option<Object>>,
     /// Lists that were asked for.
@@ -109,14 +109,14 @@ pub struct Looks<O: Outside> {
     pub answers: HashMap<O::Question, O::Answer>,
 }
 
-impl<O: Outside> Default for Looks<O> {
+impl<O: Outside> Default for LiveReads<O> {
     fn default() -> Self {
-        Looks { objects: HashMap::new(), lists: HashMap::new(), answers: HashMap::new() }
+        LiveReads { objects: HashMap::new(), lists: HashMap::new(), answers: HashMap::new() }
     }
 }
 
-impl<O: Outside> Looks<O> {
-    /// Whether nothing was looked at.
+impl<O: Outside> LiveReads<O> {
+    /// Whether nothing was read.
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty() && self.lists.is_empty() && self.answers.is_empty()
     }
@@ -126,21 +126,21 @@ impl<O: Outside> Looks<O> {
 #[derive(Debug)]
 pub struct Effect<O: Outside> {
     /// What is done.
-    pub deed: Deed<O>,
+    pub action: Action<O>,
     /// Why, in words for the log.
     pub because: String,
-    /// What the owner of an object is told once it is done.
+    /// The event for the owner of an object once it is done.
     pub event: Option<Event>,
 }
 
 /// What is done.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "an effect is boxed as a whole")]
-pub enum Deed<O: Outside> {
+pub enum Action<O: Outside> {
     /// One write to one API server.
     Write(Write),
-    /// One deed outside of the API.
-    Outside(O::Deed),
+    /// One action outside of the API.
+    Outside(O::Action),
 }
 
 /// Which part of an object a change is made to; each has its own way into the API server.
@@ -218,16 +218,16 @@ impl Write {
         }
     }
 
-    /// A patch of an object that was seen.
-    pub fn patch(
-        place: Place,
-        kind: &Kind,
-        object: &Object,
-        (part, change): (Part, Value),
-    ) -> Self {
-        let name = crate::Name::of(object);
-        let address = Address::new(place, kind, name);
-        Write::Patch { address, seen: Seen::of(object), part, change }
+    /// A patch of the main part of an object that was seen.
+    pub fn patch(place: Place, kind: &Kind, object: &Object, change: Value) -> Self {
+        let address = Address::new(place, kind, crate::Name::of(object));
+        Write::Patch { address, seen: Seen::of(object), part: Part::Main, change }
+    }
+
+    /// A patch of the status of an object that was seen.
+    pub fn patch_status(place: Place, kind: &Kind, object: &Object, change: Value) -> Self {
+        let address = Address::new(place, kind, crate::Name::of(object));
+        Write::Patch { address, seen: Seen::of(object), part: Part::Status, change }
     }
 
     /// Applies the main part of an object, whoever has the fields now; `there` is the object that was
@@ -263,7 +263,7 @@ pub enum Importance {
     Warning,
 }
 
-/// What the owner of an object is told: what happened, why, and what comes next.
+/// The event for the owner of an object: what happened, why, and what comes next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     /// The object that it is about.

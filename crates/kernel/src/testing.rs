@@ -11,8 +11,8 @@ pub use server::Server;
 pub use spoil::{Dice, spoil, survives};
 
 use crate::{
-    Controller, Deed, Effect, Event, Index, Kind, Looks, Name, Nothing, Object, Outside, Place,
-    Read, Right, Selections, Step, Subject, View, Write,
+    Action, Controller, Effect, Event, Index, Kind, LiveReads, Name, Nothing, Object, Outside,
+    Place, Read, Right, Selections, Step, Subject, View, Write,
 };
 use jiff::Timestamp;
 use serde_json::Value;
@@ -26,7 +26,7 @@ pub trait Machine<O: Outside> {
     /// Answers a question.
     fn ask(&self, question: &O::Question) -> O::Answer;
     /// Does something; false: it failed, and may or may not have been done.
-    fn perform(&mut self, deed: &O::Deed) -> bool;
+    fn perform(&mut self, action: &O::Action) -> bool;
 }
 
 /// For controllers that live within the API.
@@ -38,21 +38,21 @@ impl Machine<Nothing> for NoMachine {
         match *question {}
     }
 
-    fn perform(&mut self, deed: &Nothing) -> bool {
-        match *deed {}
+    fn perform(&mut self, action: &Nothing) -> bool {
+        match *action {}
     }
 }
 
 /// The API servers that one controller sees: the caches of what it watches are never behind.
 #[derive(Debug)]
-pub struct Sight<'a> {
+pub struct LiveView<'a> {
     /// The time.
     pub now: Timestamp,
     /// The server at each place.
     pub servers: BTreeMap<Place, &'a Server>,
 }
 
-impl View for Sight<'_> {
+impl View for LiveView<'_> {
     fn now(&self) -> Timestamp {
         self.now
     }
@@ -112,7 +112,7 @@ impl<V: View> View for Watched<'_, V> {
 }
 
 #[allow(clippy::missing_panics_doc, reason = "this is for tests")]
-impl Sight<'_> {
+impl LiveView<'_> {
     fn of<T>(
         &self,
         controller: &(impl Controller + ?Sized),
@@ -137,14 +137,14 @@ impl Sight<'_> {
         })
     }
 
-    /// One step of a controller that has looked at this.
+    /// One step of a controller that has read this.
     pub fn step_with<C: Controller + ?Sized>(
         &self,
         controller: &C,
         subject: &str,
-        looks: &Looks<C::Outside>,
+        live_reads: &LiveReads<C::Outside>,
     ) -> Step<C::Outside> {
-        self.of(controller, |view| controller.step(&Subject::from(subject), view, looks))
+        self.of(controller, |view| controller.step(&Subject::from(subject), view, live_reads))
     }
 
     /// One step, with the looks that it asks for answered. It is a step that its role allows.
@@ -154,18 +154,18 @@ impl Sight<'_> {
         subject: &str,
         ask: impl Fn(&Question<C>) -> Answer<C>,
     ) -> Step<C::Outside> {
-        let mut looks = Looks::default();
+        let mut live_reads = LiveReads::default();
         for _ in 0..5 {
-            match self.step_with(controller, subject, &looks) {
-                Step::Look { reads, .. } => {
+            match self.step_with(controller, subject, &live_reads) {
+                Step::LiveRead { reads, .. } => {
                     for read in reads {
                         assert_allowed(controller, Right::to_read(&read));
-                        self.look(read, &ask, &mut looks);
+                        self.read_live(read, &ask, &mut live_reads);
                     }
                 }
                 step => {
                     if let Step::Act(effect) = &step
-                        && let Deed::Write(write) = &effect.deed
+                        && let Action::Write(write) = &effect.action
                     {
                         assert_allowed(controller, Right::to_write(write));
                     }
@@ -173,28 +173,28 @@ impl Sight<'_> {
                 }
             }
         }
-        panic!("it looks again and again at {subject}");
+        panic!("too many live reads about {subject}");
     }
 
     /// Makes one live read.
-    pub fn look<O: Outside>(
+    pub fn read_live<O: Outside>(
         &self,
         read: Read<O>,
         ask: impl Fn(&O::Question) -> O::Answer,
-        looks: &mut Looks<O>,
+        live_reads: &mut LiveReads<O>,
     ) {
         match read {
             Read::Object(address) => {
                 let found = self.get(address.place, &address.kind, &address.name);
-                looks.objects.insert(address, found);
+                live_reads.objects.insert(address, found);
             }
             Read::List { place, kind, namespace } => {
                 let found = self.list(place, &kind, namespace.as_deref());
-                looks.lists.insert((place, kind, namespace), found);
+                live_reads.lists.insert((place, kind, namespace), found);
             }
             Read::Ask(question) => {
                 let answer = ask(&question);
-                looks.answers.insert(question, answer);
+                live_reads.answers.insert(question, answer);
             }
         }
     }
@@ -207,7 +207,7 @@ type Answer<C> = <<C as Controller>::Outside as Outside>::Answer;
 
 /// The API servers of the tests of one controller.
 #[derive(Debug)]
-pub struct World {
+pub struct TestServers {
     /// The time.
     pub now: Timestamp,
     servers: BTreeMap<Place, Server>,
@@ -219,7 +219,7 @@ pub struct Run<O: Outside> {
     /// What it wrote.
     pub writes: Vec<Write>,
     /// What it did outside of the API.
-    pub deeds: Vec<O::Deed>,
+    pub actions: Vec<O::Action>,
     /// What it told people.
     pub events: Vec<Event>,
     /// Why it came to rest.
@@ -232,7 +232,7 @@ impl<O: Outside> Default for Run<O> {
     fn default() -> Self {
         Run {
             writes: Vec::new(),
-            deeds: Vec::new(),
+            actions: Vec::new(),
             events: Vec::new(),
             rests: String::new(),
             waits_seconds: None,
@@ -241,11 +241,11 @@ impl<O: Outside> Default for Run<O> {
 }
 
 #[allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "this is for tests")]
-impl World {
+impl TestServers {
     /// A world with what a controller watches, filed as it asks.
-    pub fn of<O: Outside>(controller: &dyn Controller<Outside = O>) -> World {
+    pub fn of<O: Outside>(controller: &dyn Controller<Outside = O>) -> TestServers {
         let now = Timestamp::from_second(1_000_000).unwrap();
-        let mut world = World { now, servers: BTreeMap::new() };
+        let mut world = TestServers { now, servers: BTreeMap::new() };
         world.show(controller);
         world
     }
@@ -260,7 +260,7 @@ impl World {
 
     /// The same world with these objects, each at every place that serves its kind.
     #[must_use]
-    pub fn with(mut self, objects: impl IntoIterator<Item = Value>) -> World {
+    pub fn with(mut self, objects: impl IntoIterator<Item = Value>) -> TestServers {
         let places: Vec<Place> = self.servers.keys().copied().collect();
         for object in objects {
             places.iter().for_each(|place| self.put(*place, object.clone()));
@@ -269,9 +269,9 @@ impl World {
     }
 
     /// What its controllers see.
-    pub fn sight(&self) -> Sight<'_> {
+    pub fn view(&self) -> LiveView<'_> {
         let servers = self.servers.iter().map(|(place, server)| (*place, server));
-        Sight { now: self.now, servers: servers.collect() }
+        LiveView { now: self.now, servers: servers.collect() }
     }
 
     fn at(&mut self, place: Place) -> &mut Server {
@@ -295,7 +295,7 @@ impl World {
 
     /// The objects of a kind, in one namespace or in all.
     pub fn list(&self, place: Place, kind: &Kind, namespace: Option<&str>) -> Vec<Object> {
-        self.sight().list(place, kind, namespace)
+        self.view().list(place, kind, namespace)
     }
 
     /// Changes an object by a merge patch, as a person would.
@@ -321,7 +321,7 @@ impl World {
 
     /// All that a controller would be asked about after a start.
     pub fn subjects<C: Controller + ?Sized>(&self, controller: &C) -> BTreeSet<Subject> {
-        self.sight().subjects(controller)
+        self.view().subjects(controller)
     }
 
     /// One step, with the looks that it asks for answered.
@@ -331,7 +331,7 @@ impl World {
         machine: &dyn Machine<C::Outside>,
         subject: &str,
     ) -> Step<C::Outside> {
-        self.sight().step(controller, subject, |question| machine.ask(question))
+        self.view().step(controller, subject, |question| machine.ask(question))
     }
 
     /// Steps until there is nothing to do; every write is applied and must carry its guards.
@@ -349,25 +349,25 @@ impl World {
                     let waits_seconds = Some(at_most.as_secs());
                     return Run { rests: because, waits_seconds, ..run };
                 }
-                Step::Look { .. } => unreachable!("looks are answered"),
+                Step::LiveRead { .. } => unreachable!("looks are answered"),
                 Step::Act(effect) => {
-                    let Effect { deed, because, event } = *effect;
+                    let Effect { action, because, event } = *effect;
                     assert!(!because.is_empty(), "an effect says why");
-                    match deed {
-                        Deed::Write(write) => {
+                    match action {
+                        Action::Write(write) => {
                             self.apply(&write).unwrap_or_else(|why| panic!("{why}: {write:?}"));
                             run.writes.push(write);
                         }
-                        Deed::Outside(deed) => {
-                            machine.perform(&deed);
-                            run.deeds.push(deed);
+                        Action::Outside(action) => {
+                            machine.perform(&action);
+                            run.actions.push(action);
                         }
                     }
                     run.events.extend(event);
                 }
             }
         }
-        panic!("it does not come to rest: {:#?} {:#?}", run.writes, run.deeds);
+        panic!("it does not come to rest: {:#?} {:#?}", run.writes, run.actions);
     }
 
     /// Applies a write as an API server would, or says why it is refused.

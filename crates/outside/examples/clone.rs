@@ -1,9 +1,9 @@
-//! Volumes and images from the command line, so that `cargo xtask bench clone` can measure them from
+//! Volumes and snapshots from the command line, so that `cargo xtask bench clone` can measure them from
 //! outside as it measures `cp`:
-//! `clone <root> empty <volume>`, `clone <root> image <image> <of volume>`,
-//! `clone <root> volume <volume> <from image>`.
+//! `clone <root> empty <volume>`, `clone <root> snapshot <snapshot> <of volume>`,
+//! `clone <root> volume <volume> <from snapshot>`.
 
-use interlock_outside::volumes::{FromImage, LocalVolumes, Made, NewVolume, Volumes};
+use interlock_outside::volumes::{FromSnapshot, LocalVolumes, Made, NewVolume, Volumes};
 use std::error::Error;
 use std::time::Duration;
 
@@ -18,26 +18,26 @@ fn main() -> Result<(), Box<dyn Error>> {
         capacity_bytes: u64::MAX,
         from,
     };
-    let is_image = match *args {
+    let is_snapshot = match *args {
         ["empty", handle] => {
             volumes.make_volume(&volume(handle, None))?;
             false
         }
-        ["image", handle, of] => {
-            volumes.take_image(handle, of)?;
+        ["snapshot", handle, of] => {
+            volumes.take_snapshot(handle, of)?;
             true
         }
         ["volume", handle, from] => {
-            let from = FromImage { handle: from.to_owned(), digest: String::new() };
+            let from = FromSnapshot { handle: from.to_owned(), digest: String::new() };
             volumes.make_volume(&volume(handle, Some(from)))?;
             false
         }
-        _ => return Err("say empty, image or volume, and the handles".into()),
+        _ => return Err("say empty, snapshot or volume, and the handles".into()),
     };
     let handle = args[1];
     loop {
-        let state = match is_image {
-            true => volumes.image_state(handle)?,
+        let state = match is_snapshot {
+            true => volumes.snapshot_state(handle)?,
             false => volumes.volume_state(handle)?,
         };
         match state {

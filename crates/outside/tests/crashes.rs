@@ -149,7 +149,7 @@ fn start_one_run(place: &Path) {
 }
 
 /// Starts one of two runs under one lock whenever it may, and ends them at random. Two of these
-/// are at work at once, so each call may find the world changed: errors are looked at again.
+/// are at work at once, so each call may find the world changed: errors are checked again.
 fn keep_running(processes: &Processes, place: &Path, mut random: Random) {
     println!("begun");
     loop {

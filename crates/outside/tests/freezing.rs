@@ -316,7 +316,7 @@ fn signal(pid: i32, signal: rustix::process::Signal) {
 }
 
 #[test]
-fn who_is_let_go_by_somebody_else_is_told_of() {
+fn a_process_that_somebody_else_resumes_is_reported() {
     let scene = Scene::new();
     let started = scene.start("pod", COUNT_ALONE);
     until_counting(&scene);
@@ -339,7 +339,7 @@ fn a_process_that_was_stopped_before_stays_so() {
 }
 
 #[test]
-fn who_was_stopped_before_and_is_let_go_meanwhile_is_told_of() {
+fn who_was_stopped_before_and_is_let_go_meanwhile_is_reported() {
     let scene = Scene::new();
     let started = scene.start("pod", COUNT_ALONE);
     until_counting(&scene);
@@ -353,7 +353,7 @@ fn who_was_stopped_before_and_is_let_go_meanwhile_is_told_of() {
     assert!(matches!(thawed, Err(Error::NotStill { .. })), "{thawed:?}");
 }
 
-/// Two images of one volume may be taken at once. The first that is done must not let go whom the
+/// Two snapshots of one volume may be taken at once. The first that is done must not let go whom the
 /// second one reads.
 #[test]
 fn a_second_freeze_of_a_run_waits_for_the_first() {
@@ -439,7 +439,7 @@ fn this_binary_plays_the_freezer_too() {
     }
 }
 
-/// A run that writes to a volume, whose images must each be of one moment.
+/// A run that writes to a volume, whose snapshots must each be of one moment.
 struct Writing {
     volumes: LocalVolumes,
     processes: Arc<Processes>,
@@ -466,25 +466,25 @@ impl Writing {
         Run { mounts: vec![mount], ..self.scene.shell(id, script) }
     }
 
-    fn image(&self, handle: &str) -> (Made, PathBuf) {
-        let state = || self.volumes.image_state(handle).unwrap();
+    fn snapshot(&self, handle: &str) -> (Made, PathBuf) {
+        let state = || self.volumes.snapshot_state(handle).unwrap();
         // On a machine that is busy with other things, ten seconds may be too short once.
         for _ in 0..3 {
-            self.volumes.take_image(handle, "pvc-1").unwrap();
+            self.volumes.take_snapshot(handle, "pvc-1").unwrap();
             until("it is taken", || !matches!(state(), Made::Making(_)));
             if !matches!(state(), Made::Failed(failure) if failure.reason == Reason::FreezeTooLong)
             {
                 break;
             }
         }
-        (state(), self.scene.directory.path().join("images/cluster").join(handle))
+        (state(), self.scene.directory.path().join("snapshots/cluster").join(handle))
     }
 }
 
 /// The writer adds a line to `first`, then to `second`, for ever: at each moment `first` has as
 /// many as `second`, or one more.
 #[test]
-fn an_image_of_a_volume_in_use_is_of_one_moment() {
+fn a_snapshot_of_a_volume_in_use_is_of_one_moment() {
     let writing = Writing::new();
     let script = "while :; do echo x >> data/first; echo x >> data/second; done";
     let lock = writing.scene.lock("volumes");
@@ -496,7 +496,7 @@ fn an_image_of_a_volume_in_use_is_of_one_moment() {
         fs::write(volume.join(format!("file-{number}")), vec![1; 10_000]).unwrap();
     }
     for round in 0..5 {
-        let (state, path) = writing.image(&format!("snapshot-{round}"));
+        let (state, path) = writing.snapshot(&format!("snapshot-{round}"));
         let Made::Whole(content) = state else { panic!("{state:?}") };
         assert_eq!(digest_of(&path).unwrap(), content);
         let lines = |name| fs::read_to_string(path.join(name)).unwrap().lines().count();
@@ -535,7 +535,7 @@ fn a_volume_that_nobody_uses_may_be_read_for_long() {
     std::thread::sleep(short * 3);
     still.thaw().unwrap();
 
-    // A start that comes late goes ahead, and whoever reads is told.
+    // A start that comes late goes ahead, and whoever reads is informed.
     writing.processes.forget("pod").unwrap();
     let still = writing.processes.freeze_writers(&volume, short).unwrap();
     std::thread::sleep(short * 3);
@@ -548,9 +548,9 @@ fn a_volume_that_nobody_uses_may_be_read_for_long() {
     writing.processes.freeze_writers(&volume, short).unwrap().thaw().unwrap();
 }
 
-/// Without a freeze, files that change while they are read are found out: no image either.
+/// Without a freeze, files that change while they are read are found out: no snapshot either.
 #[test]
-fn an_image_of_what_moves_is_none() {
+fn a_snapshot_of_what_moves_is_none() {
     let writing = Writing::new();
     let volume = writing.volumes.volume_path("pvc-1").unwrap();
     let unaware = LocalVolumes::open(writing.scene.directory.path(), "cluster").unwrap();
@@ -558,17 +558,17 @@ fn an_image_of_what_moves_is_none() {
     let script = "while :; do echo x >> data/large; done";
     writing.processes.start(&writing.run("pod", script), writing.scene.lock("volumes")).unwrap();
     until("it writes", || fs::metadata(volume.join("large")).unwrap().len() > 64 << 20);
-    let state = || unaware.image_state("snapshot-1").unwrap();
+    let state = || unaware.snapshot_state("snapshot-1").unwrap();
     let mut failure = None;
-    until("it moves while an image is taken", || {
-        unaware.take_image("snapshot-1", "pvc-1").unwrap();
+    until("it moves while a snapshot is taken", || {
+        unaware.take_snapshot("snapshot-1", "pvc-1").unwrap();
         until("it is over", || !matches!(state(), Made::Making(_)));
         match state() {
             Made::Failed(seen) => failure = Some(seen),
             // On a busy machine, the writer may have been kept from writing for all that time.
             state => {
                 assert!(matches!(state, Made::Whole(_)), "{state:?}");
-                unaware.delete_image("snapshot-1").unwrap();
+                unaware.delete_snapshot("snapshot-1").unwrap();
             }
         }
         failure.is_some()

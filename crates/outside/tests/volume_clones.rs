@@ -15,21 +15,21 @@ use std::process::Command;
 const HASHED: &str = "INTERLOCK_TEST_HASHED";
 
 #[test]
-fn an_image_and_a_volume_made_from_it_have_one_of_everything() {
+fn a_snapshot_and_a_volume_made_from_it_have_one_of_everything() {
     let shelves = Shelves::new();
     let volume = shelves.volume("pvc-1");
     one_of_everything(&volume);
-    let image = shelves.image("snapshot-1", "pvc-1");
-    assert_eq!(seen(&volume), seen(&shelves.image_path("snapshot-1")));
-    assert!(!shelves.image_path("snapshot-1").join("socket").exists());
+    let snapshot = shelves.snapshot("snapshot-1", "pvc-1");
+    assert_eq!(seen(&volume), seen(&shelves.snapshot_path("snapshot-1")));
+    assert!(!shelves.snapshot_path("snapshot-1").join("socket").exists());
 
-    shelves.volumes.make_volume(&from("pvc-2", "snapshot-1", &image.digest)).unwrap();
+    shelves.volumes.make_volume(&from("pvc-2", "snapshot-1", &snapshot.digest)).unwrap();
     let made = shelves.until_volume("pvc-2");
-    assert_eq!(made, image);
+    assert_eq!(made, snapshot);
     let again = shelves.volumes.volume_path("pvc-2").unwrap();
     assert_eq!(seen(&volume), seen(&again));
-    assert_eq!(digest_of(&volume).unwrap(), image);
-    assert_eq!(digest_of(&again).unwrap(), image);
+    assert_eq!(digest_of(&volume).unwrap(), snapshot);
+    assert_eq!(digest_of(&again).unwrap(), snapshot);
     assert_eq!(shelves.leftovers(), [""; 0]);
 }
 
@@ -39,20 +39,20 @@ fn holes_stay_holes() {
     let volume = shelves.volume("pvc-1");
     shelves::sparse(&volume.join("holes"));
     fs::File::create(volume.join("all hole")).unwrap().set_len(1 << 31).unwrap();
-    let image = shelves.image("snapshot-1", "pvc-1");
-    assert_eq!(image.bytes, (9 << 20) + (1 << 31));
-    let (before, after) = (volume.join("holes"), shelves.image_path("snapshot-1").join("holes"));
+    let snapshot = shelves.snapshot("snapshot-1", "pvc-1");
+    assert_eq!(snapshot.bytes, (9 << 20) + (1 << 31));
+    let (before, after) = (volume.join("holes"), shelves.snapshot_path("snapshot-1").join("holes"));
     let blocks = |path: &Path| fs::metadata(path).unwrap().blocks();
     assert_eq!(blocks(&before), blocks(&after));
     assert!(blocks(&after) * 512 < 1 << 20);
-    assert_eq!(blocks(&shelves.image_path("snapshot-1").join("all hole")), 0);
+    assert_eq!(blocks(&shelves.snapshot_path("snapshot-1").join("all hole")), 0);
     // It counts by what it takes, not by how long its files are.
     let small = interlock_outside::volumes::NewVolume {
         capacity_bytes: 1 << 20,
-        ..from("pvc-2", "snapshot-1", &image.digest)
+        ..from("pvc-2", "snapshot-1", &snapshot.digest)
     };
     shelves.volumes.make_volume(&small).unwrap();
-    assert_eq!(shelves.until_volume("pvc-2"), image);
+    assert_eq!(shelves.until_volume("pvc-2"), snapshot);
 }
 
 #[test]
@@ -62,9 +62,9 @@ fn random_trees_are_cloned_as_they_are() {
         let shelves = Shelves::new();
         let volume = shelves.volume("pvc-1");
         scramble(&volume, &mut random, 20 + round * 8);
-        let image = shelves.image("snapshot-1", "pvc-1");
-        assert_eq!(seen(&volume), seen(&shelves.image_path("snapshot-1")), "round {round}");
-        assert_eq!(digest_of(&volume).unwrap(), image, "round {round}");
+        let snapshot = shelves.snapshot("snapshot-1", "pvc-1");
+        assert_eq!(seen(&volume), seen(&shelves.snapshot_path("snapshot-1")), "round {round}");
+        assert_eq!(digest_of(&volume).unwrap(), snapshot, "round {round}");
     }
 }
 
@@ -81,17 +81,17 @@ fn a_tree_may_be_deeper_than_any_path_is_long() {
         folder = rustix::fs::openat(&folder, "down", flags, Mode::empty()).unwrap();
     }
     rustix::fs::openat(&folder, "file", OFlags::CREATE | OFlags::WRONLY, Mode::RUSR).unwrap();
-    let image = shelves.image("snapshot-1", "pvc-1");
-    assert_eq!(image.files, 1);
+    let snapshot = shelves.snapshot("snapshot-1", "pvc-1");
+    assert_eq!(snapshot.files, 1);
     let mut folder =
-        rustix::fs::open(shelves.image_path("snapshot-1"), flags, Mode::empty()).unwrap();
+        rustix::fs::open(shelves.snapshot_path("snapshot-1"), flags, Mode::empty()).unwrap();
     for _ in 0..depth {
         folder = rustix::fs::openat(&folder, "down", flags, Mode::empty()).unwrap();
     }
     rustix::fs::statat(&folder, "file", AtFlags::empty()).unwrap();
     for handle in ["pvc-1", "snapshot-1"] {
         shelves.volumes.delete_volume(handle).unwrap();
-        shelves.volumes.delete_image(handle).unwrap();
+        shelves.volumes.delete_snapshot(handle).unwrap();
     }
     shelves::until("both are removed", || shelves.leftovers().is_empty());
 }
@@ -103,16 +103,16 @@ fn a_shell_script_computes_the_same_digest() {
     let volume = shelves.volume("pvc-1");
     one_of_everything(&volume);
     scramble(&volume, &mut Random::new(), 60);
-    let image = shelves.image("snapshot-1", "pvc-1");
+    let snapshot = shelves.snapshot("snapshot-1", "pvc-1");
     let programs = tempfile::tempdir().unwrap();
     play_b3sum(&programs.path().join("b3sum"));
     let path = std::env::var("PATH").unwrap();
     let with_ours = format!("{}:{path}", programs.path().display());
-    assert_eq!(digest_by_script(&volume, &with_ours), image.digest);
+    assert_eq!(digest_by_script(&volume, &with_ours), snapshot.digest);
     let machine_has_one = Command::new("b3sum").arg("--version").output().is_ok();
     println!("also with the b3sum of this machine: {machine_has_one}");
     if machine_has_one {
-        assert_eq!(digest_by_script(&volume, &path), image.digest);
+        assert_eq!(digest_by_script(&volume, &path), snapshot.digest);
     }
 }
 
@@ -197,9 +197,9 @@ fn the_digest_tells_what_was_changed() {
 
 /// Root may read everything, so this plays its part as somebody else.
 #[test]
-fn one_unreadable_file_is_enough_for_no_image_at_all() {
+fn one_unreadable_file_is_enough_for_no_snapshot_at_all() {
     if is_root() {
-        return as_nobody("one_unreadable_file_is_enough_for_no_image_at_all");
+        return as_nobody("one_unreadable_file_is_enough_for_no_snapshot_at_all");
     }
     let shelves = Shelves::new();
     let volume = shelves.volume("pvc-1");
@@ -210,22 +210,22 @@ fn one_unreadable_file_is_enough_for_no_image_at_all() {
     for name in ["file-17", "file-99", "closed"] {
         fs::set_permissions(volume.join(name), fs::Permissions::from_mode(0o0)).unwrap();
     }
-    shelves.volumes.take_image("snapshot-1", "pvc-1").unwrap();
-    let failure = shelves.image_failure("snapshot-1");
+    shelves.volumes.take_snapshot("snapshot-1", "pvc-1").unwrap();
+    let failure = shelves.snapshot_failure("snapshot-1");
     assert_eq!(failure.reason, Reason::SourceUnreadable);
     assert!(failure.message.contains("closed"), "{failure:?}");
-    assert!(!shelves.image_path("snapshot-1").exists());
+    assert!(!shelves.snapshot_path("snapshot-1").exists());
     fs::set_permissions(volume.join("closed"), fs::Permissions::from_mode(0o500)).unwrap();
-    shelves.volumes.take_image("snapshot-1", "pvc-1").unwrap();
-    let failure = shelves.image_failure("snapshot-1");
+    shelves.volumes.take_snapshot("snapshot-1", "pvc-1").unwrap();
+    let failure = shelves.snapshot_failure("snapshot-1");
     assert_eq!(failure.reason, Reason::SourceUnreadable);
     assert!(failure.message.contains("file-17"), "{failure:?}");
     assert!(failure.message.contains("file-99"), "{failure:?}");
     for name in ["file-17", "file-99"] {
         fs::set_permissions(volume.join(name), fs::Permissions::from_mode(0o400)).unwrap();
     }
-    shelves.volumes.take_image("snapshot-1", "pvc-1").unwrap();
-    assert_eq!(shelves.until_image("snapshot-1").files, 200);
+    shelves.volumes.take_snapshot("snapshot-1", "pvc-1").unwrap();
+    assert_eq!(shelves.until_snapshot("snapshot-1").files, 200);
     shelves::until("nothing is left over", || shelves.leftovers().is_empty());
 }
 
@@ -239,14 +239,14 @@ fn who_is_not_root_can_clone_and_delete_what_is_read_only() {
     let volume = shelves.volume("pvc-1");
     one_of_everything(&volume);
     fs::set_permissions(&volume, fs::Permissions::from_mode(0o500)).unwrap();
-    let image = shelves.image("snapshot-1", "pvc-1");
-    assert_eq!(seen(&volume), seen(&shelves.image_path("snapshot-1")));
-    shelves.volumes.make_volume(&from("pvc-2", "snapshot-1", &image.digest)).unwrap();
+    let snapshot = shelves.snapshot("snapshot-1", "pvc-1");
+    assert_eq!(seen(&volume), seen(&shelves.snapshot_path("snapshot-1")));
+    shelves.volumes.make_volume(&from("pvc-2", "snapshot-1", &snapshot.digest)).unwrap();
     shelves.until_volume("pvc-2");
     for handle in ["pvc-1", "pvc-2"] {
         shelves.volumes.delete_volume(handle).unwrap();
     }
-    shelves.volumes.delete_image("snapshot-1").unwrap();
+    shelves.volumes.delete_snapshot("snapshot-1").unwrap();
     shelves::until("all is removed", || shelves.leftovers().is_empty());
 }
 

@@ -1,4 +1,4 @@
-//! A copy brings a volume to exactly what an image has, whatever was in the volume.
+//! A copy brings a volume to exactly what a snapshot has, whatever was in the volume.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod shelves;
@@ -20,11 +20,11 @@ fn here(shelves: &Shelves) -> LocalVolumes {
     here
 }
 
-fn copy(image: &str, digest: Option<&str>) -> NewCopy {
+fn copy(snapshot: &str, digest: Option<&str>) -> NewCopy {
     NewCopy {
         into: "pvc-dest".to_owned(),
         cluster: CLUSTER.to_owned(),
-        image: image.to_owned(),
+        snapshot: snapshot.to_owned(),
         digest: digest.map(str::to_owned),
         allow_empty: false,
     }
@@ -48,18 +48,18 @@ fn reason(copying: Copying) -> Reason {
 }
 
 #[test]
-fn a_volume_becomes_what_the_image_of_another_cluster_is() {
+fn a_volume_becomes_what_the_snapshot_of_another_cluster_is() {
     let shelves = Shelves::new();
     one_of_everything(&shelves.volume("pvc-1"));
-    let image = shelves.image("snapshot-1", "pvc-1");
+    let snapshot = shelves.snapshot("snapshot-1", "pvc-1");
     let here = here(&shelves);
     assert_eq!(here.copy_state("sync-1"), Copying::Unknown);
-    here.begin_copy("sync-1", &copy("snapshot-1", Some(&image.digest))).unwrap();
+    here.begin_copy("sync-1", &copy("snapshot-1", Some(&snapshot.digest))).unwrap();
     let copied = done(until_over(&here, "sync-1"));
-    assert_eq!(copied.content, image);
+    assert_eq!(copied.content, snapshot);
     assert!(copied.began <= copied.ended);
     let path = here.volume_path("pvc-dest").unwrap();
-    assert_eq!(seen(&path), seen(&shelves.image_path("snapshot-1")));
+    assert_eq!(seen(&path), seen(&shelves.snapshot_path("snapshot-1")));
 
     here.forget_copy("sync-1");
     assert_eq!(here.copy_state("sync-1"), Copying::Unknown);
@@ -68,7 +68,7 @@ fn a_volume_becomes_what_the_image_of_another_cluster_is() {
 /// The second copy finds a volume that has most of it, wrongly linked, renamed, and with files that
 /// look the same from outside.
 #[test]
-fn random_volumes_become_what_random_images_are() {
+fn random_volumes_become_what_random_snapshots_are() {
     let mut random = Random::new();
     for round in 0..25 {
         let shelves = Shelves::new();
@@ -76,17 +76,17 @@ fn random_volumes_become_what_random_images_are() {
         let path = here.volume_path("pvc-dest").unwrap();
         scramble(&source, &mut random, 100);
         if round % 2 == 0 {
-            shelves.image("snapshot-0", "pvc-1");
+            shelves.snapshot("snapshot-0", "pvc-1");
             here.begin_copy("sync-0", &NewCopy { allow_empty: true, ..copy("snapshot-0", None) })
                 .unwrap();
             done(until_over(&here, "sync-0"));
         }
         scramble(&path, &mut random, 60);
         scramble(&source, &mut random, 30);
-        let image = shelves.image("snapshot-1", "pvc-1");
+        let snapshot = shelves.snapshot("snapshot-1", "pvc-1");
         here.begin_copy("sync-1", &NewCopy { allow_empty: true, ..copy("snapshot-1", None) })
             .unwrap();
-        assert_eq!(done(until_over(&here, "sync-1")).content, image, "round {round}");
+        assert_eq!(done(until_over(&here, "sync-1")).content, snapshot, "round {round}");
         assert_eq!(seen(&path), seen(&source), "round {round}");
     }
 }
@@ -95,7 +95,7 @@ fn random_volumes_become_what_random_images_are() {
 fn what_is_the_same_already_is_left_alone() {
     let shelves = Shelves::new();
     one_of_everything(&shelves.volume("pvc-1"));
-    shelves.image("snapshot-1", "pvc-1");
+    shelves.snapshot("snapshot-1", "pvc-1");
     let here = here(&shelves);
     let path = here.volume_path("pvc-dest").unwrap();
     let copy_once = |id: &str| {
@@ -117,16 +117,16 @@ fn what_is_the_same_already_is_left_alone() {
     let after = inodes(&names);
     let changed: Vec<_> = (0..names.len()).filter(|at| before[*at] != after[*at]).collect();
     assert_eq!(changed, [1]);
-    assert_eq!(seen(&path), seen(&shelves.image_path("snapshot-1")));
+    assert_eq!(seen(&path), seen(&shelves.snapshot_path("snapshot-1")));
 }
 
 #[test]
 fn what_cannot_be_copied_says_why_and_leaves_the_volume() {
     let shelves = Shelves::new();
     let source = shelves.volume("pvc-1");
-    shelves.image("snapshot-0", "pvc-1");
+    shelves.snapshot("snapshot-0", "pvc-1");
     fs::write(source.join("file"), vec![1; 10_000]).unwrap();
-    let image = shelves.image("snapshot-1", "pvc-1");
+    let snapshot = shelves.snapshot("snapshot-1", "pvc-1");
     let here = here(&shelves);
     let path = here.volume_path("pvc-dest").unwrap();
     fs::write(path.join("precious"), "data").unwrap();
@@ -157,7 +157,7 @@ fn what_cannot_be_copied_says_why_and_leaves_the_volume() {
     assert_eq!(fs::read_to_string(path.join("precious")).unwrap(), "data");
 
     // What failed is tried again under the same id, if need be.
-    here.begin_copy("1", &copy("snapshot-1", Some(&image.digest))).unwrap();
+    here.begin_copy("1", &copy("snapshot-1", Some(&snapshot.digest))).unwrap();
     done(until_over(&here, "1"));
     assert!(!path.join("precious").exists());
     let empty = NewCopy { allow_empty: true, ..copy("snapshot-0", None) };
@@ -170,7 +170,7 @@ fn what_cannot_be_copied_says_why_and_leaves_the_volume() {
 fn a_volume_that_somebody_reads_is_not_written() {
     let shelves = Shelves::new();
     fs::write(shelves.volume("pvc-1").join("file"), "abc").unwrap();
-    shelves.image("snapshot-1", "pvc-1");
+    shelves.snapshot("snapshot-1", "pvc-1");
     let here = here(&shelves);
     let reading = here.read_volume("pvc-dest").unwrap();
     let busy = here.begin_copy("sync-1", &copy("snapshot-1", None));
@@ -189,7 +189,7 @@ fn folders_without_the_right_to_write_are_written_all_the_same() {
     fs::write(source.join("folder/file"), "new").unwrap();
     let read_only = || fs::Permissions::from_mode(0o500);
     fs::set_permissions(source.join("folder"), read_only()).unwrap();
-    shelves.image("snapshot-1", "pvc-1");
+    shelves.snapshot("snapshot-1", "pvc-1");
     let here = here(&shelves);
     let path = here.volume_path("pvc-dest").unwrap();
     for name in ["folder", "old"] {

@@ -33,33 +33,33 @@ fn a_killed_maker_leaves_all_or_nothing() {
     let volume = shelves.volume("pvc-1");
     fill(&volume);
     let began = Instant::now();
-    let first = shelves.image("snapshot-first", "pvc-1");
+    let first = shelves.snapshot("snapshot-first", "pvc-1");
     let window = began.elapsed().mul_f64(1.3);
     let mut random = Random::new();
     let (mut whole, mut cut, mut round) = (0, 0, 0);
     // On a machine that became faster or slower since, more rounds are needed to meet the middle.
     while round < 40 || cut < 3 && round < 400 {
         round += 1;
-        let mut maker = Player::new("take images", shelves.path());
+        let mut maker = Player::new("take snapshots", shelves.path());
         std::thread::sleep(window.mul_f64(random.below(1000) as f64 / 1000.0));
         maker.kill();
         // As it was left, before anybody tidies up.
-        let partial = shelves.image_path(".partial-snapshot-1");
+        let partial = shelves.snapshot_path(".partial-snapshot-1");
         cut += usize::from(partial.exists());
-        let seen_before = shelves.volumes.image_state("snapshot-1").unwrap();
+        let seen_before = shelves.volumes.snapshot_state("snapshot-1").unwrap();
         assert!(!matches!(seen_before, Made::Making(_)), "round {round}: its maker is dead");
         let second = LocalVolumes::open(shelves.path(), CLUSTER).unwrap();
-        let state = second.image_state("snapshot-1").unwrap();
+        let state = second.snapshot_state("snapshot-1").unwrap();
         assert_eq!(state, seen_before, "round {round}");
         if let Made::Whole(content) = &state {
             whole += 1;
             assert_eq!(content, &first, "round {round}");
-            assert_eq!(digest_of(&shelves.image_path("snapshot-1")).unwrap(), first);
+            assert_eq!(digest_of(&shelves.snapshot_path("snapshot-1")).unwrap(), first);
         } else {
             assert_eq!(state, Made::Missing, "round {round}");
-            shelves.image("snapshot-1", "pvc-1");
+            shelves.snapshot("snapshot-1", "pvc-1");
         }
-        second.delete_image("snapshot-1").unwrap();
+        second.delete_snapshot("snapshot-1").unwrap();
         until("nothing is left over", || shelves.leftovers().is_empty());
     }
     println!("{whole} whole, {cut} cut short of {round}");
@@ -71,19 +71,19 @@ fn a_killed_deleter_leaves_all_or_nothing() {
     let shelves = Shelves::in_memory();
     let volume = shelves.volume("pvc-1");
     fill(&volume);
-    let image = shelves.image("snapshot-1", "pvc-1");
+    let snapshot = shelves.snapshot("snapshot-1", "pvc-1");
     let mut random = Random::new();
     for round in 0..20 {
-        shelves.volumes.make_volume(&from("pvc-2", "snapshot-1", &image.digest)).unwrap();
+        shelves.volumes.make_volume(&from("pvc-2", "snapshot-1", &snapshot.digest)).unwrap();
         shelves.until_volume("pvc-2");
         let mut deleter = Player::new("delete", shelves.path());
         std::thread::sleep(Duration::from_micros(random.below(15_000)));
         deleter.kill();
         match shelves.volumes.volume_state("pvc-2").unwrap() {
             Made::Whole(content) => {
-                assert_eq!(content, image);
+                assert_eq!(content, snapshot);
                 let path = shelves.volumes.volume_path("pvc-2").unwrap();
-                assert_eq!(digest_of(&path).unwrap(), image, "round {round}");
+                assert_eq!(digest_of(&path).unwrap(), snapshot, "round {round}");
             }
             state => assert_eq!(state, Made::Missing, "round {round}"),
         }
@@ -97,7 +97,7 @@ fn a_killed_copier_goes_on_where_it_was() {
     let shelves = Shelves::in_memory();
     let volume = shelves.volume("pvc-1");
     fill(&volume);
-    shelves.image("snapshot-1", "pvc-1");
+    shelves.snapshot("snapshot-1", "pvc-1");
     let into = shelves.volume("pvc-dest");
     let mut random = Random::new();
     let mut ends = 0;
@@ -125,7 +125,7 @@ fn copy() -> NewCopy {
     NewCopy {
         into: "pvc-dest".to_owned(),
         cluster: CLUSTER.to_owned(),
-        image: "snapshot-1".to_owned(),
+        snapshot: "snapshot-1".to_owned(),
         digest: None,
         allow_empty: false,
     }
@@ -170,7 +170,7 @@ fn this_binary_plays_the_other_parts_too() {
     let volumes = LocalVolumes::open(place, CLUSTER).unwrap();
     println!("begun");
     match role.as_str() {
-        "take images" => volumes.take_image("snapshot-1", "pvc-1").unwrap(),
+        "take snapshots" => volumes.take_snapshot("snapshot-1", "pvc-1").unwrap(),
         "delete" => volumes.delete_volume("pvc-2").unwrap(),
         "copy" => volumes.begin_copy("sync", &copy()).unwrap(),
         role => panic!("no such part: {role}"),

@@ -66,8 +66,8 @@ impl Drop for Mounted {
     }
 }
 
-fn settled(volumes: &LocalVolumes, image: &str) -> Made {
-    shelves::until_settled(|| volumes.image_state(image).unwrap())
+fn settled(volumes: &LocalVolumes, snapshot: &str) -> Made {
+    shelves::until_settled(|| volumes.snapshot_state(snapshot).unwrap())
 }
 
 fn make(volumes: &LocalVolumes, handle: &str) -> PathBuf {
@@ -83,12 +83,12 @@ fn a_full_disk_says_so_before_and_leaves_nothing() {
     let volumes = LocalVolumes::open(mounted.path(), CLUSTER).unwrap();
     let volume = make(&volumes, "pvc-1");
     fs::write(volume.join("file"), vec![1; 40 << 20]).unwrap();
-    volumes.take_image("snapshot-1", "pvc-1").unwrap();
+    volumes.take_snapshot("snapshot-1", "pvc-1").unwrap();
     let failure = shelves::failure(settled(&volumes, "snapshot-1"));
     assert_eq!(failure.reason, Reason::TargetFull);
     assert!(failure.message.contains("it needs 42.0 MiB and 24.0 MiB are free"), "{failure:?}");
     fs::write(volume.join("file"), vec![1; 20 << 20]).unwrap();
-    volumes.take_image("snapshot-1", "pvc-1").unwrap();
+    volumes.take_snapshot("snapshot-1", "pvc-1").unwrap();
     shelves::whole(settled(&volumes, "snapshot-1"));
 }
 
@@ -107,14 +107,14 @@ fn a_disk_that_fills_up_in_between_says_so_and_leaves_nothing() {
     let (mut before, mut between) = (0, 0);
     for round in 0..200 {
         let _ = fs::remove_file(&filler);
-        volumes.take_image("snapshot-1", "pvc-1").unwrap();
+        volumes.take_snapshot("snapshot-1", "pvc-1").unwrap();
         std::thread::sleep(std::time::Duration::from_micros(round * 40));
         let _ = fs::write(&filler, vec![1; 40 << 20]);
         match settled(&volumes, "snapshot-1") {
             Made::Whole(content) => {
-                let path = mounted.path().join("images").join(CLUSTER).join("snapshot-1");
+                let path = mounted.path().join("snapshots").join(CLUSTER).join("snapshot-1");
                 assert_eq!(digest_of(&path).unwrap(), content);
-                volumes.delete_image("snapshot-1").unwrap();
+                volumes.delete_snapshot("snapshot-1").unwrap();
             }
             state => {
                 let failure = shelves::failure(state);
@@ -127,8 +127,8 @@ fn a_disk_that_fills_up_in_between_says_so_and_leaves_nothing() {
             }
         }
         until("nothing is left over", || shelves::leftovers(&mounted.path()).is_empty());
-        let images = mounted.path().join("images").join(CLUSTER);
-        assert!(!images.join("snapshot-1").exists());
+        let snapshots = mounted.path().join("snapshots").join(CLUSTER);
+        assert!(!snapshots.join("snapshot-1").exists());
     }
     println!("full before {before} times, in between {between} times");
     assert!(between > 0, "never in between: nothing was tried");
@@ -164,22 +164,22 @@ fn clone_and_copy(root: &Path) {
     one_of_everything(&volume);
     scramble(&volume, &mut Random::new(), 300);
     fs::write(volume.join("large"), vec![5; 100 << 20]).unwrap();
-    volumes.take_image("snapshot-1", "pvc-1").unwrap();
-    let image = shelves::whole(settled(&volumes, "snapshot-1"));
-    let path = root.join("images").join(CLUSTER).join("snapshot-1");
+    volumes.take_snapshot("snapshot-1", "pvc-1").unwrap();
+    let snapshot = shelves::whole(settled(&volumes, "snapshot-1"));
+    let path = root.join("snapshots").join(CLUSTER).join("snapshot-1");
     assert_eq!(seen(&volume), seen(&path));
-    assert_eq!(digest_of(&volume).unwrap(), image);
-    volumes.make_volume(&from("pvc-2", "snapshot-1", &image.digest)).unwrap();
+    assert_eq!(digest_of(&volume).unwrap(), snapshot);
+    volumes.make_volume(&from("pvc-2", "snapshot-1", &snapshot.digest)).unwrap();
     let made = shelves::until_settled(|| volumes.volume_state("pvc-2").unwrap());
-    assert_eq!(shelves::whole(made), image);
+    assert_eq!(shelves::whole(made), snapshot);
     let second = volumes.volume_path("pvc-2").unwrap();
     assert_eq!(seen(&volume), seen(&second));
     scramble(&second, &mut Random::new(), 100);
     let copy = NewCopy {
         into: "pvc-2".to_owned(),
         cluster: CLUSTER.to_owned(),
-        image: "snapshot-1".to_owned(),
-        digest: Some(image.digest),
+        snapshot: "snapshot-1".to_owned(),
+        digest: Some(snapshot.digest),
         allow_empty: false,
     };
     volumes.begin_copy("sync", &copy).unwrap();
@@ -202,7 +202,7 @@ fn where_blocks_can_be_shared_a_clone_takes_none() {
     fs::write(volume.join("file"), vec![1; 150 << 20]).unwrap();
     for number in 0..5 {
         let handle = format!("snapshot-{number}");
-        volumes.take_image(&handle, "pvc-1").unwrap();
+        volumes.take_snapshot(&handle, "pvc-1").unwrap();
         let content = shelves::whole(settled(&volumes, &handle));
         assert_eq!(content, digest_of(&volume).unwrap());
     }
@@ -217,13 +217,13 @@ fn rsync_finds_no_difference() {
         let volume = shelves.volume("pvc-1");
         one_of_everything(&volume);
         scramble(&volume, &mut random, 200);
-        shelves.image("snapshot-1", "pvc-1");
+        shelves.snapshot("snapshot-1", "pvc-1");
         let with_slash = |path: &Path| format!("{}/", path.display());
         // Archive, checksums, hard links, attributes, deletions; nothing is changed, only listed.
         let output = Command::new("rsync")
             .args(["-anicHX", "--delete", "--no-specials"])
             .arg(with_slash(&volume))
-            .arg(with_slash(&shelves.image_path("snapshot-1")))
+            .arg(with_slash(&shelves.snapshot_path("snapshot-1")))
             .output()
             .unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -1,4 +1,4 @@
-//! Volumes and images are made once, told apart from what is not whole, and deleted for good.
+//! Volumes and snapshots are made once, distinguished from what is not whole, and deleted for good.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod shelves;
@@ -33,22 +33,22 @@ fn begun_twice_is_begun_once() {
     shelves.until_volume("pvc-1");
     assert_eq!(fs::read_to_string(path.join("file")).unwrap(), "kept");
 
-    let first = shelves.image("snapshot-1", "pvc-1");
+    let first = shelves.snapshot("snapshot-1", "pvc-1");
     fs::write(path.join("file"), "changed").unwrap();
-    assert_eq!(shelves.image("snapshot-1", "pvc-1"), first);
-    let image = fs::read_to_string(shelves.image_path("snapshot-1").join("file")).unwrap();
-    assert_eq!(image, "kept");
+    assert_eq!(shelves.snapshot("snapshot-1", "pvc-1"), first);
+    let snapshot = fs::read_to_string(shelves.snapshot_path("snapshot-1").join("file")).unwrap();
+    assert_eq!(snapshot, "kept");
 }
 
 #[test]
 fn whole_things_are_found_again_by_whoever_opens_next() {
     let shelves = Shelves::new();
     fs::write(shelves.volume("pvc-1").join("file"), "abc").unwrap();
-    let image = shelves.image("snapshot-1", "pvc-1");
+    let snapshot = shelves.snapshot("snapshot-1", "pvc-1");
     let second = LocalVolumes::open(shelves.path(), CLUSTER).unwrap();
-    assert_eq!(second.image_state("snapshot-1").unwrap(), Made::Whole(image));
+    assert_eq!(second.snapshot_state("snapshot-1").unwrap(), Made::Whole(snapshot));
     let other = LocalVolumes::open(shelves.path(), "another-cluster").unwrap();
-    assert_eq!(other.image_state("snapshot-1").unwrap(), Made::Missing);
+    assert_eq!(other.snapshot_state("snapshot-1").unwrap(), Made::Missing);
 }
 
 #[test]
@@ -58,8 +58,8 @@ fn names_that_could_leave_their_folder_are_refused() {
     for name in ["", ".", "..", "../up", "a/b", "/etc", "a\0b", ".partial-x", &long] {
         let refused = |result: Result<(), Error>| matches!(result, Err(Error::Name { .. }));
         assert!(refused(shelves.volumes.make_volume(&empty(name))), "{name:?}");
-        assert!(refused(shelves.volumes.take_image(name, "pvc-1")), "{name:?}");
-        assert!(refused(shelves.volumes.take_image("snapshot-1", name)), "{name:?}");
+        assert!(refused(shelves.volumes.take_snapshot(name, "pvc-1")), "{name:?}");
+        assert!(refused(shelves.volumes.take_snapshot("snapshot-1", name)), "{name:?}");
         assert!(refused(shelves.volumes.make_volume(&from("pvc-1", name, ""))), "{name:?}");
         assert!(refused(shelves.volumes.delete_volume(name)), "{name:?}");
         assert!(refused(shelves.volumes.volume_state(name).map(|_| ())), "{name:?}");
@@ -73,16 +73,17 @@ fn names_that_could_leave_their_folder_are_refused() {
 fn what_cannot_be_made_says_why_and_leaves_nothing() {
     let shelves = Shelves::new();
     fs::write(shelves.volume("pvc-1").join("file"), vec![1; 100_000]).unwrap();
-    shelves.volumes.take_image("snapshot-1", "pvc-0").unwrap();
-    assert_eq!(shelves.image_failure("snapshot-1").reason, Reason::SourceMissing);
+    shelves.volumes.take_snapshot("snapshot-1", "pvc-0").unwrap();
+    assert_eq!(shelves.snapshot_failure("snapshot-1").reason, Reason::SourceMissing);
     // What failed is tried again.
-    let image = shelves.image("snapshot-1", "pvc-1");
+    let snapshot = shelves.snapshot("snapshot-1", "pvc-1");
 
     shelves.volumes.make_volume(&from("pvc-2", "snapshot-0", "")).unwrap();
     assert_eq!(shelves.volume_failure("pvc-2").reason, Reason::SourceMissing);
     shelves.volumes.make_volume(&from("pvc-2", "snapshot-1", "another")).unwrap();
     assert_eq!(shelves.volume_failure("pvc-2").reason, Reason::DigestMismatch);
-    let small = NewVolume { capacity_bytes: 99_999, ..from("pvc-2", "snapshot-1", &image.digest) };
+    let small =
+        NewVolume { capacity_bytes: 99_999, ..from("pvc-2", "snapshot-1", &snapshot.digest) };
     shelves.volumes.make_volume(&small).unwrap();
     let failure = shelves.volume_failure("pvc-2");
     assert_eq!(failure.reason, Reason::SizeMismatch);
@@ -92,15 +93,15 @@ fn what_cannot_be_made_says_why_and_leaves_nothing() {
 }
 
 #[test]
-fn a_damaged_image_is_found_out_when_it_is_poured() {
+fn a_damaged_snapshot_is_found_out_when_it_is_poured() {
     let shelves = Shelves::new();
     fs::write(shelves.volume("pvc-1").join("file"), "right").unwrap();
-    let image = shelves.image("snapshot-1", "pvc-1");
-    let file = shelves.image_path("snapshot-1").join("file");
+    let snapshot = shelves.snapshot("snapshot-1", "pvc-1");
+    let file = shelves.snapshot_path("snapshot-1").join("file");
     let time = fs::metadata(&file).unwrap().modified().unwrap();
     fs::write(&file, "wrong").unwrap();
     File::options().write(true).open(&file).unwrap().set_modified(time).unwrap();
-    shelves.volumes.make_volume(&from("pvc-2", "snapshot-1", &image.digest)).unwrap();
+    shelves.volumes.make_volume(&from("pvc-2", "snapshot-1", &snapshot.digest)).unwrap();
     assert_eq!(shelves.volume_failure("pvc-2").reason, Reason::DigestMismatch);
 }
 
@@ -108,18 +109,18 @@ fn a_damaged_image_is_found_out_when_it_is_poured() {
 fn a_folder_without_a_good_record_is_never_taken_for_whole() {
     let shelves = Shelves::new();
     shelves.volume("pvc-1");
-    shelves.image("snapshot-1", "pvc-1");
-    let folder = shelves.path().join("images").join(CLUSTER);
+    shelves.snapshot("snapshot-1", "pvc-1");
+    let folder = shelves.path().join("snapshots").join(CLUSTER);
     fs::write(folder.join(".record-snapshot-1.json"), "{ what is this").unwrap();
-    assert!(shelves.image_failure("snapshot-1").message.contains("damaged"));
+    assert!(shelves.snapshot_failure("snapshot-1").message.contains("damaged"));
     fs::remove_file(folder.join(".record-snapshot-1.json")).unwrap();
-    assert!(shelves.image_failure("snapshot-1").message.contains("no record"));
+    assert!(shelves.snapshot_failure("snapshot-1").message.contains("no record"));
     // Nor is it overwritten.
-    shelves.volumes.take_image("snapshot-1", "pvc-1").unwrap();
-    assert!(shelves.image_failure("snapshot-1").message.contains("no record"));
-    shelves.volumes.delete_image("snapshot-1").unwrap();
-    assert_eq!(shelves.volumes.image_state("snapshot-1").unwrap(), Made::Missing);
-    shelves.image("snapshot-1", "pvc-1");
+    shelves.volumes.take_snapshot("snapshot-1", "pvc-1").unwrap();
+    assert!(shelves.snapshot_failure("snapshot-1").message.contains("no record"));
+    shelves.volumes.delete_snapshot("snapshot-1").unwrap();
+    assert_eq!(shelves.volumes.snapshot_state("snapshot-1").unwrap(), Made::Missing);
+    shelves.snapshot("snapshot-1", "pvc-1");
 }
 
 #[test]
@@ -131,44 +132,47 @@ fn a_delete_is_for_good_and_can_be_repeated() {
         fs::write(path.join(number.to_string()).join("file"), "x").unwrap();
     }
     std::os::unix::fs::symlink("/etc", path.join("link")).unwrap();
-    shelves.image("snapshot-1", "pvc-1");
+    shelves.snapshot("snapshot-1", "pvc-1");
     for _ in 0..3 {
         shelves.volumes.delete_volume("pvc-1").unwrap();
         assert_eq!(shelves.volumes.volume_state("pvc-1").unwrap(), Made::Missing);
     }
     until("it is removed", || shelves.leftovers().is_empty());
     assert!(Path::new("/etc/passwd").exists());
-    // Nothing is left of it, not even a lock; its image is another thing, and stays.
+    // Nothing is left of it, not even a lock; its snapshot is another thing, and stays.
     assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 0);
-    assert_eq!(shelves.until_image("snapshot-1").files, 101);
+    assert_eq!(shelves.until_snapshot("snapshot-1").files, 101);
 }
 
 #[test]
 fn what_somebody_reads_is_not_deleted() {
     let shelves = Shelves::new();
     shelves.volume("pvc-1");
-    shelves.image("snapshot-1", "pvc-1");
-    let reading = shelves.volumes.read_image("snapshot-1").unwrap();
-    let second = shelves.volumes.read_image("snapshot-1").unwrap();
+    shelves.snapshot("snapshot-1", "pvc-1");
+    let reading = shelves.volumes.read_snapshot("snapshot-1").unwrap();
+    let second = shelves.volumes.read_snapshot("snapshot-1").unwrap();
     for volumes in [&shelves.volumes, &LocalVolumes::open(shelves.path(), CLUSTER).unwrap()] {
-        let busy = volumes.delete_image("snapshot-1");
+        let busy = volumes.delete_snapshot("snapshot-1");
         assert!(matches!(busy, Err(Error::Busy { .. })), "{busy:?}");
-        assert!(matches!(volumes.image_state("snapshot-1").unwrap(), Made::Whole(_)));
+        assert!(matches!(volumes.snapshot_state("snapshot-1").unwrap(), Made::Whole(_)));
     }
     assert_eq!(
         reading.path().canonicalize().unwrap(),
-        shelves.image_path("snapshot-1").canonicalize().unwrap()
+        shelves.snapshot_path("snapshot-1").canonicalize().unwrap()
     );
     drop((reading, second));
-    shelves.volumes.delete_image("snapshot-1").unwrap();
+    shelves.volumes.delete_snapshot("snapshot-1").unwrap();
 
     let writing = shelves.volumes.write_volume("pvc-1").unwrap();
     assert!(matches!(shelves.volumes.read_volume("pvc-1"), Err(Error::Busy { .. })));
-    assert!(matches!(shelves.volumes.take_image("snapshot-2", "pvc-1"), Err(Error::Busy { .. })));
+    assert!(matches!(
+        shelves.volumes.take_snapshot("snapshot-2", "pvc-1"),
+        Err(Error::Busy { .. })
+    ));
     drop(writing);
     assert!(matches!(shelves.volumes.read_volume("pvc-0"), Err(Error::Missing { .. })));
     until("nothing is left over", || shelves.leftovers().is_empty());
-    shelves.image("snapshot-2", "pvc-1");
+    shelves.snapshot("snapshot-2", "pvc-1");
 }
 
 #[test]
@@ -200,7 +204,7 @@ fn what_the_dead_left_unfinished_is_removed_and_what_the_living_make_is_not() {
     until("nothing is left over", || shelves.leftovers().is_empty());
 }
 
-/// Writers that say when they hold still, and go on when they are told to.
+/// Writers that say when they hold still, and go on when they are reported to.
 struct Scripted {
     asked: Mutex<mpsc::Sender<()>>,
     go_on: Mutex<mpsc::Receiver<()>>,
@@ -257,44 +261,44 @@ fn script(root: &Path, in_the_end: Result<(), Failure>) -> Script {
 }
 
 #[test]
-fn an_image_is_seen_as_being_made_by_both_and_given_up_when_it_is_deleted() {
+fn a_snapshot_is_seen_as_being_made_by_both_and_given_up_when_it_is_deleted() {
     let shelves = Shelves::new();
     fs::write(shelves.volume("pvc-1").join("file"), "abc").unwrap();
     let Script { volumes, asked, go_on, let_go } = script(shelves.path(), Ok(()));
-    volumes.take_image("snapshot-1", "pvc-1").unwrap();
+    volumes.take_snapshot("snapshot-1", "pvc-1").unwrap();
     asked.recv().unwrap();
-    let Made::Making(progress) = volumes.image_state("snapshot-1").unwrap() else { panic!() };
+    let Made::Making(progress) = volumes.snapshot_state("snapshot-1").unwrap() else { panic!() };
     assert_eq!(progress.of_bytes, Some(3));
     // The other instance neither makes it too, nor removes it, nor deletes its volume.
-    let theirs = shelves.volumes.image_state("snapshot-1").unwrap();
+    let theirs = shelves.volumes.snapshot_state("snapshot-1").unwrap();
     assert_eq!(theirs, Made::Making(Progress::default()));
-    shelves.volumes.take_image("snapshot-1", "pvc-1").unwrap();
+    shelves.volumes.take_snapshot("snapshot-1", "pvc-1").unwrap();
     drop(LocalVolumes::open(shelves.path(), CLUSTER).unwrap());
     assert!(matches!(shelves.volumes.delete_volume("pvc-1"), Err(Error::Busy { .. })));
-    assert!(matches!(shelves.volumes.delete_image("snapshot-1"), Err(Error::Busy { .. })));
+    assert!(matches!(shelves.volumes.delete_snapshot("snapshot-1"), Err(Error::Busy { .. })));
     assert_eq!(shelves.leftovers(), [".partial-snapshot-1"]);
 
-    volumes.delete_image("snapshot-1").unwrap();
+    volumes.delete_snapshot("snapshot-1").unwrap();
     go_on.send(()).unwrap();
-    until("it is given up", || volumes.image_state("snapshot-1").unwrap() == Made::Missing);
+    until("it is given up", || volumes.snapshot_state("snapshot-1").unwrap() == Made::Missing);
     assert_eq!(let_go.load(SeqCst), 1);
     until("nothing is left over", || shelves.leftovers().is_empty());
     shelves.volumes.delete_volume("pvc-1").unwrap();
 }
 
 #[test]
-fn writers_that_did_not_hold_still_leave_no_image() {
+fn writers_that_did_not_hold_still_leave_no_snapshot() {
     let shelves = Shelves::new();
     fs::write(shelves.volume("pvc-1").join("file"), "abc").unwrap();
     let failure = Failure { reason: Reason::FreezeTooLong, message: "they moved".to_owned() };
     let Script { volumes, asked: _asked, go_on, let_go } =
         script(shelves.path(), Err(failure.clone()));
     go_on.send(()).unwrap();
-    volumes.take_image("snapshot-1", "pvc-1").unwrap();
-    let state = shelves::until_settled(|| volumes.image_state("snapshot-1").unwrap());
+    volumes.take_snapshot("snapshot-1", "pvc-1").unwrap();
+    let state = shelves::until_settled(|| volumes.snapshot_state("snapshot-1").unwrap());
     assert_eq!(state, Made::Failed(failure));
     assert_eq!(let_go.load(SeqCst), 1);
-    assert_eq!(shelves.volumes.image_state("snapshot-1").unwrap(), Made::Missing);
+    assert_eq!(shelves.volumes.snapshot_state("snapshot-1").unwrap(), Made::Missing);
     until("nothing is left over", || shelves.leftovers().is_empty());
 }
 

@@ -92,7 +92,7 @@ where
         if self.has_volumes() {
             visitor.room(Account::Volumes, storage::Claims);
             visitor.room(Account::Volumes, storage::Volumes);
-            visitor.room(Account::Volumes, storage::Images);
+            visitor.room(Account::Volumes, storage::Snapshots);
             visitor.room(Account::Volumes, Populator);
             visitor.room(Account::Volumes, Replication::of_sources(Serves::Own));
             visitor.room(Account::Volumes, Replication::of_destinations(Serves::Own, self.here()));

@@ -24,7 +24,7 @@ impl<V: Visitor<Nothing>> Program<V> for Hub {
         visitor.room(account, scheduler::Scheduler::default());
         visitor.room(account, claims::Claims);
         visitor.room(account, fencing::Fencing);
-        visitor.room(account, clusters::Clusters::patient_for(self.silence_seconds));
+        visitor.room(account, clusters::Clusters::unreachable_after(self.silence_seconds));
         visitor.room(account, departed::Departed);
         visitor.room(account, interlock_turns::turn::Turns);
     }

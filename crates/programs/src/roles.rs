@@ -118,7 +118,7 @@ impl Rules {
 
     /// What only the syncer of this cluster does at the hub.
     pub fn of_syncer_of(cluster: &str) -> Rules {
-        Rules::default().naming((interlock_api::GROUP, "workloadclusters/status"), cluster, "patch")
+        Rules::default().naming(interlock_api::GROUP, "workloadclusters/status", cluster, "patch")
     }
 
     /// What it takes to fill the caches that all controllers at a place share.
@@ -137,13 +137,15 @@ impl Rules {
 
     /// What it takes to enter a logical cluster of this server.
     pub fn to_enter(cluster: &str) -> Rules {
-        Rules::default().naming((interlock_api::GROUP, "logicalclusters"), cluster, "access")
+        Rules::default().naming(interlock_api::GROUP, "logicalclusters", cluster, "access")
     }
 
     /// What it takes to lead, where the lease was made for it.
     pub fn to_lead(lease: &str) -> Rules {
-        let leases = ("coordination.k8s.io", "leases");
-        Rules::default().naming(leases, lease, "get").naming(leases, lease, "update")
+        let verbs = ["get", "update"].into_iter();
+        verbs.fold(Rules::default(), |rules, verb| {
+            rules.naming("coordination.k8s.io", "leases", lease, verb)
+        })
     }
 
     /// These and events. The shell sends them; no controller has to say so.
@@ -153,7 +155,7 @@ impl Rules {
         self
     }
 
-    fn naming(mut self, (group, resource): (&str, &str), name: &str, verb: &'static str) -> Rules {
+    fn naming(mut self, group: &str, resource: &str, name: &str, verb: &'static str) -> Rules {
         let key = (group.to_owned(), resource.to_owned(), Some(name.to_owned()));
         self.verbs.entry(key).or_default().insert(verb);
         self
@@ -247,6 +249,7 @@ pub fn cluster_role_binding(name: &str, role: &str, subject: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use interlock_kernel::GroupVersion;
 
     fn allows(rules: &Rules, verb: &str, resource: &str) -> bool {
         let mut entries = rules.verbs.iter();
@@ -294,7 +297,7 @@ mod tests {
 
     #[test]
     fn further_kinds_are_allowed_only_where_they_are_carried() {
-        let widget = Kind::namespaced(("example.com", "v1"), "Widget", "widgets");
+        let widget = Kind::namespaced(GroupVersion::new("example.com", "v1"), "Widget", "widgets");
         assert!(!allows(&syncer(Place::CLUSTER, &[]), "create", "widgets"));
         let widgets = [widget];
         assert!(allows(&syncer(Place::CLUSTER, &widgets), "create", "widgets"));

@@ -135,7 +135,7 @@ pub fn decide(facts: &Facts<'_>) -> Decision {
     for (uid, agent) in facts.agents {
         let is_wanted = wanted.get(uid.as_str()) == Some(&agent.service);
         match agent.state {
-            // It is told once it has started or ended.
+            // It is reported once it has started or ended.
             State::Starting | State::Stopping => {}
             State::Running if is_wanted => {}
             State::Running => decision.actions.push(Action::Stop(uid.clone())),

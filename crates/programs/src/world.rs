@@ -19,6 +19,7 @@ use interlock_placement::kinds::{
 use interlock_placement::runtime::Runtime;
 use interlock_placement::scheduler::Scheduler;
 use interlock_placement::syncer::Syncer;
+use interlock_placement::world::processes::{Runs, start};
 use interlock_volumes::keeper::Keeper;
 use interlock_volumes::kinds::SNAPSHOT_CLASS;
 use interlock_volumes::populator::Populator;
@@ -31,7 +32,7 @@ use interlock_world::{
     System, World, shipped,
 };
 use jiff::Timestamp;
-use machine::{Machine, start};
+use machine::Machine;
 use serde_json::{Value, json};
 use truth::Truth;
 
@@ -41,7 +42,7 @@ const CLUSTER_UIDS: [&str; CLUSTERS] = ["uid-a", "uid-b"];
 const NAMESPACE_UID: &str = "0f3a9c1e";
 /// The namespace on a cluster in which movers take their places.
 const PLACES: &str = "interlock-system";
-/// As many subjects as the volume controllers have at most, over all states: claims, volumes, images,
+/// As many subjects as the volume controllers have at most, over all states: claims, volumes, snapshots,
 /// claims that are filled, sources, destinations, and places.
 const MOST: [usize; 7] = [8, 6, 6, 4, 2, 2, 4];
 
@@ -152,7 +153,7 @@ impl Fleet {
         Program::new(format!("volumes-{}", CLUSTER_NAMES[c]), Some(c))
             .asking(shipped(|_| storage::Claims), MOST[0])
             .asking(shipped(|_| storage::Volumes), MOST[1])
-            .asking(shipped(|_| storage::Images), MOST[2])
+            .asking(shipped(|_| storage::Snapshots), MOST[2])
             .asking(shipped(|_| Populator), MOST[3])
             .asking(shipped(sources), MOST[4])
             .asking(shipped(destinations), MOST[5])
@@ -187,15 +188,15 @@ impl Row {
 }
 
 const MISTAKES: &[Row] = &[Row(
-    "pinned-image-deleted",
-    "a source deletes its images although the grant holds one",
-    &["HeldImageStays"],
+    "pinned-snapshot-deleted",
+    "a source deletes its snapshots although the grant holds one",
+    &["HeldSnapshotStays"],
     |facts| {
         let mut facts = facts.clone();
-        facts.has_held_image = false;
-        for image in &mut facts.images {
-            image.is_held = false;
-            image.is_latest = false;
+        facts.has_held_snapshot = false;
+        for snapshot in &mut facts.snapshots {
+            snapshot.is_held = false;
+            snapshot.is_latest = false;
         }
         Replication::decide(&facts)
     },
@@ -321,7 +322,7 @@ impl System for Fleet {
 
     fn crash(&self, program: &str, machine: &Machine) -> Machine {
         if program.starts_with("runtime") {
-            return machine.without_runtime();
+            return machine.with_processes(machine.processes.without_runtime());
         }
         let mut machine = machine.clone();
         if program.starts_with("volumes") {
@@ -367,8 +368,8 @@ impl System for Fleet {
         let cluster = |c: usize| {
             let it = &truth.clusters[c];
             format!(
-                "epoch {}, released {}, running {:?}, volume {:?}, images {:?}",
-                it.epoch, it.released, it.running, it.volume, it.images
+                "epoch {}, released {}, running {:?}, volume {:?}, snapshots {:?}",
+                it.epoch, it.released, it.running, it.volume, it.snapshots
             )
         };
         vec![
@@ -444,8 +445,8 @@ fn first_hub(servers: &Servers) -> u32 {
             "metadata": {"uid": CLUSTER_UIDS[c], "finalizers": [FINALIZER_LIVE_GRANTS]},
             "spec": {"connection": {"logicalCluster": name}},
             "status": {
-                "conditions": [condition("Ready", "Ready", "it takes namespaces"),
-                    condition("Reachable", "Heard", "its syncer gives signs of life")],
+                "conditions": [condition("Ready", "Ready", "the cluster accepts namespaces"),
+                    condition("Reachable", "Heard", "the syncer sends heartbeats")],
                 "heartbeat": {"sequence": 1, "receivedSequence": 1, "receivedAt": at},
                 "storageClasses": [{"name": LOCAL_CLASS, "canSnapshot": true}],
             },

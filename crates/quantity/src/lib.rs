@@ -103,6 +103,12 @@ impl Quantity {
         }
     }
 
+    /// Another amount that is written in the same form: sums of memory stay in powers of two.
+    #[must_use]
+    pub fn with_nanos(&self, nanos: i128) -> Quantity {
+        Quantity { nanos, format: self.format, canonical_text: None }
+    }
+
     /// The amount in billionths.
     pub fn nanos(&self) -> i128 {
         self.nanos
@@ -427,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_told_to_people_in_their_unit() {
+    fn sizes_are_reported_to_people_in_their_unit() {
         assert_eq!(readable(17), "17 B");
         assert_eq!(readable(1536), "1.5 KiB");
         assert_eq!(readable(12 << 30), "12.0 GiB");

@@ -97,7 +97,7 @@ fn archive(
 ) -> Result<SnapshotFile, Failure> {
     let snapshot = new_snapshot(job).map_err(|error| bridge.failure(&error))?;
     let mut parents = ParentOptions::default();
-    parents.force = job.sort == Sort::Image;
+    parents.force = job.sort == Sort::Snapshot;
     // In this version of rustic_core the condition is the wrong way round: with this set, inodes are
     // compared, and without it they are ignored. A test holds it.
     parents.ignore_inode = true;
@@ -126,7 +126,7 @@ fn new_snapshot(job: &Backup) -> rustic_core::RusticResult<SnapshotFile> {
     Ok(snapshot)
 }
 
-/// What stands between everything that was read and a snapshot of it.
+/// What is between everything that was read and a snapshot of it.
 fn gate(job: &Backup, watch: &Watch, tally: &Arc<Tally>, seal: &Seal, lock: &Lock) -> Gate {
     let (watch, tally, seal) = (watch.clone(), tally.clone(), seal.clone());
     let (allow_empty, folder) = (job.allow_empty, job.folder.clone());

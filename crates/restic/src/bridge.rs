@@ -1,7 +1,7 @@
 //! The files of a repository as rustic_core wants them, with what it must not do kept from it.
 //!
 //! * It saves a snapshot although files could not be read. Here a snapshot is only written after a
-//!   gate has looked at everything that went wrong, so one that is not whole never exists.
+//!   gate has checked everything that went wrong, so one that is not whole never exists.
 //! * It believes whatever a file says. Here a file whose content is not that of its name is damage.
 //! * It loses what sort of trouble there was. Here the first one is remembered.
 

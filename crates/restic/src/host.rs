@@ -9,7 +9,7 @@ pub(crate) fn name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// One process, told apart from every other that ever was. restic's locks say host and number only,
+/// One process, distinguished from every other that ever was. restic's locks say host and number only,
 /// which a container shares with others, and a later process may have again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Process {
@@ -46,16 +46,16 @@ impl Process {
 
     /// Whether it is certain that this process is no more.
     pub(crate) fn is_provably_dead(&self) -> bool {
-        let is_in_sight = !self.boot.is_empty()
+        let is_visible = !self.boot.is_empty()
             && !self.namespace.is_empty()
             && !self.started.is_empty()
             && self.boot == boot()
             && self.namespace == namespace();
-        is_in_sight && !self.is_this() && started(self.pid).as_ref() != Some(&self.started)
+        is_visible && !self.is_this() && started(self.pid).as_ref() != Some(&self.started)
     }
 }
 
-/// Whether a process with this number is in sight.
+/// Whether a process with this number is visible.
 pub(crate) fn is_running(pid: i64) -> bool {
     started(pid).is_some()
 }
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_proven_about_processes_out_of_sight() {
+    fn nothing_is_proven_about_hidden_processes() {
         let this = Process::this().clone();
         let gone = Process { token: "x".into(), started: "1".into(), ..this };
         assert!(!Process { boot: "other".into(), ..gone.clone() }.is_provably_dead());

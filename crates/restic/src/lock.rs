@@ -36,7 +36,7 @@ pub(crate) enum Want {
     Exclusive,
 }
 
-/// What stands in a lock.
+/// What is in a lock.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Note {
     time: Timestamp,
@@ -105,7 +105,7 @@ pub(crate) struct Locks {
     pub(crate) location: String,
 }
 
-/// A lock in the repository, and what stands in it where that can be read.
+/// A lock in the repository, and what is in it where that can be read.
 struct Seen {
     name: String,
     note: Option<Note>,
@@ -298,7 +298,7 @@ impl Held {
         state.as_ref().map(|(name, _)| name.clone()).unwrap_or_default()
     }
 
-    /// Whether we may still act on it, as far as can be told without asking the repository.
+    /// Whether we may still act on it, as far as can be known without asking the repository.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         let time = {
             let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);

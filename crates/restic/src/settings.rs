@@ -23,7 +23,7 @@ pub const KEYS: &[&str] = &[
 /// Where a repository is and how it is opened. Nobody sees a secret by printing it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Settings {
-    pub(crate) place: Place,
+    pub(crate) place: RepositoryPlace,
     pub(crate) password: Hidden,
     pub(crate) compression: Compression,
     /// In MiB, as restic counts it.
@@ -44,7 +44,7 @@ impl fmt::Debug for Hidden {
 
 /// Where the files of a repository are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum RepositoryPlace {
     Local(PathBuf),
     Rest(RestPlace),
     S3(S3Place),
@@ -115,9 +115,9 @@ impl Settings {
     /// Where the repository is, as one would tell a person: without user and password.
     pub fn location(&self) -> String {
         match &self.place {
-            Place::Local(path) => path.display().to_string(),
-            Place::Rest(rest) => format!("rest:{}", rest.url),
-            Place::S3(s3) => {
+            RepositoryPlace::Local(path) => path.display().to_string(),
+            RepositoryPlace::Rest(rest) => format!("rest:{}", rest.url),
+            RepositoryPlace::S3(s3) => {
                 let path = format!("{}/{}", s3.bucket, s3.prefix);
                 format!("s3:{}/{}", s3.endpoint, path.trim_end_matches('/'))
             }
@@ -180,10 +180,10 @@ impl Keys<'_> {
         }
     }
 
-    fn place(&self, authority: Option<&str>) -> Result<Place, Failure> {
+    fn place(&self, authority: Option<&str>) -> Result<RepositoryPlace, Failure> {
         let repository = self.required("RESTIC_REPOSITORY")?.trim();
         if let Some(url) = repository.strip_prefix("rest:") {
-            return self.rest(url, authority).map(Place::Rest);
+            return self.rest(url, authority).map(RepositoryPlace::Rest);
         }
         if authority.is_some() {
             return Err(not_supported(
@@ -191,13 +191,13 @@ impl Keys<'_> {
             ));
         }
         if let Some(address) = repository.strip_prefix("s3:") {
-            return self.s3(address).map(Place::S3);
+            return self.s3(address).map(RepositoryPlace::S3);
         }
         let path = repository.strip_prefix("local:").unwrap_or(repository);
         if path.starts_with('/') {
-            return Ok(Place::Local(PathBuf::from(path)));
+            return Ok(RepositoryPlace::Local(PathBuf::from(path)));
         }
-        // An address may have a password in it, so only what stands before the colon is repeated.
+        // An address may have a password in it, so only what is before the colon is repeated.
         match repository.split_once(':') {
             Some((scheme, _)) if scheme.chars().all(|c| c.is_ascii_alphanumeric()) => {
                 Err(not_supported(&format!(
@@ -358,7 +358,7 @@ mod tests {
     #[test]
     fn the_login_of_a_rest_address_is_taken_out_of_it() {
         let settings = at("rest:https://me:p%40ss@host:8000/some/path").unwrap();
-        let Place::Rest(rest) = &settings.place else { panic!("{:?}", settings.place) };
+        let RepositoryPlace::Rest(rest) = &settings.place else { panic!("{:?}", settings.place) };
         assert_eq!(rest.url, "https://host:8000/some/path/");
         assert_eq!(rest.login, Some((Hidden("me".into()), Hidden("p@ss".into()))));
         assert_eq!(settings.location(), "rest:https://host:8000/some/path/");
@@ -377,7 +377,7 @@ mod tests {
             ("s3:https://minio.example/b/p/", "https://minio.example", "p/", "us-east-1"),
             ("s3:s3.amazonaws.com/b", "https://s3.amazonaws.com", "", "us-east-1"),
         ] {
-            let Place::S3(s3) = at(address).unwrap().place else { panic!("{address}") };
+            let RepositoryPlace::S3(s3) = at(address).unwrap().place else { panic!("{address}") };
             assert_eq!((&*s3.endpoint, &*s3.prefix, &*s3.region), (endpoint, prefix, region));
             assert_eq!(s3.bucket, "b");
         }

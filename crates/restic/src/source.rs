@@ -38,10 +38,10 @@ const NAMED: usize = 10;
 /// What is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sort {
-    /// An image: a clone that nobody writes to. All of it is read every time, since a clone has new
+    /// A snapshot: a clone that nobody writes to. All of it is read every time, since a clone has new
     /// numbers and times of change for old content. For the same reason they are not written down:
     /// folders that did not change are then the same in every snapshot, and stored once.
-    Image,
+    Snapshot,
     /// The volume itself. A file whose size, time of writing, time of change and number are those of
     /// the last snapshot is not read again.
     Volume,
@@ -313,17 +313,17 @@ impl Walk {
         let mtime = time(stat.st_mtime, stat.st_mtime_nsec);
         let (inode, ctime) = match self.sort {
             Sort::Volume => (stat.st_ino, time(stat.st_ctime, stat.st_ctime_nsec)),
-            Sort::Image if has_several_names => {
+            Sort::Snapshot if has_several_names => {
                 let next = self.links.len() as u64 + 1;
                 let number = *self.links.entry((stat.st_dev, stat.st_ino)).or_insert(next);
                 (number, Timestamp::UNIX_EPOCH)
             }
             // No real file ever has this time of change: nobody takes it for an unchanged one.
-            Sort::Image => (0, Timestamp::UNIX_EPOCH),
+            Sort::Snapshot => (0, Timestamp::UNIX_EPOCH),
         };
         let device_id = match self.sort {
             Sort::Volume => stat.st_dev,
-            Sort::Image => 1,
+            Sort::Snapshot => 1,
         };
         Metadata {
             mode: Some(modes::to_restic(stat.st_mode)),
@@ -501,7 +501,7 @@ mod tests {
         let store = crate::store::open(&Settings::from_secret(&keys, None).unwrap()).unwrap();
         let bridge = Arc::new(Bridge::new(store, String::new(), None));
         let root = Source::open(folder).unwrap();
-        Source::new(root, Sort::Image, &Watch::default(), &bridge)
+        Source::new(root, Sort::Snapshot, &Watch::default(), &bridge)
     }
 
     fn read(opening: Opening) -> RusticResult<Vec<u8>> {

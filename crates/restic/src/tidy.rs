@@ -31,7 +31,7 @@ pub struct Tidy {
 /// The snapshots that earlier moves of a claim left, and that no move needs any more.
 #[derive(Debug, Clone, Default)]
 pub struct LeftByMoves {
-    /// The claim, as it stands in their tags.
+    /// The claim, as it is in their tags.
     pub claim: String,
     /// Those of earlier epochs go. Whoever took later ones may start from them.
     pub before_epoch: u64,
@@ -52,7 +52,11 @@ pub struct Tidied {
 
 /// Forgets by policy, and prunes. If the repository turns out to be damaged, nothing is forgotten.
 pub fn tidy(settings: &Settings, job: &Tidy, watch: &Watch) -> Result<Tidied, Failure> {
-    guarded(|| run(settings, |snapshots| chosen(snapshots, job), (job.prune, job.unlock), watch))
+    guarded(|| {
+        let repository = Repository::open(settings, watch)?;
+        let _lock = repository.lock(Want::Exclusive, job.unlock)?;
+        run(&repository, |snapshots| chosen(snapshots, job), job.prune, watch)
+    })
 }
 
 /// Forgets what earlier moves of a claim left, and prunes.
@@ -61,7 +65,11 @@ pub fn tidy_moves(
     left: &LeftByMoves,
     watch: &Watch,
 ) -> Result<Tidied, Failure> {
-    guarded(|| run(settings, |snapshots| Ok(left.chosen(snapshots)), (true, false), watch))
+    guarded(|| {
+        let repository = Repository::open(settings, watch)?;
+        let _lock = repository.lock(Want::Exclusive, false)?;
+        run(&repository, |snapshots| Ok(left.chosen(snapshots)), true, watch)
+    })
 }
 
 /// Removes locks that are stale or whose holders are provably dead; tells how many.
@@ -70,13 +78,11 @@ pub fn unlock(settings: &Settings) -> Result<usize, Failure> {
 }
 
 fn run(
-    settings: &Settings,
+    repository: &Repository,
     chosen: impl FnOnce(&[SnapshotFile]) -> Result<Vec<SnapshotId>, Failure>,
-    (prunes, unlocks): (bool, bool),
+    prunes: bool,
     watch: &Watch,
 ) -> Result<Tidied, Failure> {
-    let repository = Repository::open(settings, watch)?;
-    let _lock = repository.lock(Want::Exclusive, unlocks)?;
     watch.still_wanted()?;
     let snapshots = repository.snapshots()?;
     // Without any snapshot a prune would remove everything. Nobody means that, and a server that loses
@@ -87,7 +93,7 @@ fn run(
     let forgotten = chosen(&snapshots)?;
     // Before anything is removed: this goes through all that stays, and fails if any of it is missing.
     let plan = match prunes {
-        true => Some(planned(&repository, &forgotten)?),
+        true => Some(planned(repository, &forgotten)?),
         false => None,
     };
     watch.still_wanted()?;
@@ -111,7 +117,7 @@ fn run(
     Ok(tidied)
 }
 
-/// The snapshots that go: VolSync's by policy, and those that nobody restores.
+/// The snapshots that are being deleted: VolSync's by policy, and those that nobody restores.
 fn chosen(snapshots: &[SnapshotFile], job: &Tidy) -> Result<Vec<SnapshotId>, Failure> {
     let ruled: Vec<&SnapshotFile> =
         snapshots.iter().filter(|snapshot| is_ruled(snapshot)).collect();
@@ -129,7 +135,7 @@ fn is_pinned(snapshot: &SnapshotFile, pinned: &[String]) -> bool {
 }
 
 impl LeftByMoves {
-    /// The snapshots that go. One that does not say which claim and epoch it is of is left alone.
+    /// The snapshots that are being deleted. One that does not say which claim and epoch it is of is left alone.
     fn chosen(&self, snapshots: &[SnapshotFile]) -> Vec<SnapshotId> {
         let is_left = |snapshot: &&SnapshotFile| {
             let tagged = |key: &str| {

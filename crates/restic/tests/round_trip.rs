@@ -13,29 +13,29 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
 use support::{
-    PASSWORD, Place, assert_same, bytes, files_in, fill, look, newest, of, set_time, settings,
+    PASSWORD, TestFolders, assert_same, bytes, files_in, fill, look, newest, of, set_time, settings,
 };
 
-fn backed_up(place: &Place) -> Outcome {
+fn backed_up(place: &TestFolders) -> Outcome {
     backup(&place.settings(), &of(&place.source()), &Watch::default()).unwrap()
 }
 
-fn restored(place: &Place) -> Outcome {
+fn restored(place: &TestFolders) -> Outcome {
     restore(&place.settings(), &newest(&place.target()), &Watch::default()).unwrap()
 }
 
-fn reason_of_backup(place: &Place) -> Reason {
+fn reason_of_backup(place: &TestFolders) -> Reason {
     backup(&place.settings(), &of(&place.source()), &Watch::default()).unwrap_err().reason
 }
 
-fn reason_of_restore(place: &Place, choice: Choice) -> Reason {
+fn reason_of_restore(place: &TestFolders, choice: Choice) -> Reason {
     let job = Restore { choice, ..newest(&place.target()) };
     restore(&place.settings(), &job, &Watch::default()).unwrap_err().reason
 }
 
 #[test]
 fn everything_comes_back_as_it_was() {
-    let place = Place::new();
+    let place = TestFolders::new();
     fill(&place.source());
     let watch = Watch::default();
     let made = backup(&place.settings(), &of(&place.source()), &watch).unwrap();
@@ -51,7 +51,7 @@ fn everything_comes_back_as_it_was() {
 
 #[test]
 fn holes_stay_holes() {
-    let place = Place::new();
+    let place = TestFolders::new();
     fill(&place.source());
     backed_up(&place);
     restored(&place);
@@ -63,7 +63,7 @@ fn holes_stay_holes() {
 
 #[test]
 fn the_volume_itself_comes_back_too_with_and_without_a_parent() {
-    let place = Place::new();
+    let place = TestFolders::new();
     fill(&place.source());
     let mut job = of(&place.source());
     job.sort = Sort::Volume;
@@ -77,8 +77,8 @@ fn the_volume_itself_comes_back_too_with_and_without_a_parent() {
 }
 
 #[test]
-fn an_unchanged_image_adds_nothing_but_its_snapshot() {
-    let place = Place::new();
+fn an_unchanged_snapshot_adds_nothing_but_its_snapshot() {
+    let place = TestFolders::new();
     fill(&place.source());
     backed_up(&place);
     let before = files_in(&place.repository().join("data"));
@@ -95,7 +95,7 @@ fn an_unchanged_image_adds_nothing_but_its_snapshot() {
 
 #[test]
 fn another_file_with_the_size_and_times_of_the_last_one_is_read() {
-    let place = Place::new();
+    let place = TestFolders::new();
     let folders = [place.path("source/a"), place.path("source/b")];
     for (folder, content) in folders.iter().zip(["content one", "content two"]) {
         fs::create_dir(folder).unwrap();
@@ -120,7 +120,7 @@ fn another_file_with_the_size_and_times_of_the_last_one_is_read() {
 
 #[test]
 fn a_folder_with_nothing_in_it_is_refused_unless_it_is_meant() {
-    let place = Place::new();
+    let place = TestFolders::new();
     fs::create_dir_all(place.source().join("only/folders")).unwrap();
     assert_eq!(reason_of_backup(&place), Reason::SourceEmpty);
     assert!(!place.repository().exists(), "no repository was made for nothing");
@@ -138,7 +138,7 @@ fn a_folder_with_nothing_in_it_is_refused_unless_it_is_meant() {
 
 #[test]
 fn a_snapshot_that_takes_more_than_the_volume_may_hold_is_refused_and_holes_take_nothing() {
-    let place = Place::new();
+    let place = TestFolders::new();
     fs::write(place.source().join("full"), bytes(1, 3_000_000)).unwrap();
     fs::File::create(place.source().join("holes")).unwrap().set_len(48 << 20).unwrap();
     backed_up(&place);
@@ -152,7 +152,7 @@ fn a_snapshot_that_takes_more_than_the_volume_may_hold_is_refused_and_holes_take
 
 #[test]
 fn what_a_filesystem_check_left_is_not_backed_up() {
-    let place = Place::new();
+    let place = TestFolders::new();
     fs::create_dir(place.source().join("lost+found")).unwrap();
     fs::write(place.source().join("lost+found/#12"), b"x").unwrap();
     assert_eq!(reason_of_backup(&place), Reason::SourceEmpty);
@@ -162,7 +162,7 @@ fn what_a_filesystem_check_left_is_not_backed_up() {
 
 #[test]
 fn a_missing_folder_is_said_to_be_missing() {
-    let place = Place::new();
+    let place = TestFolders::new();
     let failure =
         backup(&place.settings(), &of(&place.path("nowhere")), &Watch::default()).unwrap_err();
     assert_eq!(failure.reason, Reason::SourceMissing);
@@ -171,7 +171,7 @@ fn a_missing_folder_is_said_to_be_missing() {
 
 #[test]
 fn a_file_that_changes_under_the_hand_means_no_snapshot() {
-    let place = Place::new();
+    let place = TestFolders::new();
     fs::write(place.source().join("another"), b"fine").unwrap();
     let victim = place.source().join("victim");
     let file = fs::File::create(&victim).unwrap();
@@ -194,7 +194,7 @@ fn a_file_that_changes_under_the_hand_means_no_snapshot() {
 
 #[test]
 fn a_backup_that_is_cancelled_leaves_no_snapshot() {
-    let place = Place::new();
+    let place = TestFolders::new();
     fs::File::create(place.source().join("file")).unwrap().set_len(4 << 30).unwrap();
     let watch = Watch::default();
     std::thread::scope(|scope| {
@@ -213,7 +213,7 @@ fn a_backup_that_is_cancelled_leaves_no_snapshot() {
 
 #[test]
 fn another_password_is_refused_and_nothing_is_made_over_what_is_there() {
-    let place = Place::new();
+    let place = TestFolders::new();
     fs::write(place.source().join("file"), b"x").unwrap();
     backed_up(&place);
     let before = look(&place.repository());
@@ -228,7 +228,7 @@ fn another_password_is_refused_and_nothing_is_made_over_what_is_there() {
 
 #[test]
 fn a_restore_makes_no_repository() {
-    let place = Place::new();
+    let place = TestFolders::new();
     let choice = Choice::Newest { as_of: None, previous: 0 };
     assert_eq!(reason_of_restore(&place, choice), Reason::RepositoryMissing);
     assert!(!place.repository().exists());
@@ -238,7 +238,7 @@ fn a_restore_makes_no_repository() {
 
 #[test]
 fn a_repository_that_lost_its_config_is_not_made_anew() {
-    let place = Place::new();
+    let place = TestFolders::new();
     fs::write(place.source().join("file"), b"x").unwrap();
     backed_up(&place);
     fs::remove_file(place.repository().join("config")).unwrap();
@@ -249,7 +249,7 @@ fn a_repository_that_lost_its_config_is_not_made_anew() {
 
 #[test]
 fn a_place_that_cannot_be_read_is_not_an_empty_one() {
-    let place = Place::new();
+    let place = TestFolders::new();
     fs::write(place.source().join("file"), b"x").unwrap();
     fs::write(place.repository(), b"a file, no folder").unwrap();
     assert_eq!(reason_of_backup(&place), Reason::RepositoryUnreachable);
@@ -257,7 +257,7 @@ fn a_place_that_cannot_be_read_is_not_an_empty_one() {
 
 #[test]
 fn two_who_make_a_repository_at_once_make_one() {
-    let place = Place::new();
+    let place = TestFolders::new();
     fs::write(place.source().join("file"), b"x").unwrap();
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -279,7 +279,7 @@ fn two_who_make_a_repository_at_once_make_one() {
 
 #[test]
 fn a_key_that_somebody_left_before_the_config_is_used() {
-    let place = Place::new();
+    let place = TestFolders::new();
     fs::write(place.source().join("file"), b"x").unwrap();
     backed_up(&place);
     for folder in ["snapshots", "index", "data"] {
@@ -293,7 +293,7 @@ fn a_key_that_somebody_left_before_the_config_is_used() {
 }
 
 /// Four snapshots, each with its number in it, and when each was.
-fn four(place: &Place) -> Vec<(Outcome, Timestamp)> {
+fn four(place: &TestFolders) -> Vec<(Outcome, Timestamp)> {
     (0..4)
         .map(|number| {
             fs::write(place.source().join("number"), number.to_string()).unwrap();
@@ -302,13 +302,13 @@ fn four(place: &Place) -> Vec<(Outcome, Timestamp)> {
         .collect()
 }
 
-fn number_in(place: &Place) -> String {
+fn number_in(place: &TestFolders) -> String {
     fs::read_to_string(place.target().join("number")).unwrap()
 }
 
 #[test]
 fn the_snapshot_that_was_asked_for_is_restored() {
-    let place = Place::new();
+    let place = TestFolders::new();
     let made = four(&place);
     let newest_as_of = |as_of, previous| Choice::Newest { as_of, previous };
     for (choice, number) in [
@@ -336,7 +336,7 @@ fn the_snapshot_that_was_asked_for_is_restored() {
 
 #[test]
 fn a_snapshot_of_a_move_is_found_by_its_id_only() {
-    let place = Place::new();
+    let place = TestFolders::new();
     fs::write(place.source().join("file"), b"x").unwrap();
     let mut job = of(&place.source());
     job.mark = Mark::Move(vec!["epoch=3".into(), "claim=data".into()]);
@@ -350,7 +350,7 @@ fn a_snapshot_of_a_move_is_found_by_its_id_only() {
 
 #[test]
 fn what_is_in_the_way_is_replaced_and_never_followed() {
-    let place = Place::new();
+    let place = TestFolders::new();
     fill(&place.source());
     backed_up(&place);
     let outside = place.path("outside");
@@ -372,7 +372,7 @@ fn what_is_in_the_way_is_replaced_and_never_followed() {
 
 #[test]
 fn other_files_are_deleted_only_if_that_is_wanted() {
-    let place = Place::new();
+    let place = TestFolders::new();
     fill(&place.source());
     backed_up(&place);
     restored(&place);
@@ -391,7 +391,7 @@ fn other_files_are_deleted_only_if_that_is_wanted() {
 
 #[test]
 fn a_changed_byte_in_a_pack_is_found_by_a_restore() {
-    let place = Place::new();
+    let place = TestFolders::new();
     fs::write(place.source().join("file"), bytes(5, 100_000)).unwrap();
     backed_up(&place);
     for pack in files_in(&place.repository().join("data")) {
@@ -405,7 +405,7 @@ fn a_changed_byte_in_a_pack_is_found_by_a_restore() {
 
 #[test]
 fn tidying_forgets_by_policy_and_keeps_what_is_pinned_or_not_ours() {
-    let place = Place::new();
+    let place = TestFolders::new();
     let made = four(&place);
     let mut job = of(&place.source());
     job.mark = Mark::Move(vec!["epoch=1".into()]);
@@ -427,7 +427,7 @@ fn tidying_forgets_by_policy_and_keeps_what_is_pinned_or_not_ours() {
 
 #[test]
 fn tidying_moves_forgets_earlier_epochs_of_one_claim_and_nothing_else() {
-    let place = Place::new();
+    let place = TestFolders::new();
     let volsync = backed_up_something(&place);
     let saved = |epoch: &str, claim: &str| {
         let tags = [format!("epoch={epoch}"), format!("claim={claim}")];
@@ -453,20 +453,20 @@ fn tidying_moves_forgets_earlier_epochs_of_one_claim_and_nothing_else() {
     assert!(tidied.forgotten.is_empty(), "{tidied:?}");
 }
 
-fn backed_up_something(place: &Place) -> String {
+fn backed_up_something(place: &TestFolders) -> String {
     fs::write(place.source().join("file"), b"something").unwrap();
     backed_up(place).snapshot
 }
 
 #[test]
 fn pruning_frees_what_nothing_refers_to() {
-    let place = Place::new();
+    let place = TestFolders::new();
     let file = place.source().join("file");
     for seed in 0..3 {
         fs::write(&file, bytes(seed, 3_000_000)).unwrap();
         backed_up(&place);
     }
-    let size = |place: &Place| -> u64 {
+    let size = |place: &TestFolders| -> u64 {
         let packs = files_in(&place.repository().join("data"));
         packs.iter().map(|pack| fs::metadata(pack).unwrap().len()).sum()
     };
@@ -484,7 +484,7 @@ fn pruning_frees_what_nothing_refers_to() {
 
 #[test]
 fn a_repository_without_snapshots_is_not_emptied() {
-    let place = Place::new();
+    let place = TestFolders::new();
     fs::write(place.source().join("file"), b"x").unwrap();
     backed_up(&place);
     let snapshots = files_in(&place.repository().join("snapshots"));
@@ -497,7 +497,7 @@ fn a_repository_without_snapshots_is_not_emptied() {
 
 #[test]
 fn nothing_is_forgotten_in_a_damaged_repository() {
-    let place = Place::new();
+    let place = TestFolders::new();
     four(&place);
     // All of them: one that only forgotten snapshots need would be missed by nobody.
     for pack in files_in(&place.repository().join("data")) {
@@ -511,7 +511,7 @@ fn nothing_is_forgotten_in_a_damaged_repository() {
 
 #[test]
 fn unlocking_a_repository_without_locks_removes_none() {
-    let place = Place::new();
+    let place = TestFolders::new();
     fs::write(place.source().join("file"), b"x").unwrap();
     backed_up(&place);
     assert_eq!(unlock(&place.settings()).unwrap(), 0);
@@ -519,7 +519,7 @@ fn unlocking_a_repository_without_locks_removes_none() {
 
 #[test]
 fn failures_tell_no_secrets() {
-    let place = Place::new();
+    let place = TestFolders::new();
     let failure = backup(&place.settings(), &of(Path::new("/nowhere")), &Watch::default());
     assert!(!failure.unwrap_err().to_string().contains(PASSWORD));
 }

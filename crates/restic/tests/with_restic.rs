@@ -16,7 +16,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use support::{PASSWORD, Place, assert_same, bytes, files_in, newest, of};
+use support::{PASSWORD, TestFolders, assert_same, bytes, files_in, newest, of};
 
 const INSTALL: &str = "apt-get install --yes --no-install-recommends restic rclone";
 
@@ -27,7 +27,7 @@ fn program(name: &str) -> Command {
 }
 
 /// restic on the repository of a place.
-fn restic(place: &Place) -> Command {
+fn restic(place: &TestFolders) -> Command {
     restic_at(&place.repository().display().to_string())
 }
 
@@ -59,7 +59,7 @@ fn fill(folder: &Path) {
 }
 
 /// As VolSync's own script does it.
-fn volsync_backup(place: &Place) {
+fn volsync_backup(place: &TestFolders) {
     run(restic(place).current_dir(place.source()).args([
         "backup",
         "--host",
@@ -70,17 +70,17 @@ fn volsync_backup(place: &Place) {
 }
 
 /// The newest snapshot by its id: VolSync's say `/data`, where its volume is mounted, and these do not.
-fn as_volsync(place: &Place) -> Choice {
+fn as_volsync(place: &TestFolders) -> Choice {
     let snapshots = json(restic(place).arg("snapshots"));
     let newest = snapshots.as_array().unwrap().last().unwrap();
     Choice::Id(newest["id"].as_str().unwrap().to_owned())
 }
 
-fn check(place: &Place) {
+fn check(place: &TestFolders) {
     run(restic(place).args(["check", "--read-data"]));
 }
 
-fn restic_restores(place: &Place, into: &Path) {
+fn restic_restores(place: &TestFolders, into: &Path) {
     let _ = fs::remove_dir_all(into);
     run(restic(place).args(["restore", "latest", "--target"]).arg(into));
 }
@@ -88,7 +88,7 @@ fn restic_restores(place: &Place, into: &Path) {
 #[test]
 #[ignore = "needs restic: cargo xtask test-real"]
 fn what_restic_writes_we_restore_byte_for_byte() {
-    let place = Place::new();
+    let place = TestFolders::new();
     fill(&place.source());
     run(restic(&place).arg("init"));
     volsync_backup(&place);
@@ -101,7 +101,7 @@ fn what_restic_writes_we_restore_byte_for_byte() {
 #[test]
 #[ignore = "needs restic: cargo xtask test-real"]
 fn what_we_write_restic_checks_and_restores() {
-    let place = Place::new();
+    let place = TestFolders::new();
     fill(&place.source());
     backup(&place.settings(), &of(&place.source()), &Watch::default()).unwrap();
     check(&place);
@@ -122,7 +122,7 @@ fn what_we_write_restic_checks_and_restores() {
 #[test]
 #[ignore = "needs restic: cargo xtask test-real"]
 fn moves_have_a_host_and_tags_of_their_own() {
-    let place = Place::new();
+    let place = TestFolders::new();
     fs::write(place.source().join("file"), b"x").unwrap();
     let mark = Mark::Move(vec!["epoch=7".into(), "claim=data".into()]);
     let job = Backup { mark, ..of(&place.source()) };
@@ -138,12 +138,12 @@ fn moves_have_a_host_and_tags_of_their_own() {
 #[test]
 #[ignore = "needs restic: cargo xtask test-real"]
 fn both_work_on_one_repository_in_turn() {
-    let place = Place::new();
+    let place = TestFolders::new();
     fill(&place.source());
     run(restic(&place).arg("init"));
     for round in 0..3 {
         fs::write(place.source().join("round"), bytes(round, 2_000_000)).unwrap();
-        let sort = if round == 1 { Sort::Volume } else { Sort::Image };
+        let sort = if round == 1 { Sort::Volume } else { Sort::Snapshot };
         backup(&place.settings(), &Backup { sort, ..of(&place.source()) }, &Watch::default())
             .unwrap();
         fs::write(place.source().join("round of restic"), bytes(round + 100, 2_000_000)).unwrap();
@@ -163,7 +163,7 @@ fn both_work_on_one_repository_in_turn() {
 #[test]
 #[ignore = "needs restic: cargo xtask test-real"]
 fn both_work_on_one_repository_at_once() {
-    let place = Place::new();
+    let place = TestFolders::new();
     fill(&place.source());
     run(restic(&place).arg("init"));
     std::thread::scope(|scope| {
@@ -181,7 +181,7 @@ fn both_work_on_one_repository_at_once() {
 }
 
 /// Runs something while a backup of ours is under way.
-fn beside_a_backup(place: &Place, run: impl FnOnce()) {
+fn beside_a_backup(place: &TestFolders, run: impl FnOnce()) {
     fs::File::create(place.source().join("slow")).unwrap().set_len(64 << 30).unwrap();
     let watch = Watch::default();
     std::thread::scope(|scope| {
@@ -199,7 +199,7 @@ fn beside_a_backup(place: &Place, run: impl FnOnce()) {
 #[test]
 #[ignore = "needs restic: cargo xtask test-real"]
 fn restic_does_not_prune_beside_our_backup() {
-    let place = Place::new();
+    let place = TestFolders::new();
     run(restic(&place).arg("init"));
     beside_a_backup(&place, || {
         let prune = restic(&place).arg("prune").output().unwrap();
@@ -223,7 +223,7 @@ struct Stopped(Child);
 
 impl Stopped {
     /// Begins again until it could be stopped before it was done.
-    fn begin(place: &Place, args: &[&str]) -> Self {
+    fn begin(place: &TestFolders, args: &[&str]) -> Self {
         let folder = place.repository().join("locks");
         // Not those that are being written: they have longer names, and count for nobody yet.
         let locks = || {
@@ -275,7 +275,7 @@ impl Drop for Stopped {
 #[test]
 #[ignore = "needs restic: cargo xtask test-real"]
 fn we_do_not_prune_beside_a_backup_of_restic() {
-    let place = Place::new();
+    let place = TestFolders::new();
     run(restic(&place).arg("init"));
     fs::File::create(place.source().join("slow")).unwrap().set_len(8 << 30).unwrap();
     let theirs = Stopped::begin(&place, &["backup", "."]);
@@ -295,7 +295,7 @@ fn we_do_not_prune_beside_a_backup_of_restic() {
 #[test]
 #[ignore = "needs restic: cargo xtask test-real"]
 fn we_do_not_write_beside_a_prune_of_restic() {
-    let place = Place::new();
+    let place = TestFolders::new();
     fs::write(place.source().join("file"), bytes(1, 1_000_000)).unwrap();
     backup(&place.settings(), &of(&place.source()), &Watch::default()).unwrap();
     let _theirs = Stopped::begin(&place, &["prune"]);
@@ -307,7 +307,7 @@ fn we_do_not_write_beside_a_prune_of_restic() {
 #[test]
 #[ignore = "needs restic: cargo xtask test-real"]
 fn restic_with_another_password_and_we_with_another_password() {
-    let place = Place::new();
+    let place = TestFolders::new();
     fs::write(place.source().join("file"), b"x").unwrap();
     run(restic(&place).arg("init"));
     let repository = place.repository().display().to_string();
@@ -324,7 +324,7 @@ fn restic_with_another_password_and_we_with_another_password() {
 #[test]
 #[ignore = "needs restic: cargo xtask test-real"]
 fn a_repository_of_version_1_works_too() {
-    let place = Place::new();
+    let place = TestFolders::new();
     fill(&place.source());
     run(restic(&place).args(["init", "--repository-version", "1"]));
     backup(&place.settings(), &of(&place.source()), &Watch::default()).unwrap();
@@ -336,7 +336,7 @@ fn a_repository_of_version_1_works_too() {
 #[test]
 #[ignore = "needs restic: cargo xtask test-real"]
 fn what_stays_is_what_restic_would_keep() {
-    let place = Place::new();
+    let place = TestFolders::new();
     fs::write(place.source().join("file"), b"x").unwrap();
     run(restic(&place).arg("init"));
     // A year and a half: some hours of some days, at odd distances.
@@ -439,7 +439,7 @@ impl Drop for Server {
 #[test]
 #[ignore = "needs restic and rclone: cargo xtask test-real"]
 fn a_rest_server_is_as_good_as_a_folder() {
-    let place = Place::new();
+    let place = TestFolders::new();
     fill(&place.source());
     let mut child = program("rclone")
         .args(["serve", "restic", "--addr", "127.0.0.1:0", "--user", "me", "--pass", "p@ss", "-v"])
@@ -482,7 +482,7 @@ fn an_s3_server_is_as_good_as_a_folder() {
         "set INTERLOCK_S3_REPOSITORY to an empty place like s3:http://127.0.0.1:9000/bucket/test, \
          with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
     );
-    let place = Place::new();
+    let place = TestFolders::new();
     fill(&place.source());
     let mut keys = BTreeMap::from([
         ("RESTIC_REPOSITORY".to_owned(), repository.clone()),
@@ -495,7 +495,7 @@ fn an_s3_server_is_as_good_as_a_folder() {
     far_away(&place, &settings, &repository);
 }
 
-fn far_away(place: &Place, settings: &Settings, theirs: &str) {
+fn far_away(place: &TestFolders, settings: &Settings, theirs: &str) {
     let failure = restore(settings, &newest(&place.target()), &Watch::default()).unwrap_err();
     assert_eq!(failure.reason, Reason::RepositoryMissing);
     backup(settings, &of(&place.source()), &Watch::default()).unwrap();
@@ -517,7 +517,7 @@ fn far_away(place: &Place, settings: &Settings, theirs: &str) {
 #[test]
 #[ignore = "needs restic, root and some minutes: cargo xtask test-real"]
 fn a_full_disk_is_said_to_be_full_and_nothing_is_published() {
-    let place = Place::new();
+    let place = TestFolders::new();
     fs::write(place.source().join("file"), bytes(1, 12_000_000)).unwrap();
     let small = place.path("small");
     fs::create_dir(&small).unwrap();
@@ -541,7 +541,7 @@ fn a_full_disk_is_said_to_be_full_and_nothing_is_published() {
 #[test]
 #[ignore = "needs restic: cargo xtask test-real"]
 fn files_are_cut_where_restic_cuts_them() {
-    let place = Place::new();
+    let place = TestFolders::new();
     fs::write(place.source().join("file"), bytes(1, 40 << 20)).unwrap();
     run(restic(&place).arg("init"));
     volsync_backup(&place);
@@ -558,7 +558,7 @@ fn files_are_cut_where_restic_cuts_them() {
 #[test]
 #[ignore = "needs restic, and an optimised build or some minutes: cargo xtask test-real"]
 fn many_small_files_and_a_large_one_with_a_hole() {
-    let place = Place::new();
+    let place = TestFolders::new();
     fill(&place.source());
     for number in 0..100_000 {
         let folder = place.source().join(format!("{:03}/{:02}", number / 1000, number % 50));

@@ -1,4 +1,4 @@
-//! The objects of one kind on one server, shared by all who look at them, and who is told of news.
+//! The objects of one kind on one server, shared by all who look at them, and who gets the changes.
 
 use interlock_kernel::{Kind, Name, Object, Objects, Selector};
 use kube::api::{DynamicObject, TypeMeta};
@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio::sync::{Notify, watch};
 
-/// Told of every object that came, changed or went, after the cache shows it.
+/// Gets every object that came, changed or went, after the cache shows it.
 type Listener = Arc<dyn Fn(&Change) + Send + Sync>;
 
 /// An object that came, changed or went.
@@ -77,7 +77,7 @@ impl Cache {
         let _ = self.filled.subscribe().wait_for(|filled| *filled).await;
     }
 
-    /// Has a listener told of all news for as long as the subscription is kept.
+    /// Passes all changes to a listener for as long as the subscription is kept.
     pub(crate) fn subscribe(self: &Arc<Self>, listener: Listener) -> Subscription {
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.numbered += 1;
@@ -213,8 +213,8 @@ impl Cache {
     }
 }
 
-/// Whether what is known is older than what is told, or another object of the name. Versions of one
-/// kind on one server are numbers that grow; where they are not, what is told last counts.
+/// Whether what is known is older than what is reported, or another object of the name. Versions of one
+/// kind on one server are numbers that grow; where they are not, what is reported last counts.
 fn is_older(known: &DynamicObject, told: &DynamicObject) -> bool {
     if known.metadata.uid != told.metadata.uid {
         return true;
@@ -270,9 +270,10 @@ impl Drop for Subscription {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use interlock_kernel::GroupVersion;
     use serde_json::json;
 
-    const POD: Kind = Kind::namespaced(("", "v1"), "Pod", "pods");
+    const POD: Kind = Kind::namespaced(GroupVersion::new("", "v1"), "Pod", "pods");
 
     fn pod(uid: &str, version: &str) -> Object {
         let pod = json!({"metadata": {
@@ -301,7 +302,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn changes_are_told_but_for_those_of_a_status() {
+    async fn changes_are_reported_but_for_those_of_a_status() {
         let with = |generation: i64, version: &str| {
             let mut pod = (*pod("u", version)).clone();
             pod.metadata.generation = Some(generation);
@@ -309,18 +310,18 @@ mod tests {
         };
         let cache = Cache::new(&POD, &Selector::All);
         let changes = cache.changes();
-        let is_told = async || {
+        let is_reported = async || {
             let soon = std::time::Duration::from_millis(1);
             tokio::time::timeout(soon, changes.next()).await.is_ok()
         };
         cache.put(with(1, "5"));
-        assert!(is_told().await, "it came");
+        assert!(is_reported().await, "it came");
         cache.put(with(1, "6"));
-        assert!(!is_told().await, "its status changed");
+        assert!(!is_reported().await, "its status changed");
         cache.put(with(2, "7"));
-        assert!(is_told().await, "it changed");
+        assert!(is_reported().await, "it changed");
         cache.remove(&with(2, "8"));
-        assert!(is_told().await, "it went");
+        assert!(is_reported().await, "it went");
     }
 
     #[test]
@@ -344,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_is_told_how_an_object_was_and_is_until_it_leaves() {
+    fn a_listener_gets_how_an_object_was_and_is_until_it_leaves() {
         let cache = Cache::new(&POD, &Selector::All);
         let told = Arc::new(Mutex::new(Vec::new()));
         let listener = Arc::clone(&told);

@@ -1,6 +1,6 @@
 //! Events for the owners of objects. To send one never waits and never fails a step.
 //!
-//! An event is told once its write is known to be done. If the reply to the write is lost, so is the
+//! An event is reported once its write is known to be done. If the reply to the write is lost, so is the
 //! event: the next step sees what was written and has nothing left to say. That is no harm, since
 //! nobody decides by events, and all that they tell stands on the objects too, in phases, the time
 //! since when, and conditions. To tell it anyway would tell things that were never done.
@@ -50,7 +50,10 @@ impl EventSink {
                 match sent {
                     Ok(Ok(())) => {}
                     Ok(Err(reason)) => debug!(about = %event.about, reason, "cannot send an event"),
-                    Err(_) => debug!(about = %event.about, "an event was not taken in time"),
+                    Err(_) => {
+                        debug!(about = %event.about, "the API server did not accept an event in \
+                            time")
+                    }
                 }
             }
         });
@@ -63,18 +66,18 @@ impl EventSink {
     }
 }
 
-/// What is told of an event.
+/// What is reported an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Telling {
     /// It is new.
     New { name: String, controller: &'static str },
-    /// It was told before, under this name, and this is which time.
+    /// It was reported before, under this name, and this is which time.
     Again { name: String, count: i32 },
     /// Too much was said about the object.
     Silence,
 }
 
-/// Which events were told lately.
+/// Which events were reported lately.
 #[derive(Debug, Default)]
 struct Stories {
     by_key: HashMap<Key, Story>,
@@ -156,7 +159,7 @@ impl Stories {
     /// Names need only differ from those of other events about the object.
     fn name(&mut self, event: &Event) -> String {
         self.told += 1;
-        let number = crate::pace::random() ^ self.told;
+        let number = crate::backoff::random() ^ self.told;
         let about: String = event.about.name.name.chars().take(230).collect();
         format!("{about}.{number:016x}")
     }
@@ -193,12 +196,12 @@ async fn send(client: &Client, event: &Event, telling: Telling) -> Result<(), St
             return patched.map(|_| ()).map_err(|error| error.to_string());
         }
     };
-    let wire = wire(event, (namespace, name), controller);
+    let wire = wire(event, namespace, name, controller);
     let created = api.create(&PostParams::default(), &wire).await;
     created.map(|_| ()).map_err(|error| error.to_string())
 }
 
-fn wire(event: &Event, (namespace, name): (&str, String), controller: &str) -> Wire {
+fn wire(event: &Event, namespace: &str, name: String, controller: &str) -> Wire {
     let about = &event.about;
     Wire {
         metadata: ObjectMeta {
@@ -231,9 +234,10 @@ fn wire(event: &Event, (namespace, name): (&str, String), controller: &str) -> W
 #[cfg(test)]
 mod tests {
     use super::*;
+    use interlock_kernel::GroupVersion;
     use interlock_kernel::{Address, Kind, Name, Place};
 
-    const POD: Kind = Kind::namespaced(("", "v1"), "Pod", "pods");
+    const POD: Kind = Kind::namespaced(GroupVersion::new("", "v1"), "Pod", "pods");
 
     fn event(uid: &str, note: &str) -> Event {
         Event {

@@ -28,7 +28,7 @@ pub struct Point<'a> {
     /// About what.
     pub subject: &'a str,
     /// What is done, in words: `create ConfigMap a/b at the hub`.
-    pub deed: &'a str,
+    pub action: &'a str,
 }
 
 /// Says what goes wrong before and after each effect.
@@ -71,15 +71,20 @@ impl Seam {
     }
 
     /// Passes an effect that is about to be done; its number, for [`Seam::after`].
-    pub(crate) fn before(&self, (controller, subject): (&str, &str), deed: &str) -> (u64, Fault) {
+    pub(crate) fn before(&self, controller: &str, subject: &str, action: &str) -> (u64, Fault) {
         let Some(inner) = &self.0 else { return (0, Fault::None) };
         let number = inner.numbered.fetch_add(1, Ordering::SeqCst) + 1;
-        (number, inner.faults.before(&Point { number, controller, subject, deed }))
+        (number, inner.faults.before(&Point { number, controller, subject, action }))
     }
 
-    pub(crate) fn after(&self, number: u64, whose: (&str, &str), deed: &str) -> Fault {
+    pub(crate) fn after(
+        &self,
+        number: u64,
+        controller: &str,
+        subject: &str,
+        action: &str,
+    ) -> Fault {
         let Some(inner) = &self.0 else { return Fault::None };
-        let (controller, subject) = whose;
-        inner.faults.after(&Point { number, controller, subject, deed })
+        inner.faults.after(&Point { number, controller, subject, action })
     }
 }

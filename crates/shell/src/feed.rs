@@ -3,8 +3,8 @@
 //! What the cache had is kept while a connection is down: absence is not deletion, and only a whole
 //! list or the word of the server takes an object out.
 
+use crate::backoff::Backoff;
 use crate::cache::{Cache, as_cached};
-use crate::pace::Pace;
 use futures::{FutureExt, StreamExt};
 use interlock_kernel::{Kind, Object, Selector};
 use kube::api::{DynamicObject, ListParams, WatchEvent, WatchParams};
@@ -28,43 +28,44 @@ const WATCH_SILENCE: Duration = Duration::from_secs(300);
 
 /// Fills a cache and keeps it filled, for ever.
 pub(crate) async fn keep_filled(server: Arc<str>, api: Api, cache: Arc<Cache>) {
-    let mut pace = Pace::new(Duration::from_millis(100), Duration::from_secs(10));
+    let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(10));
     loop {
-        let round = AssertUnwindSafe(list_and_watch(&server, &api, &cache, &mut pace));
+        let round = AssertUnwindSafe(list_and_watch(&server, &api, &cache, &mut backoff));
         // An index of a controller runs in here: if it panics, the others still need the cache.
         if round.catch_unwind().await.is_err() {
-            error!(server = &*server, kind = %cache.kind(), "a cache could not take an object in");
+            error!(server = &*server, kind = %cache.kind(), "the cache cannot store an object");
         }
-        pace.wait().await;
+        backoff.wait().await;
     }
 }
 
 /// One whole list, and then watches, for as long as one can follow on the other.
-async fn list_and_watch(server: &str, api: &Api, cache: &Arc<Cache>, pace: &mut Pace) {
+async fn list_and_watch(server: &str, api: &Api, cache: &Arc<Cache>, backoff: &mut Backoff) {
     let kind = cache.kind();
     let is_filled = cache.objects().is_filled();
     let listed = if is_filled { list_again(api, cache).await } else { fill(api, cache).await };
     let mut version = match listed {
         Ok(version) => version,
         Err(reason) => {
-            warn!(server, kind = %kind, reason, "cannot list; what was known stays");
+            warn!(server, kind = %kind, reason, "cannot list; the cache keeps its objects");
             return;
         }
     };
     debug!(server, kind = %kind, objects = cache.objects().len(), "listed");
-    pace.went_well();
+    backoff.went_well();
     loop {
         let began = Instant::now();
         match watch(api, cache, &mut version).await {
-            Ended::InOrder if began.elapsed() > Duration::from_secs(1) => pace.went_well(),
-            Ended::InOrder => pace.wait().await,
+            Ended::InOrder if began.elapsed() > Duration::from_secs(1) => backoff.went_well(),
+            Ended::InOrder => backoff.wait().await,
             Ended::TooOld => {
                 debug!(server, kind = %kind, "the watch is too far behind; listing again");
                 return;
             }
             Ended::Broken(reason) => {
-                debug!(server, kind = %kind, reason, "the watch broke; what was known stays");
-                pace.wait().await;
+                debug!(server, kind = %kind, reason, "the watch failed; the cache keeps its \
+                    objects");
+                backoff.wait().await;
             }
         }
     }
@@ -72,7 +73,7 @@ async fn list_and_watch(server: &str, api: &Api, cache: &Arc<Cache>, pace: &mut 
 
 /// Lists everything into a cache that nobody looks at yet; the version to watch from.
 async fn fill(api: &Api, cache: &Cache) -> Result<String, String> {
-    let listed = pages(api, (cache.kind(), cache.selector()), |page| match page {
+    let listed = pages(api, cache.kind(), cache.selector(), |page| match page {
         Page::First(objects) => {
             cache.begin_fill();
             cache.fill(objects);
@@ -102,7 +103,7 @@ async fn list_selected(
     selector: &Selector,
 ) -> Result<(Vec<Object>, String), String> {
     let mut objects = Vec::new();
-    let version = pages(api, (kind, selector), |page| match page {
+    let version = pages(api, kind, selector, |page| match page {
         Page::First(first) => objects = first,
         Page::Next(next) => objects.extend(next),
     });
@@ -120,7 +121,8 @@ enum Page {
 /// Everything there is, page by page, by a quorum read; the version to watch from.
 async fn pages(
     api: &Api,
-    (kind, selector): (&Kind, &Selector),
+    kind: &Kind,
+    selector: &Selector,
     mut take: impl FnMut(Page),
 ) -> Result<String, String> {
     let (label_selector, field_selector) = (selector.labels(), selector.fields());
@@ -173,7 +175,7 @@ async fn watch(api: &Api, cache: &Cache, version: &mut String) -> Ended {
     };
     loop {
         let event = match timeout(WATCH_SILENCE, events.next()).await {
-            Err(_) => return Ended::Broken("the watch fell silent".to_owned()),
+            Err(_) => return Ended::Broken("the watch received nothing in time".to_owned()),
             Ok(None) => return Ended::InOrder,
             Ok(Some(Err(error))) => return Ended::Broken(error.to_string()),
             Ok(Some(Ok(event))) => event,

@@ -7,7 +7,7 @@
 //! counts from when it sent the renewal, which is earlier, and gives up sooner than a rival may
 //! take over.
 
-use crate::pace::jittered;
+use crate::backoff::jittered;
 use crate::stop::{Stop, Stopper};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
@@ -152,21 +152,25 @@ impl Candidate {
             match attempt {
                 Ok(true) => {
                     if !has_led {
-                        info!(lease = name, identity = self.settings.identity, "leads");
+                        info!(
+                            lease = name,
+                            identity = self.settings.identity,
+                            "acquired the lease; this process leads"
+                        );
                     }
                     leads.send_replace(Some(sent_at + self.settings.acts_for));
                 }
                 Ok(false) => {
                     if has_led {
-                        warn!(lease = name, "another one took the lease");
+                        warn!(lease = name, "another process holds the lease");
                     }
                     leads.send_replace(None);
                 }
                 // What we had holds until its end; only that it was not renewed is known.
                 Err(reason) if has_led || is_new_trouble => {
-                    warn!(lease = name, reason, has_led, "cannot renew or try for the lease");
+                    warn!(lease = name, reason, has_led, "cannot renew or acquire the lease");
                 }
-                Err(reason) => debug!(lease = name, reason, "still cannot try for the lease"),
+                Err(reason) => debug!(lease = name, reason, "still cannot acquire the lease"),
             }
             tokio::select! {
                 () = stop.asked() => {}
@@ -176,7 +180,7 @@ impl Candidate {
         let has_led = leads.borrow().is_some();
         leads.send_replace(None);
         if has_led && let Err(reason) = self.give_back().await {
-            debug!(lease = name, reason, "cannot give the lease back; it runs out by itself");
+            debug!(lease = name, reason, "cannot release the lease; it expires by itself");
         }
     }
 

@@ -5,37 +5,37 @@
 //! * [`Server`]: one API server, with caches that all controllers share.
 //! * [`Shell`]: runs controllers; each is a [`Runner`].
 //! * [`step_once`]: one step of one controller, without any task in the background.
-//! * [`Hands`]: what a controller does outside of the API.
+//! * [`Driver`]: what a controller does outside of the API.
 //! * [`faults`]: faults on purpose around every effect, for simulation and kill tests.
 //! * [`leader`]: which of several processes acts.
 //!
 //! A step runs only after all caches that it looks at were filled once: an empty cache is not an
 //! empty fleet. What a cache has is kept while a connection is down: absence is not deletion.
 
+mod backoff;
 mod cache;
 mod events;
 pub mod faults;
 mod feed;
 pub mod leader;
-mod looks;
+mod live_reads;
 mod metrics;
 mod once;
 mod outside;
-mod pace;
-mod patience;
+mod poll_backoff;
 mod runner;
 mod server;
 mod shell;
 mod stop;
-mod turns;
 mod view;
+mod work_queue;
 mod write;
 
 pub use cache::{Cache, Changes};
-pub use looks::look;
+pub use live_reads::read_live;
 pub use metrics::Metrics;
 pub use once::{Clock, Ended, News, Wiring, step_once};
-pub use outside::{Hands, NoHands};
+pub use outside::{Driver, NoDriver};
 pub use runner::Settings;
 pub use server::{ConnectError, Server};
 pub use shell::{Runner, Shell, WiringError};

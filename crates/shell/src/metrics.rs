@@ -38,7 +38,7 @@ const ENDS: [&str; 11] = [
     "rest",
     "wait",
     "done",
-    "overtaken",
+    "conflict",
     "refused",
     "unknown",
     "unreachable",
@@ -53,7 +53,7 @@ fn end(ended: &Ended) -> usize {
         Ended::Rests => 0,
         Ended::Waits(_) => 1,
         Ended::Acted { news: News::Seen | News::Coming, .. } => 2,
-        Ended::Overtaken(_) => 3,
+        Ended::WriteConflict(_) => 3,
         Ended::Refused(_) => 4,
         Ended::Unknown(_) => 5,
         Ended::Unreachable(_) => 6,
@@ -108,7 +108,7 @@ impl Metrics {
     }
 
     /// The objects of a kind in the caches of all servers, by the name of the server: for those who
-    /// count what stands in them.
+    /// count what is in them.
     pub fn objects(&self, kind: &Kind) -> Vec<(String, Vec<Object>)> {
         let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let of = |(name, server): (String, Remembered)| {
@@ -126,23 +126,25 @@ impl Metrics {
     pub fn render(&self) -> String {
         let mut text = String::new();
         let controllers = self.controllers.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        family(&mut text, "steps_total", "counter", "Steps by how they ended.");
+        family(&mut text, "steps_total", "counter", "Steps by result.");
         for (controller, counts) in &controllers {
             for (end, count) in ENDS.iter().zip(&counts.steps) {
                 let labels = format!("controller=\"{controller}\",end=\"{end}\"");
                 line(&mut text, "steps_total", &labels, count.load(Ordering::Relaxed));
             }
         }
-        family(&mut text, "step_seconds", "histogram", "How long steps took.");
+        family(&mut text, "step_seconds", "histogram", "Duration of steps in seconds.");
         for (controller, counts) in &controllers {
             step_seconds(&mut text, controller, counts);
         }
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         type Of = fn(&Counts) -> &AtomicU64;
         let counters: [(&str, &str, Of); 3] = [
-            ("retries_total", "Steps that are tried again.", |c| &c.retries),
-            ("events_total", "Events for the owners of objects.", |c| &c.events),
-            ("events_dropped_total", "Events that there was no room for.", |c| &c.events_dropped),
+            ("retries_total", "Steps that were requeued.", |c| &c.retries),
+            ("events_total", "Events that were sent.", |c| &c.events),
+            ("events_dropped_total", "Events that were dropped because the queue was full.", |c| {
+                &c.events_dropped
+            }),
         ];
         for (name, help, of) in counters {
             family(&mut text, name, "counter", help);
@@ -150,12 +152,12 @@ impl Metrics {
                 line(&mut text, name, &format!("controller=\"{controller}\""), count(of(counts)));
             }
         }
-        family(&mut text, "queue_subjects", "gauge", "Subjects whose turn it is.");
+        family(&mut text, "queue_subjects", "gauge", "Subjects in the work queue.");
         for (controller, counts) in &controllers {
             let queue = counts.queue.load(Ordering::Relaxed).max(0);
             line(&mut text, "queue_subjects", &format!("controller=\"{controller}\""), queue);
         }
-        family(&mut text, "runners", "gauge", "Runners of a controller that have not ended.");
+        family(&mut text, "runners", "gauge", "Running controllers.");
         for (controller, counts) in &controllers {
             let runners = counts.runners.load(Ordering::Relaxed);
             line(&mut text, "runners", &format!("controller=\"{controller}\""), runners);

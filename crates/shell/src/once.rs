@@ -3,15 +3,15 @@
 
 use crate::faults::{Fault, Seam};
 use crate::leader::Leadership;
-use crate::looks;
-use crate::outside::Hands;
+use crate::live_reads;
+use crate::outside::Driver;
 use crate::server::Server;
 use crate::view::{Caches, Places};
 use crate::write::{self, Outcome};
 use futures::FutureExt;
 use interlock_kernel::{
-    Controller, Deed, Effect, Event, Looks, Narrowed, Object, Selections, Selector, Step, Subject,
-    Write,
+    Action, Controller, Effect, Event, LiveReads, Narrowed, Object, Selections, Selector, Step,
+    Subject, Write,
 };
 use jiff::Timestamp;
 use std::any::Any;
@@ -22,7 +22,7 @@ use std::time::Duration;
 use tracing::{debug, info};
 
 /// How often one step may ask to look.
-const MOST_LOOKS: usize = 3;
+const MOST_LIVE_READS: usize = 3;
 
 /// Says what time it is.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -36,7 +36,7 @@ pub struct Wiring<C: Controller, H> {
     /// Which servers it works on.
     pub places: Places,
     /// What it does outside of the API with.
-    pub hands: H,
+    pub driver: H,
     /// Faults on purpose.
     pub seam: Seam,
     /// Only who leads may act; None: nobody else is there.
@@ -47,12 +47,12 @@ pub struct Wiring<C: Controller, H> {
 
 impl<C: Controller, H> Wiring<C, H> {
     /// A controller on its servers, on the clock of this process, alone and without faults.
-    pub fn new(controller: C, places: Places, hands: H) -> Self {
+    pub fn new(controller: C, places: Places, driver: H) -> Self {
         Wiring {
             selections: Selections::of(&controller.watches()),
             controller,
             places,
-            hands,
+            driver,
             seam: Seam::default(),
             leadership: None,
             clock: Arc::new(Timestamp::now),
@@ -74,19 +74,19 @@ pub enum Ended {
     Waits(Duration),
     /// The effect was done.
     Acted {
-        /// What the owner of an object is to be told.
+        /// The event for the owner of an object.
         event: Option<Event>,
         /// Whether the next step sees it.
         news: News,
     },
     /// Somebody else was faster: what the decision rests on is no longer so.
-    Overtaken(Outcome),
+    WriteConflict(Outcome),
     /// The server or the world outside would not do it, and said why.
     Refused(String),
     /// It may or may not have been done. The cache shows what the server has now, if that could be
     /// found out.
     Unknown(String),
-    /// The server could not be looked at, or asks to be left alone for a while.
+    /// The server could not be read, or asks to be left alone for a while.
     Unreachable(String),
     /// A mistake in the controller.
     Broken(String),
@@ -111,9 +111,9 @@ pub enum News {
 pub async fn step_once<C, H>(wiring: &Wiring<C, H>, subject: &Subject) -> Ended
 where
     C: Controller,
-    H: Hands<C::Outside>,
+    H: Driver<C::Outside>,
 {
-    // Hands are somebody else's code, like the step itself.
+    // Drivers are somebody else's code, like the step itself.
     match AssertUnwindSafe(observe_decide_act(wiring, subject)).catch_unwind().await {
         Ok(ended) => ended,
         Err(panic) => Ended::Broken(words_of(&*panic)),
@@ -123,13 +123,13 @@ where
 async fn observe_decide_act<C, H>(wiring: &Wiring<C, H>, subject: &Subject) -> Ended
 where
     C: Controller,
-    H: Hands<C::Outside>,
+    H: Driver<C::Outside>,
 {
     let controller = wiring.controller.name();
-    let mut looks = Looks::default();
-    for _ in 0..=MOST_LOOKS {
+    let mut live_reads = LiveReads::default();
+    for _ in 0..=MOST_LIVE_READS {
         let view = wiring.view();
-        let decide = || wiring.controller.step(subject, &view, &looks);
+        let decide = || wiring.controller.step(subject, &view, &live_reads);
         let step = match catch_unwind(AssertUnwindSafe(decide)) {
             Ok(step) => step,
             Err(panic) => return Ended::Broken(words_of(&*panic)),
@@ -144,81 +144,83 @@ where
                 return Ended::Waits(at_most);
             }
             Step::Act(effect) => return act(wiring, subject, *effect).await,
-            Step::Look { reads, because } => {
+            Step::LiveRead { reads, because } => {
                 debug!(controller, subject = &**subject, because, "looks");
-                let seen = looks::look(&wiring.places, &wiring.hands, reads, &mut looks).await;
+                let seen =
+                    live_reads::read_live(&wiring.places, &wiring.driver, reads, &mut live_reads)
+                        .await;
                 if let Err(reason) = seen {
                     return Ended::Unreachable(reason);
                 }
             }
         }
     }
-    Ended::Broken(format!("it asked to look more than {MOST_LOOKS} times"))
+    Ended::Broken(format!("the step asked for live reads more than {MOST_LIVE_READS} times"))
 }
 
 async fn act<C, H>(wiring: &Wiring<C, H>, subject: &Subject, effect: Effect<C::Outside>) -> Ended
 where
     C: Controller,
-    H: Hands<C::Outside>,
+    H: Driver<C::Outside>,
 {
     let controller = wiring.controller.name();
     // To look may have taken long; what leads now may no longer be us.
     if wiring.leadership.as_ref().is_some_and(|leadership| !leadership.holds()) {
         return Ended::NotLeading;
     }
-    let Effect { deed, because, event } = effect;
-    let words = match &deed {
-        Deed::Write(write) => write::in_words(write),
-        Deed::Outside(deed) => name_of(deed),
+    let Effect { action, because, event } = effect;
+    let words = match &action {
+        Action::Write(write) => write::in_words(write),
+        Action::Outside(action) => name_of(action),
     };
-    info!(controller, subject = &**subject, because, deed = words, "acts");
-    let whose = (controller, &**subject);
-    let (number, fault) = wiring.seam.before(whose, &words);
+    info!(controller, subject = &**subject, because, action = words, "performing an action");
+    let (number, fault) = wiring.seam.before(controller, subject, &words);
     match fault {
         Fault::None | Fault::LoseReply => {}
         Fault::Crash => return Ended::Crashed,
-        Fault::LoseRequest => return lost(wiring, &deed).await,
+        Fault::LoseRequest => return lost(wiring, &action).await,
     }
-    let ended = perform(wiring, &deed, event).await;
-    match wiring.seam.after(number, whose, &words) {
+    let ended = perform(wiring, &action, event).await;
+    match wiring.seam.after(number, controller, subject, &words) {
         Fault::Crash => return Ended::Crashed,
-        Fault::LoseReply => return lost(wiring, &deed).await,
+        Fault::LoseReply => return lost(wiring, &action).await,
         Fault::None | Fault::LoseRequest => {}
     }
     if fault == Fault::LoseReply {
-        return lost(wiring, &deed).await;
+        return lost(wiring, &action).await;
     }
     ended
 }
 
 async fn perform<C, H>(
     wiring: &Wiring<C, H>,
-    deed: &Deed<C::Outside>,
+    action: &Action<C::Outside>,
     event: Option<Event>,
 ) -> Ended
 where
     C: Controller,
-    H: Hands<C::Outside>,
+    H: Driver<C::Outside>,
 {
-    let write = match deed {
-        Deed::Outside(deed) => {
-            return match wiring.hands.perform(deed.clone()).await {
+    let write = match action {
+        Action::Outside(action) => {
+            return match wiring.driver.perform(action.clone()).await {
                 Ok(()) => Ended::Acted { event, news: News::Seen },
                 Err(reason) => Ended::Refused(reason),
             };
         }
-        Deed::Write(write) => write,
+        Action::Write(write) => write,
     };
     let address = write.address();
     let Some(server) = wiring.places.server(address.place) else {
-        return Ended::Broken(format!("no server plays the {}", address.place));
+        return Ended::Broken(format!("no API server is configured for the {}", address.place));
     };
     let selector = wiring.selections.at(address.place, &address.kind);
+    let watched = Watched { server, selector };
     let before = server.version(address, selector);
     match write::perform(server, write).await {
         Outcome::Done(object) => {
-            let news = object
-                .map_or(News::Coming, |object| take_in((server, selector), write, before, object));
+            let news =
+                object.map_or(News::Coming, |object| take_in(watched, write, before, object));
             Ended::Acted { event, news }
         }
         Outcome::Refused(reason) => Ended::Refused(reason),
@@ -226,21 +228,24 @@ where
             refresh(wiring, write).await;
             Ended::Unknown(reason)
         }
-        Outcome::Busy => Ended::Unreachable("the server has too much to do".to_owned()),
+        Outcome::Busy => Ended::Unreachable("the API server is overloaded".to_owned()),
         outcome @ (Outcome::Conflict | Outcome::Gone | Outcome::Exists) => {
-            Ended::Overtaken(outcome)
+            Ended::WriteConflict(outcome)
         }
     }
 }
 
+/// A server, and what is watched of a kind there.
+#[derive(Clone, Copy)]
+struct Watched<'a> {
+    server: &'a Server,
+    selector: &'a Selector,
+}
+
 /// Shows the cache what a write made of an object, where that is surely news; whether the next
 /// step sees it.
-fn take_in(
-    (server, selector): (&Server, &Selector),
-    write: &Write,
-    before: Option<String>,
-    object: Object,
-) -> News {
+fn take_in(watched: Watched<'_>, write: &Write, before: Option<String>, object: Object) -> News {
+    let Watched { server, selector } = watched;
     let address = write.address();
     let version = object.metadata.resource_version.clone();
     let over = match write {
@@ -250,7 +255,7 @@ fn take_in(
     if over == version {
         return News::NoneAtAll;
     }
-    if !server.is_looked_at(&address.kind) || !selector.selects(&object) {
+    if !server.is_watched_kind(&address.kind) || !selector.selects(&object) {
         // No watch will bring it: whoever writes what it does not watch looks at it afresh.
         return News::Seen;
     }
@@ -265,8 +270,8 @@ fn take_in(
 }
 
 /// A request or a reply was lost on purpose.
-async fn lost<C: Controller, H>(wiring: &Wiring<C, H>, deed: &Deed<C::Outside>) -> Ended {
-    if let Deed::Write(write) = deed {
+async fn lost<C: Controller, H>(wiring: &Wiring<C, H>, action: &Action<C::Outside>) -> Ended {
+    if let Action::Write(write) = action {
         refresh(wiring, write).await;
     }
     Ended::Unknown("lost on purpose".to_owned())
@@ -277,18 +282,18 @@ async fn lost<C: Controller, H>(wiring: &Wiring<C, H>, deed: &Deed<C::Outside>) 
 async fn refresh<C: Controller, H>(wiring: &Wiring<C, H>, write: &Write) {
     let address = write.address();
     let Some(server) = wiring.places.server(address.place) else { return };
-    match looks::get(server, address).await {
+    match live_reads::get(server, address).await {
         Ok(Some(object)) => server.saw(&address.kind, &object),
         // That it is not there is for the watch to say: absence is not deletion.
         Ok(None) => {}
-        Err(reason) => debug!(%address, reason, "cannot find out what came of a write"),
+        Err(reason) => debug!(%address, reason, "cannot find out whether a write was made"),
     }
 }
 
-/// What a deed outside is called. The rest of it, such as the environment of a process, may hold
+/// What a action outside is called. The rest of it, such as the environment of a process, may hold
 /// secrets, and does not belong in a log.
-fn name_of(deed: &impl fmt::Debug) -> String {
-    let words = format!("{deed:?}");
+fn name_of(action: &impl fmt::Debug) -> String {
+    let words = format!("{action:?}");
     let end = words.find(|letter: char| !letter.is_alphanumeric()).unwrap_or(words.len());
     format!("{} outside", &words[..end])
 }
@@ -296,5 +301,5 @@ fn name_of(deed: &impl fmt::Debug) -> String {
 pub(crate) fn words_of(panic: &(dyn Any + Send)) -> String {
     let words = panic.downcast_ref::<&str>().map(|words| (*words).to_owned());
     let words = words.or_else(|| panic.downcast_ref::<String>().cloned());
-    words.unwrap_or_else(|| "it panicked without a word".to_owned())
+    words.unwrap_or_else(|| "the step panicked without a message".to_owned())
 }

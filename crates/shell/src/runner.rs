@@ -1,14 +1,14 @@
 //! Runs one controller: what changed becomes a turn in the queue, a turn becomes a step, and what
 //! came of the step says when the next turn is.
 
+use crate::backoff::jittered;
 use crate::cache::{Cache, Change, Subscription};
 use crate::metrics::Counts;
 use crate::once::{Ended, News, Wiring, step_once, words_of};
-use crate::outside::Hands;
-use crate::pace::jittered;
-use crate::patience::Patience;
+use crate::outside::Driver;
+use crate::poll_backoff::PollBackoff;
 use crate::stop::{Stop, Stopper};
-use crate::turns::Turns;
+use crate::work_queue::WorkQueue;
 use interlock_kernel::{Controller, Limits, Name, Object, Subject, Watch};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -45,8 +45,8 @@ impl Default for Settings {
 pub(crate) struct Running<C: Controller, H> {
     pub(crate) wiring: Wiring<C, H>,
     pub(crate) settings: Settings,
-    pub(crate) turns: Turns,
-    pub(crate) patience: Patience,
+    pub(crate) work_queue: WorkQueue,
+    pub(crate) poll_backoff: PollBackoff,
     pub(crate) counts: Arc<Counts>,
     pub(crate) stop: Stop,
     /// Whether all caches were filled. Before that, news is not worth a turn.
@@ -58,9 +58,9 @@ pub(crate) struct Running<C: Controller, H> {
 impl<C, H> Running<C, H>
 where
     C: Controller,
-    H: Hands<C::Outside>,
+    H: Driver<C::Outside>,
 {
-    /// Runs it until it is told to stop; then ends what is under way.
+    /// Runs it until it is asked to stop; then ends what is under way.
     pub(crate) async fn run(self: Arc<Self>) {
         let name = self.wiring.controller.name();
         let watched = self.follow();
@@ -71,7 +71,7 @@ where
         // First ready, then a turn for everything: what changes in between is not missed.
         self.is_ready.store(true, Ordering::SeqCst);
         self.resync(&watched, Duration::ZERO);
-        info!(controller = name, "runs");
+        info!(controller = name, "controller started");
         let mut workers = JoinSet::new();
         for _ in 0..self.settings.workers.max(1) {
             workers.spawn(Arc::clone(&self).work());
@@ -83,7 +83,7 @@ where
         debug!(controller = name, "stopped");
     }
 
-    /// Begins to watch all that the controller watches, and has it told of news.
+    /// Begins to watch all that the controller watches, and passes changes to it.
     fn follow(self: &Arc<Self>) -> Vec<Watched> {
         let watches = self.wiring.controller.watches().into_iter();
         let watched = watches.filter_map(|watch| {
@@ -111,7 +111,9 @@ where
             return;
         }
         for object in before.iter().chain([now]) {
-            self.subjects(watch, object).into_iter().for_each(|subject| self.turns.add(subject));
+            self.subjects(watch, object)
+                .into_iter()
+                .for_each(|subject| self.work_queue.add(subject));
         }
     }
 
@@ -123,7 +125,8 @@ where
             Ok(subjects) => subjects,
             Err(panic) => {
                 let (because, kind) = (words_of(&*panic), &watch.kind);
-                error!(controller = controller.name(), %kind, because, "cannot tell the subject");
+                error!(controller = controller.name(), %kind, because, "cannot find the subject \
+                    of an object");
                 Vec::new()
             }
         }
@@ -133,7 +136,7 @@ where
     fn resync(&self, watched: &[Watched], spread: Duration) {
         let add = |subject: Subject| {
             let wait = share_of(spread, &subject);
-            self.turns.add_after(subject, wait);
+            self.work_queue.add_after(subject, wait);
         };
         if let Some(everything) = self.everything() {
             return everything.into_iter().for_each(add);
@@ -155,7 +158,7 @@ where
             Ok(everything) => everything,
             Err(panic) => {
                 let because = words_of(&*panic);
-                error!(controller = controller.name(), because, "cannot tell all subjects");
+                error!(controller = controller.name(), because, "cannot list all subjects");
                 None
             }
         }
@@ -174,13 +177,13 @@ where
             let began = Instant::now();
             let Some(ended) = self.step(&subject).await else {
                 // Given up where it was, as if we had crashed: that is a state like any other.
-                self.turns.add(Arc::clone(&subject));
-                self.turns.done(&subject);
+                self.work_queue.add(Arc::clone(&subject));
+                self.work_queue.done(&subject);
                 continue;
             };
             self.counts.stepped(&ended, began.elapsed());
             self.settle(&subject, ended);
-            self.turns.done(&subject);
+            self.work_queue.done(&subject);
         }
     }
 
@@ -197,7 +200,7 @@ where
             biased;
             () = self.stop.asked() => None,
             () = self.lost(), if self.wiring.leadership.is_some() => None,
-            subject = self.turns.next() => Some(subject),
+            subject = self.work_queue.next() => Some(subject),
         }
     }
 
@@ -225,14 +228,14 @@ where
         let controller = self.wiring.controller.name();
         let about = &**subject;
         if !matches!(ended, Ended::Waits(_)) {
-            self.patience.ends(subject);
+            self.poll_backoff.ends(subject);
         }
         match ended {
-            Ended::Rests => self.turns.succeeded(subject),
+            Ended::Rests => self.work_queue.succeeded(subject),
             Ended::Waits(at_most) => {
-                self.turns.succeeded(subject);
-                let wait = self.patience.wait(subject, at_most.max(Duration::from_millis(1)));
-                self.turns.add_after(Arc::clone(subject), wait);
+                self.work_queue.succeeded(subject);
+                let wait = self.poll_backoff.wait(subject, at_most.max(Duration::from_millis(1)));
+                self.work_queue.add_after(Arc::clone(subject), wait);
             }
             Ended::Acted { event, news } => {
                 if let Some(event) = event {
@@ -240,29 +243,47 @@ where
                 }
                 self.turns_after(subject, news);
             }
-            Ended::Overtaken(by) => {
-                debug!(controller, subject = about, ?by, "was overtaken and looks again");
+            Ended::WriteConflict(by) => {
+                debug!(controller, subject = about, ?by, "write conflict; requeued");
                 self.again(subject);
             }
             Ended::Refused(reason) => {
                 let wait = self.again(subject);
-                warn!(controller, subject = about, reason, ?wait, "was refused; tries again");
+                warn!(
+                    controller,
+                    subject = about,
+                    reason,
+                    ?wait,
+                    "the API server refused the write; requeued"
+                );
             }
             // A connection that is lost for a moment is lost for all subjects: only one that stays
             // so is worth a person's time.
             Ended::Unknown(reason) | Ended::Unreachable(reason) => {
                 let wait = self.again(subject);
                 if wait < LONG {
-                    debug!(controller, subject = about, reason, ?wait, "no answer; tries again");
+                    debug!(
+                        controller,
+                        subject = about,
+                        reason,
+                        ?wait,
+                        "the API server did not answer; requeued"
+                    );
                 } else {
-                    warn!(controller, subject = about, reason, ?wait, "no answer; tries again");
+                    warn!(
+                        controller,
+                        subject = about,
+                        reason,
+                        ?wait,
+                        "the API server did not answer; requeued"
+                    );
                 }
             }
             Ended::Broken(reason) => {
                 let wait = self.again(subject);
-                error!(controller, subject = about, reason, ?wait, "a step broke; tries again");
+                error!(controller, subject = about, reason, ?wait, "a step failed; requeued");
             }
-            Ended::NotLeading => self.turns.add(Arc::clone(subject)),
+            Ended::NotLeading => self.work_queue.add(Arc::clone(subject)),
             Ended::Crashed => self.death.stop(),
         }
     }
@@ -270,12 +291,12 @@ where
     fn turns_after(&self, subject: &Subject, news: News) {
         match news {
             News::Seen => {
-                self.turns.succeeded(subject);
-                self.turns.add(Arc::clone(subject));
+                self.work_queue.succeeded(subject);
+                self.work_queue.add(Arc::clone(subject));
             }
             News::Coming => {
-                self.turns.succeeded(subject);
-                self.turns.add_after(Arc::clone(subject), ECHO);
+                self.work_queue.succeeded(subject);
+                self.work_queue.add_after(Arc::clone(subject), ECHO);
             }
             // A controller that goes on to write what is there already must not do so at full speed.
             News::NoneAtAll => {
@@ -287,7 +308,7 @@ where
     /// Has it tried again, later each time. The wait.
     fn again(&self, subject: &Subject) -> Duration {
         self.counts.retried();
-        self.turns.failed(subject)
+        self.work_queue.failed(subject)
     }
 
     fn tell(&self, event: interlock_kernel::Event) {

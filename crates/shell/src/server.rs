@@ -14,7 +14,7 @@ use tokio::task::AbortHandle;
 
 /// A server that cannot be reached because of what a kubeconfig says.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot make a client for the server {name}")]
+#[error("cannot create a client for the server {name}")]
 pub struct ConnectError {
     name: String,
     source: Box<dyn std::error::Error + Send + Sync>,
@@ -136,7 +136,7 @@ impl Server {
     }
 
     /// Whether anybody looks at a kind.
-    pub(crate) fn is_looked_at(&self, kind: &Kind) -> bool {
+    pub(crate) fn is_watched_kind(&self, kind: &Kind) -> bool {
         self.caches().iter().any(|cache| cache.kind() == kind)
     }
 

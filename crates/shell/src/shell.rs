@@ -4,12 +4,12 @@ use crate::faults::Seam;
 use crate::leader::{Campaign, Leadership};
 use crate::metrics::Metrics;
 use crate::once::{Clock, Wiring};
-use crate::outside::Hands;
-use crate::patience::Patience;
+use crate::outside::Driver;
+use crate::poll_backoff::PollBackoff;
 use crate::runner::{Running, Settings};
 use crate::stop::{Stop, Stopper};
-use crate::turns::Turns;
 use crate::view::Places;
+use crate::work_queue::WorkQueue;
 use interlock_kernel::{Controller, Place};
 use jiff::Timestamp;
 use std::fmt;
@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 
 /// A controller was given too few servers.
 #[derive(Debug, thiserror::Error)]
-#[error("{controller} watches the {place}, and no server plays it")]
+#[error("{controller} watches the {place}, and no API server is configured for it")]
 pub struct WiringError {
     controller: &'static str,
     place: Place,
@@ -105,11 +105,11 @@ impl Shell {
         &self,
         controller: C,
         places: impl Into<Places>,
-        hands: H,
+        driver: H,
     ) -> Result<Runner, WiringError>
     where
         C: Controller,
-        H: Hands<C::Outside>,
+        H: Driver<C::Outside>,
     {
         let (places, name) = (places.into(), controller.name());
         for watch in controller.watches() {
@@ -125,17 +125,17 @@ impl Shell {
                 seam: self.seam.clone(),
                 leadership: self.leadership(),
                 clock: Arc::clone(&self.clock),
-                ..Wiring::new(controller, places, hands)
+                ..Wiring::new(controller, places, driver)
             },
             settings: self.settings.clone(),
-            turns: Turns::new(self.settings.limits.clone(), Arc::clone(&counts)),
-            patience: Patience::default(),
+            work_queue: WorkQueue::new(self.settings.limits.clone(), Arc::clone(&counts)),
+            poll_backoff: PollBackoff::default(),
             counts,
             stop: stopper.signal().or(&self.stopper.signal()).or(&death.signal()),
             is_ready: AtomicBool::new(false),
             death,
         });
-        let looked_at: Arc<dyn Watchable> = Arc::clone(&running) as _;
+        let watched: Arc<dyn Watchable> = Arc::clone(&running) as _;
         let alive = self.alive.0.clone();
         running.counts.runs(1);
         let task = tokio::spawn(async move {
@@ -143,7 +143,7 @@ impl Shell {
             running.counts.runs(-1);
             drop(alive);
         });
-        Ok(Runner { name, stopper, task, looked_at })
+        Ok(Runner { name, stopper, task, watched })
     }
 
     /// Ends all runners, each after the steps that are under way, and then gives the lease back.
@@ -165,12 +165,12 @@ trait Watchable: Send + Sync {
     fn is_dead(&self) -> bool;
 }
 
-impl<C: Controller, H: Hands<C::Outside>> Watchable for Running<C, H> {
+impl<C: Controller, H: Driver<C::Outside>> Watchable for Running<C, H> {
     fn is_ready(&self) -> bool {
         self.is_ready.load(Ordering::SeqCst)
     }
     fn is_resting(&self) -> bool {
-        self.turns.is_resting()
+        self.work_queue.is_resting()
     }
     fn is_dead(&self) -> bool {
         self.death.signal().is_asked()
@@ -182,7 +182,7 @@ pub struct Runner {
     name: &'static str,
     stopper: Stopper,
     task: JoinHandle<()>,
-    looked_at: Arc<dyn Watchable>,
+    watched: Arc<dyn Watchable>,
 }
 
 impl fmt::Debug for Runner {
@@ -199,17 +199,17 @@ impl Runner {
 
     /// Whether all its caches were filled, so that it takes steps.
     pub fn is_ready(&self) -> bool {
-        self.looked_at.is_ready()
+        self.watched.is_ready()
     }
 
     /// Whether no step is under way and none is due. News may be on its way all the same.
     pub fn is_resting(&self) -> bool {
-        self.is_ready() && self.looked_at.is_resting()
+        self.is_ready() && self.watched.is_resting()
     }
 
     /// Whether a fault on purpose has ended it.
     pub fn has_crashed(&self) -> bool {
-        self.looked_at.is_dead()
+        self.watched.is_dead()
     }
 
     /// Whether it has ended.

@@ -50,13 +50,15 @@ pub struct Caches<'a> {
 
 impl Caches<'_> {
     /// A cache that is not there is a mistake in the controller: what it would take for an empty
-    /// fleet was never looked at. The step is given up and the mistake is logged.
+    /// fleet was never read. The step is given up and the mistake is logged.
     fn cache(&self, place: Place, kind: &Kind) -> Arc<Cache> {
         let selector = self.selections.at(place, kind);
         let cache = self.places.server(place).and_then(|server| server.cache(kind, selector));
         match cache {
             Some(cache) => cache,
-            None => panic!("a step looks at {kind} at the {place}, which it does not watch"),
+            None => {
+                panic!("a step reads {kind} at the {place}, which its controller does not watch")
+            }
         }
     }
 }

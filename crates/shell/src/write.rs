@@ -45,8 +45,8 @@ pub async fn perform(server: &Server, write: &Write) -> Outcome {
             let guard = json!({"uid": seen.uid, "resourceVersion": seen.resource_version});
             let body = with_metadata(change, guard);
             let params = PatchParams { field_manager: manager(), ..PatchParams::default() };
-            let patch = Patch::Merge(body);
-            judge(address, send_patch(&api, name, (*part, &params, &patch))).await
+            let request = PatchRequest { params, patch: Patch::Merge(body) };
+            judge(address, send_patch(&api, name, *part, &request)).await
         }
         Write::Apply { part, object, manager, is_forced, uid, resource_version, .. } => {
             let mut body = whole(address, object);
@@ -57,8 +57,8 @@ pub async fn perform(server: &Server, write: &Write) -> Outcome {
                 body = with_metadata(&body, json!({ key: seen }));
             }
             let params = PatchParams { force: *is_forced, ..PatchParams::apply(manager) };
-            let patch = Patch::Apply(body);
-            judge(address, send_patch(&api, name, (*part, &params, &patch))).await
+            let request = PatchRequest { params, patch: Patch::Apply(body) };
+            judge(address, send_patch(&api, name, *part, &request)).await
         }
         Write::Delete { uid, resource_version, grace_seconds, .. } => {
             let params = DeleteParams {
@@ -95,11 +95,18 @@ async fn create(server: &Server, address: &Address, object: &Value) -> Outcome {
     judge(address, reply).await
 }
 
+struct PatchRequest {
+    params: PatchParams,
+    patch: Patch<Value>,
+}
+
 async fn send_patch(
     api: &Api,
     name: &str,
-    (part, params, patch): (Part, &PatchParams, &Patch<Value>),
+    part: Part,
+    request: &PatchRequest,
 ) -> kube::Result<Option<DynamicObject>> {
+    let PatchRequest { params, patch } = request;
     let patched = match part {
         Part::Main => api.patch(name, params, patch).await,
         Part::Status => api.patch_status(name, params, patch).await,
@@ -182,6 +189,7 @@ pub(crate) fn in_words(write: &Write) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use interlock_kernel::GroupVersion;
     use interlock_kernel::{Kind, Name, Place};
     use kube::core::Status;
 
@@ -204,7 +212,7 @@ mod tests {
 
     #[test]
     fn an_object_carries_what_its_address_says() {
-        let kind = Kind::namespaced(("apps", "v1"), "Deployment", "deployments");
+        let kind = Kind::namespaced(GroupVersion::new("apps", "v1"), "Deployment", "deployments");
         let address = Address::new(Place::HUB, &kind, Name::within("a", "x"));
         let object = json!({"metadata": {"labels": {"k": "v"}}, "spec": {"replicas": 1}});
         assert_eq!(

@@ -104,7 +104,7 @@ fn block_checksum(id: CheckpointId, block: &[u8]) -> u32 {
     checksum(&[&header(id), &block[..12], &block[BLOCK_HEADER..]])
 }
 
-/// Writes what was there at a revision, from which the floor must not rise meanwhile. May be told
+/// Writes what was there at a revision, from which the floor must not rise meanwhile. May be reported
 /// to give up.
 pub(crate) fn write(
     disk: &dyn Disk,
@@ -280,7 +280,7 @@ fn next<'a>(reader: &mut Reader<'a>) -> Option<Option<Item<'a>>> {
     Some(Some(item))
 }
 
-/// Hands each block to a function until that says that it has seen the end. Returns the header's
+/// Passes each block to a function until that says that it has seen the end. Returns the header's
 /// revision.
 fn read_blocks(
     disk: &dyn Disk,

@@ -23,7 +23,7 @@ use tokio::sync::oneshot;
 const BATCH: BatchLimit = BatchLimit { transactions: 1024, bytes: 8 << 20 };
 /// A write that grows what is stored by no more than this barely uses room.
 const BARELY_BYTES: usize = 128;
-/// How often the room on the disk is looked at, in time and in bytes.
+/// How often the room on the disk is read, in time and in bytes.
 const ROOM_INTERVAL: Duration = Duration::from_millis(500);
 const ROOM_BYTES: u64 = 4 << 20;
 
@@ -45,7 +45,7 @@ struct Batch {
     waiting: Vec<(oneshot::Sender<Answer>, Decided)>,
 }
 
-/// What a transaction will be told if the batch becomes durable.
+/// The answer to a transaction if the batch becomes durable.
 enum Decided {
     /// It is in the batch.
     Committed(Revision),
@@ -53,7 +53,7 @@ enum Decided {
     Rests(Answer),
 }
 
-/// What stands at a key, and whether that is durable yet.
+/// What is at a key, and whether that is durable yet.
 struct Current {
     version: Version,
     is_durable: bool,
@@ -114,7 +114,7 @@ impl Committer {
             Err(AppendError::Full) => {
                 self.set_nearly_full(true);
                 for (answer, _) in batch.waiting {
-                    // Whoever has gone away need not be told, here and below.
+                    // Whoever has gone away need not be informed, here and below.
                     let _ = answer.send(Err(CommitError::Refused(Refusal::DiskNearlyFull)));
                 }
                 true
@@ -128,13 +128,13 @@ impl Committer {
 
     /// Stops the store, since nobody knows what is durable.
     fn fail(&self, batch: Batch, reason: &str) {
-        // Before the answers: whoever is told to look must not find what was there before.
+        // Before the answers: whoever is woken must not find what was there before.
         self.shared.stop(Stop::Failed(reason.to_owned()));
         self.shared.queue.refuse_all(reason);
         for (answer, decided) in batch.waiting {
             let _ = answer.send(Err(match decided {
                 Decided::Committed(_) => CommitError::OutcomeUnknown,
-                // What it rests on may never have been, so it is not told of it.
+                // What it rests on may never have been, so it is not reported it.
                 Decided::Rests(_) => CommitError::Refused(Refusal::Stopped(reason.to_owned())),
             }));
         }
@@ -195,7 +195,7 @@ impl Committer {
         Ok(Decided::Committed(batch.revision))
     }
 
-    /// What the operations change, and what stands there now.
+    /// What the operations change, and what is there now.
     fn changes(&self, batch: &Batch, operations: Vec<Operation>) -> Vec<(Planned, Key, Version)> {
         let mut changes = Vec::with_capacity(operations.len());
         let revision = batch.revision + 1;
@@ -252,7 +252,7 @@ impl Committer {
         }
         index.anything.notify_waiters();
         if index.history_bytes() > self.shared.options.history_bytes {
-            // The housekeeper looks again before it acts, so asking twice does no harm.
+            // The housekeeper reads again before it acts, so asking twice does no harm.
             let _ = self.housekeeping.send(Task::Shrink);
         }
     }

@@ -8,11 +8,14 @@ use std::sync::Arc;
 
 /// No batch has more changes, except that a transaction is not divided.
 const MOST_CHANGES: usize = 1024;
-/// How many changes are looked at while a table is locked.
-const LOOKED_AT_ONCE: usize = 4096;
+/// Nor more bytes, except that one change may have as many as it likes: a slow watcher keeps what it was
+/// given from being forgotten.
+const MOST_BYTES: usize = 1 << 20;
+/// How many changes are read while a table is locked.
+const READ_AT_ONCE: usize = 4096;
 
 /// A watch of the embedded store: a place in its history. It holds no changes, so a slow watcher
-/// costs nothing; once what it has not seen is compacted, it is told so.
+/// costs nothing; once what it has not seen is compacted, it gets an error.
 pub struct Cursor {
     shared: Arc<Shared>,
     range: KeyRange,
@@ -49,7 +52,7 @@ impl Cursor {
             return Err(ReadError::NotYet { newest });
         }
         // Only now, when the table cannot go away any more.
-        let floor = shared.index.floor();
+        let floor = shared.index.floor_of(&range);
         if after < floor {
             return Err(ReadError::Compacted { floor });
         }
@@ -96,7 +99,7 @@ impl Cursor {
     }
 
     fn compacted(&self) -> ReadError {
-        ReadError::Compacted { floor: self.shared.index.floor() }
+        ReadError::Compacted { floor: self.shared.index.floor_of(&self.range) }
     }
 
     fn is_wanted(&self, row: &str) -> bool {
@@ -108,25 +111,26 @@ impl Cursor {
         // All that is published was applied before, so it is in the list that is read afterwards.
         let newest = self.shared.index.published();
         let state = table.read();
-        if self.seen < state.trimmed {
+        if self.seen < state.trimmed_in(&self.range) {
             return Err(self.compacted());
         }
         let mut look = Look { changes: Vec::new(), seen: self.seen, is_at_end: false };
         let first = state.changes.partition_point(|record| record.revision() <= self.seen);
-        for record in state.changes.range(first..).take(LOOKED_AT_ONCE) {
+        let mut bytes = 0;
+        for record in state.changes.range(first..).take(READ_AT_ONCE) {
             if record.revision() > newest {
                 break;
             }
-            if look.changes.len() == most {
+            if look.changes.len() == most || bytes >= MOST_BYTES {
                 return Ok(look);
             }
             look.seen = record.revision();
             if self.is_wanted(&record.row) {
+                bytes += record.before.bytes() + record.after.bytes();
                 look.changes.push(record.change(&table.name));
             }
         }
-        let is_more =
-            |last: Revision| state.changes.len() - first > LOOKED_AT_ONCE && last < newest;
+        let is_more = |last: Revision| state.changes.len() - first > READ_AT_ONCE && last < newest;
         if !is_more(look.seen) {
             look.seen = newest.max(look.seen);
             look.is_at_end = true;
@@ -181,7 +185,7 @@ impl Cursor {
 /// What lies after a cursor.
 struct Look {
     changes: Vec<Change>,
-    // All up to here was looked at.
+    // All up to here was read.
     seen: Revision,
     // Whether that is all there is.
     is_at_end: bool,

@@ -109,9 +109,15 @@ impl Embedded {
         self.shared.stats()
     }
 
-    /// The oldest revision that can be read.
+    /// The oldest revision at which everything can be read.
     pub fn floor(&self) -> Revision {
         self.shared.index.floor()
+    }
+
+    /// The bytes of all rows of an owner and their newest values. The owner of a row is what comes before
+    /// its first slash.
+    pub fn live_bytes_of(&self, owner: &str) -> u64 {
+        self.shared.index.live_bytes_of(owner)
     }
 
     /// How many tables take memory.

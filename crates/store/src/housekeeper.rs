@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 pub(crate) enum Task {
     /// Drop what was superseded at or before the floor, which has been raised already.
     Compact(oneshot::Sender<()>),
-    /// Raise the floor until history fits into its budget.
+    /// Raise the floors of those who have most history, until it fits into its budget.
     Shrink,
     /// Write a checkpoint if there is anything that the last one has not, however little.
     Checkpoint(oneshot::Sender<io::Result<()>>),
@@ -46,7 +46,7 @@ impl Housekeeper {
             match task {
                 Task::Compact(done) => {
                     self.shared.index.trim();
-                    // Whoever has gone away need not be told.
+                    // Whoever has gone away need not be informed.
                     let _ = done.send(());
                     self.consider_checkpoint();
                 }
@@ -65,8 +65,7 @@ impl Housekeeper {
     fn shrink(&self) {
         let (index, budget) = (&self.shared.index, self.shared.options.history_bytes);
         if index.history_bytes() > budget {
-            index.raise_floor(index.floor_for(budget / 2));
-            index.trim();
+            index.shrink(budget / 2);
         }
     }
 

@@ -11,12 +11,16 @@
 //! After a crash of the process or a loss of power, at any moment:
 //! * each acknowledged commit is there, at its revision;
 //! * each other one is there in whole or not at all;
-//! * nothing that anyone has read or been told is lost;
+//! * nothing that anyone has read or got as an answer is lost;
 //! * revisions neither run backwards nor come to mean something else;
 //! * a watch resumed at the floor or later sees each change once.
 //!
 //! The floor, below which history is gone, only rises while a store is open. After a start it is
 //! where the newest checkpoint is: what can be read again then is as true as it was.
+//!
+//! The owner of a row is what comes before its first slash. While a store is open, a range of one owner can
+//! be read and watched from below the floor, as long as that owner's own history fits into its share of
+//! the budget: one writer's flood does not cost the others what they may resume from.
 //!
 //! When a write or a sync fails, the outcome is unknown: the store stops, nothing more is read from
 //! it, and `Embedded::stopped` says why. The process should end. The next start decides what is
@@ -159,12 +163,12 @@ pub struct Page {
 /// Why a transaction was not committed, or is not known to be.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum CommitError {
-    /// A guard does not hold. What stands at its key is handed back.
+    /// A guard does not hold. What is at its key is handed back.
     #[error("{key} is not as it was seen")]
     GuardFailed {
         /// The guard's key.
         key: Key,
-        /// What stands there.
+        /// What is there.
         current: Option<Versioned>,
     },
     /// It breaks a limit, or there is no room: nothing was written.

@@ -13,7 +13,8 @@ pub struct Options {
     /// that is alive, whichever is greater; and only once the floor has moved.
     pub checkpoint_bytes: u64,
     /// When superseded versions take more memory than this, about, the floor moves up by itself
-    /// until they take half of it.
+    /// until they take half of it. Owners (what comes before the first slash of a row) who have less than an
+    /// equal share keep theirs: it is taken from those who have most.
     pub history_bytes: u64,
     /// When the disk has less room than this, only writes are taken that free room or barely use
     /// any.
@@ -83,7 +84,7 @@ pub struct Recovery {
     pub frames: u64,
     /// How many transactions were replayed from them.
     pub transactions: u64,
-    /// A write that a crash had torn, and that was cut off. Nobody had been told that it was safe.
+    /// A write that a crash had torn, and that was cut off. It was never acknowledged.
     /// Worth a warning all the same: a last write that rotted on the disk looks just like it.
     pub torn: Option<TornTail>,
     /// Checkpoints that were damaged and passed over for an older one. Worth a warning.
@@ -119,7 +120,7 @@ pub enum Stop {
 pub struct Stats {
     /// The newest revision.
     pub revision: Revision,
-    /// The oldest revision that can be read.
+    /// The oldest revision at which everything can be read.
     pub floor: Revision,
     /// How many keys there are.
     pub keys: u64,

@@ -101,7 +101,7 @@ impl Queue {
         let sent_away = self.lines().take(everything);
         for pending in sent_away {
             let refusal = Refusal::Stopped(reason.to_owned());
-            // Whoever has gone away need not be told.
+            // Whoever has gone away need not be informed.
             let _ = pending.answer.send(Err(CommitError::Refused(refusal)));
         }
     }

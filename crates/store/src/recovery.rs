@@ -2,7 +2,7 @@
 //!
 //! Only one frame is ever unsynced. So a bad frame at the very end is a write that a crash tore: it
 //! is cut off before anything is served. A bad frame with a good one behind it, or in a segment
-//! that has a successor, is damage: somebody was told that this write is safe, so the store refuses
+//! that has a successor, is damage: this write was acknowledged, so the store refuses
 //! to start without it.
 
 use crate::checkpoint::{self, ReadCheckpointError, checkpoint_name, checkpoint_of};
@@ -112,9 +112,9 @@ pub(crate) fn replay(
         ));
     };
     for segment in earlier {
-        replay_whole(disk, store, (*segment, &mut *replayed))?;
+        replay_whole(disk, store, *segment, &mut *replayed)?;
     }
-    replay_last(disk, store, (*last, replayed)).map(Some)
+    replay_last(disk, store, *last, replayed).map(Some)
 }
 
 fn start_empty(
@@ -218,9 +218,10 @@ pub(crate) struct Walk {
 fn replay_whole(
     disk: &dyn Disk,
     store: u64,
-    (segment, replayed): (Revision, &mut Replayed),
+    segment: Revision,
+    replayed: &mut Replayed,
 ) -> Result<(), OpenError> {
-    let walk = walk(disk, store, (segment, replayed))?;
+    let walk = walk(disk, store, segment, replayed)?;
     if walk.bytes[walk.end..].iter().any(|byte| *byte != 0) {
         return Err(damaged(segment, walk.end, replayed, "a write that had succeeded is damaged"));
     }
@@ -231,9 +232,10 @@ fn replay_whole(
 fn replay_last(
     disk: &dyn Disk,
     store: u64,
-    (segment, replayed): (Revision, &mut Replayed),
+    segment: Revision,
+    replayed: &mut Replayed,
 ) -> Result<Walk, OpenError> {
-    let walk = walk(disk, store, (segment, replayed))?;
+    let walk = walk(disk, store, segment, replayed)?;
     if walk.revision <= replayed.last {
         let what = "the log ends before the checkpoint does";
         return Err(damaged(segment, walk.end, replayed, what));
@@ -270,7 +272,8 @@ fn damaged(segment: Revision, offset: usize, replayed: &Replayed, what: &str) ->
 fn walk(
     disk: &dyn Disk,
     store: u64,
-    (segment, replayed): (Revision, &mut Replayed),
+    segment: Revision,
+    replayed: &mut Replayed,
 ) -> Result<Walk, OpenError> {
     let name = segment_name(segment);
     let buffer = std::mem::take(&mut replayed.buffer);

@@ -3,7 +3,7 @@
 //!
 //! Clients remember revisions of the store that was lost. If the copy went on where it ends, the
 //! same revisions would come to mean other things. So its revision is raised beyond any that can
-//! have been seen, and the floor with it: whoever comes with an old revision is told to look anew.
+//! have been seen, and the floor with it: whoever comes with an old revision has to list again.
 
 use crate::checkpoint::{self, CheckpointId};
 use crate::disk::{DirectoryLock, Disk, LockError, RealDisk, random_id};

@@ -1,6 +1,6 @@
 //! Kills a process that writes, again and again, and checks what the next one finds.
 //!
-//! The test starts itself anew as the writing process, which prints what it was told and what it
+//! The test starts itself anew as the writing process, which prints what it was reported and what it
 //! saw. The number of kills is 40, or what `INTERLOCK_KILLS` says.
 
 use interlock_store::{
@@ -106,7 +106,7 @@ fn writing_process() {
     });
 }
 
-/// What the parent was told, over all the lives of the writing process.
+/// What the parent was reported, over all the lives of the writing process.
 #[derive(Default)]
 struct Told {
     // The last number of each writer that was acknowledged, and its revision.
@@ -189,7 +189,7 @@ fn one_life(directory: &Path, told: &mut Told, work: Duration) {
 async fn check(directory: &Path, told: &mut Told) {
     let store = Embedded::open(directory, options()).expect("the killed one left it in order");
     let newest = store.newest().await.expect("it runs");
-    assert!(newest >= told.newest, "{} was told of, {newest} is there", told.newest);
+    assert!(newest >= told.newest, "{} was reported, {newest} is there", told.newest);
     told.newest = newest;
     let mut pages = Vec::new();
     for table in TABLES {
@@ -207,7 +207,7 @@ async fn check(directory: &Path, told: &mut Told) {
         let (found, _, modified) = pages[0][&row];
         let is_kept = found == *count && modified == *revision;
         let is_followed = found == *count + 1 && modified > *revision;
-        assert!(is_kept || is_followed, "{row} was told {count} at {revision}, found {found}");
+        assert!(is_kept || is_followed, "{row} was reported {count} at {revision}, found {found}");
         if *revision >= store.floor() {
             let range = KeyRange::prefix("left", &*row);
             let page = store.range(range, Some(*revision), 1).await.expect("it is kept");
@@ -220,7 +220,7 @@ async fn check(directory: &Path, told: &mut Told) {
 }
 
 #[test]
-fn killed_at_any_moment_nothing_that_was_told_is_lost() {
+fn killed_at_any_moment_nothing_that_was_acknowledged_is_lost() {
     let kills = std::env::var("INTERLOCK_KILLS").ok().and_then(|text| text.parse().ok());
     let kills: u64 = kills.unwrap_or(40);
     let directory = Scratch::new();

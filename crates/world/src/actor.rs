@@ -3,28 +3,28 @@
 use crate::intern::{Interner, Memo};
 use crate::server::{Servers, Version};
 use interlock_kernel::{
-    Address, Controller, Deed, Index, Kind, Looks, Name, Object, Outside, Place, Read, Selections,
-    Step, Subject, View, Watch, Write,
+    Action, Address, Controller, Index, Kind, LiveReads, Name, Object, Outside, Place, Read,
+    Selections, Step, Subject, View, Watch, Write,
 };
 use jiff::Timestamp;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What is outside of the API, for one kind of question and deed. `M` is a machine.
+/// What is outside of the API, for one kind of question and action. `M` is a machine.
 pub trait Driver<M>: Outside {
     /// Answers a question about the machine at a place in the list.
     fn ask(machines: &[&M], here: usize, question: &Self::Question) -> Self::Answer;
-    /// That machine after a deed.
-    fn perform(machines: &[&M], here: usize, deed: &Self::Deed) -> M;
+    /// That machine after a action.
+    fn perform(machines: &[&M], here: usize, action: &Self::Action) -> M;
 }
 
 impl<M> Driver<M> for interlock_kernel::Nothing {
     fn ask(_: &[&M], _: usize, question: &Self) -> Self {
         match *question {}
     }
-    fn perform(_: &[&M], _: usize, deed: &Self) -> M {
-        match *deed {}
+    fn perform(_: &[&M], _: usize, action: &Self) -> M {
+        match *action {}
     }
 }
 
@@ -54,8 +54,8 @@ pub(crate) enum Thought<M> {
     Read(Arc<Vec<u32>>),
     /// One write.
     Write { write: Arc<Write>, because: Arc<str> },
-    /// One deed outside of the API.
-    Outside { perform: Perform<M>, deed: Arc<str>, because: Arc<str> },
+    /// One action outside of the API.
+    Outside { perform: Perform<M>, action: Arc<str>, because: Arc<str> },
 }
 
 /// What is true now, for a live read.
@@ -67,7 +67,7 @@ pub(crate) struct Live<'a, M> {
     pub(crate) here: usize,
 }
 
-/// A controller of a program, with its types out of sight.
+/// A controller of a program, with its types out of basis.
 pub trait Actor<M>: Send + Sync {
     /// Its name: `placement/scheduler`.
     #[doc(hidden)]
@@ -206,48 +206,48 @@ where
         objects
     }
 
-    fn looks(&self, servers: &Servers, done: &Done) -> Looks<C::Outside> {
-        let mut looks = Looks::default();
+    fn live_reads(&self, servers: &Servers, done: &Done) -> LiveReads<C::Outside> {
+        let mut live_reads = LiveReads::default();
         let object = |version: &Version| servers.object(*version);
         for (read, found) in done {
             match (&*self.reads.get(*read), found) {
                 (Read::Object(address), Found::Object(version)) => {
-                    looks.objects.insert(address.clone(), object(version));
+                    live_reads.objects.insert(address.clone(), object(version));
                 }
                 (Read::List { place, kind, namespace }, Found::List(versions)) => {
                     let key = (*place, kind.clone(), namespace.clone());
-                    looks.lists.insert(key, versions.iter().filter_map(object).collect());
+                    live_reads.lists.insert(key, versions.iter().filter_map(object).collect());
                 }
                 (Read::Ask(question), Found::Answer(answer)) => {
                     let answer = self.answer_values.get(answer).expect("it was answered before");
-                    looks.answers.insert(question.clone(), answer);
+                    live_reads.answers.insert(question.clone(), answer);
                 }
                 (Read::Object(_) | Read::List { .. } | Read::Ask(_), _) => {
                     unreachable!("a read finds what it asks for")
                 }
             }
         }
-        looks
+        live_reads
     }
 
     fn call(&self, subject: &Subject, at: At<'_>, done: &Done) -> Thought<M> {
         self.calls.fetch_add(1, Ordering::Relaxed);
-        let (cache, looks) = (self.cache(at), self.looks(at.servers, done));
-        match self.boots[usize::from(at.boot)].step(subject, &cache, &looks) {
+        let (cache, live_reads) = (self.cache(at), self.live_reads(at.servers, done));
+        match self.boots[usize::from(at.boot)].step(subject, &cache, &live_reads) {
             Step::Rest { .. } => Thought::Rest { waits: false },
             Step::Wait { .. } => Thought::Rest { waits: true },
-            Step::Look { reads, .. } => Thought::Read(Arc::new(
+            Step::LiveRead { reads, .. } => Thought::Read(Arc::new(
                 reads.into_iter().map(|read| self.reads.put(read)).collect(),
             )),
             Step::Act(effect) => {
                 let because = effect.because.into();
-                match effect.deed {
-                    Deed::Write(write) => Thought::Write { write: Arc::new(write), because },
-                    Deed::Outside(deed) => {
-                        let text = format!("{deed:?}").into();
+                match effect.action {
+                    Action::Write(write) => Thought::Write { write: Arc::new(write), because },
+                    Action::Outside(action) => {
+                        let text = format!("{action:?}").into();
                         let perform: Perform<M> =
-                            Arc::new(move |all, here| C::Outside::perform(all, here, &deed));
-                        Thought::Outside { perform, deed: text, because }
+                            Arc::new(move |all, here| C::Outside::perform(all, here, &action));
+                        Thought::Outside { perform, action: text, because }
                     }
                 }
             }

@@ -9,8 +9,10 @@ use interlock_checker::{
 };
 use std::sync::Arc;
 
-/// The promise that every world makes of itself.
-const WAKES: &str = "WorkWakes";
+/// What a world promises of itself: where it is checked who is woken, and where it is not.
+const WAKES: (&str, &str) = ("WorkWakes", "whoever gains work is woken, or asks again by itself");
+const HAS_ROOM: (&str, &str) =
+    ("WorldHasRoom", "the world has room for every subject that a controller is asked about");
 
 impl<S: System> Engine<S> {
     /// Which promises break in a state and which reachable states it is, as bits: promises first.
@@ -108,10 +110,8 @@ impl<S: System> Model for World<S> {
             Invariant::new(promise.name, promise.sentence, holds)
         };
         let mut invariants: Vec<Invariant<State>> = promises.map(invariant).collect();
-        if self.0.system.hostility().wakes {
-            let sentence = "whoever gains work is woken, or asks again by itself";
-            invariants.push(Invariant::new(WAKES, sentence, |state: &State| state.trouble == 0));
-        }
+        let (name, sentence) = if self.0.hostility.wakes { WAKES } else { HAS_ROOM };
+        invariants.push(Invariant::new(name, sentence, |state: &State| state.trouble == 0));
         invariants
     }
 

@@ -12,7 +12,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 /// What a picture is drawn from.
-pub struct Sight<S: System> {
+pub struct Basis<S: System> {
     /// What is true.
     pub truth: Arc<S::Truth>,
     /// What is remembered.
@@ -43,7 +43,7 @@ impl<S: System> World<S> {
         name: &str,
         specification: M,
         most: usize,
-        picture: fn(&S, &Sight<S>) -> M::State,
+        picture: fn(&S, &Basis<S>) -> M::State,
     ) -> Refinement<State>
     where
         M: Model + 'static,
@@ -72,7 +72,7 @@ struct Pictures<S: System, M: Model> {
     engine: Arc<Engine<S>>,
     specification: M,
     most: usize,
-    picture: fn(&S, &Sight<S>) -> M::State,
+    picture: fn(&S, &Basis<S>) -> M::State,
     interned: Interner<M::State>,
     drawn: Memo<[u32; 10], u32>,
     compared: Memo<(u32, u32), bool>,
@@ -87,8 +87,8 @@ where
         let [one, other] = state.flights;
         let key = [hub, a, b, first, second, chance, past, time, one, other];
         self.drawn.get_or(key, || {
-            let sight = self.engine.sight(state);
-            self.interned.put((self.picture)(&self.engine.system, &sight))
+            let basis = self.engine.basis(state);
+            self.interned.put((self.picture)(&self.engine.system, &basis))
         })
     }
 
@@ -107,8 +107,8 @@ where
 }
 
 impl<S: System> Engine<S> {
-    fn sight(&self, state: &State) -> Sight<S> {
-        let mut sight = Sight {
+    fn basis(&self, state: &State) -> Basis<S> {
+        let mut basis = Basis {
             truth: self.truths.get(self.truth_number(state)),
             past: self.pasts.get(state.past),
             decided: Vec::new(),
@@ -119,7 +119,7 @@ impl<S: System> Engine<S> {
             match &flight.stage {
                 Stage::Decided(effect) => {
                     let after = self.after(*effect, state);
-                    sight.decided.push(self.truths.get(self.truth_number(&after)));
+                    basis.decided.push(self.truths.get(self.truth_number(&after)));
                 }
                 Stage::Reading { done, .. } => {
                     let of = &self.actors[flight.actor];
@@ -145,10 +145,10 @@ impl<S: System> Engine<S> {
                             (Found::Object(_) | Found::Answer(_), _) => {}
                         }
                     }
-                    sight.reading.push(reading);
+                    basis.reading.push(reading);
                 }
             }
         }
-        sight
+        basis
     }
 }

@@ -47,7 +47,7 @@ impl State {
             coder.u32(server, 21);
         }
         for machine in &mut self.machines {
-            coder.u32(machine, 14);
+            coder.u32(machine, 20);
         }
         for stale in &mut self.stale {
             coder.u8(&mut stale.program, 4);

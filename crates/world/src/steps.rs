@@ -4,7 +4,7 @@ use crate::flight::Stage;
 use crate::server::{Changed, Slot, old};
 use crate::state::{CLUSTERS, Stale, State};
 use crate::system::{Crashes, System};
-use crate::world::{Advance, Asked, DeedOf, Engine, Moment, Reacted};
+use crate::world::{ActionOf, Advance, Asked, Engine, Moment, Reacted};
 use interlock_checker::{Action, ActionId, Fairness, Steps};
 use interlock_kernel::{Place, Subject};
 
@@ -278,13 +278,13 @@ impl<S: System> Engine<S> {
     pub(crate) fn after(&self, number: u32, state: &State) -> State {
         let effect = self.effects.get(&number).expect("it was numbered");
         let mut after = *state;
-        match &effect.deed {
-            DeedOf::Write(server, write) => {
+        match &effect.action {
+            ActionOf::Write(server, write) => {
                 if let Ok(content) = self.landing(state.servers[*server], number, write) {
                     after.servers[*server] = content;
                 }
             }
-            DeedOf::Outside(perform, _) => {
+            ActionOf::Outside(perform, _) => {
                 let program = self.actors[effect.actor].program;
                 let cluster = self.programs[program].cluster.expect("it is on a machine");
                 if self.boot(effect.actor, state).is_some() {
@@ -387,8 +387,8 @@ impl<S: System> Out<'_, S> {
     /// What the cache of some program may miss of a change.
     fn miss(&self, server: usize, changed: &Changed, next: &State, missed: &mut Vec<Stale>) {
         for (program, of) in self.engine.programs.iter().enumerate() {
-            let is_heard_of = server == 0 || of.cluster == Some(server - 1);
-            if !is_heard_of || !self.engine.system.may_be_behind(&of.name) {
+            let is_reachable_here = server == 0 || of.cluster == Some(server - 1);
+            if !is_reachable_here || !self.engine.system.may_be_behind(&of.name) {
                 continue;
             }
             for (slot, was) in changed {
@@ -434,6 +434,13 @@ impl<S: System> Out<'_, S> {
     }
 }
 
+/// A state, and all of it that a controller decides by.
+#[derive(Clone, Copy)]
+struct Known<'a> {
+    state: &'a State,
+    moment: Moment,
+}
+
 impl<S: System> Engine<S> {
     /// Whoever gains work by a step must be woken by it: by a change in its cache, or because it
     /// asks again by itself. The number of what is wrong; 0: nothing.
@@ -448,14 +455,15 @@ impl<S: System> Engine<S> {
                 Kind::Begin { .. } => return 0,
                 Kind::Hear { .. } | Kind::Crash { .. } | Kind::Move { .. } | Kind::Time => None,
             };
-            let (before, after) = (self.moment(actor, from), self.moment(actor, to));
-            if before == after {
+            let before = Known { state: from, moment: self.moment(actor, from) };
+            let after = Known { state: to, moment: self.moment(actor, to) };
+            if before.moment == after.moment {
                 continue;
             }
             let own = acts.filter(|(acting, _)| *acting == actor).map(|(_, subject)| subject);
             if own.is_none() {
-                let known = self.slept.get_or((before, after), || {
-                    self.asleep(actor, None, (from, before), (to, after))
+                let known = self.slept.get_or((before.moment, after.moment), || {
+                    self.asleep(actor, None, before, after)
                 });
                 if known != 0 {
                     return known;
@@ -463,7 +471,7 @@ impl<S: System> Engine<S> {
                 continue;
             }
             // After its own effect a controller asks about that subject once more.
-            let trouble = self.asleep(actor, own, (from, before), (to, after));
+            let trouble = self.asleep(actor, own, before, after);
             if trouble != 0 {
                 return trouble;
             }
@@ -471,14 +479,9 @@ impl<S: System> Engine<S> {
         0
     }
 
-    fn asleep(
-        &self,
-        actor: usize,
-        own: Option<usize>,
-        (from, before): (&State, Moment),
-        (to, after): (&State, Moment),
-    ) -> u32 {
-        let (was, is) = (self.reaction(before, from), self.reaction(after, to));
+    fn asleep(&self, actor: usize, own: Option<usize>, before: Known<'_>, after: Known<'_>) -> u32 {
+        let (from, to) = (before.state, after.state);
+        let (was, is) = (self.reaction(before.moment, from), self.reaction(after.moment, to));
         let boots = (self.boot(actor, from), self.boot(actor, to));
         if boots.0 != boots.1 {
             return 0;

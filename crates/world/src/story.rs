@@ -4,7 +4,7 @@ use crate::flight::Stage;
 use crate::state::{Stale, State};
 use crate::steps::Kind;
 use crate::system::System;
-use crate::world::{DeedOf, Engine, Reacted};
+use crate::world::{ActionOf, Engine, Reacted};
 use interlock_checker::ActionId;
 use interlock_kernel::Write;
 
@@ -23,11 +23,11 @@ impl<S: System> Engine<S> {
                     Reacted::Rests | Reacted::Waits => "nothing to do".to_owned(),
                 }
             }
-            Kind::Begin { actor, subject } => {
+            Kind::Begin { actor, .. } => {
                 let begun = to.flights.iter().find(|flight| !from.flights.contains(flight));
-                format!("begins: {}", self.flight_in_words(begun.copied(), (actor, subject)))
+                format!("begins: {}", self.flight_in_words(begun.copied(), actor))
             }
-            Kind::Continue { actor, subject } => self.goes_on((actor, subject), from, to),
+            Kind::Continue { actor, subject } => self.goes_on(actor, subject, from, to),
             Kind::Hear { program } => {
                 let heard = from.stale.iter().find(|stale| !to.stale.contains(stale));
                 let about = heard.map(|stale| self.slot_in_words(stale)).unwrap_or_default();
@@ -54,7 +54,7 @@ impl<S: System> Engine<S> {
         told
     }
 
-    fn goes_on(&self, (actor, subject): (usize, usize), from: &State, to: &State) -> String {
+    fn goes_on(&self, actor: usize, subject: usize, from: &State, to: &State) -> String {
         let flights = from.flights.iter().filter(|flight| **flight != 0);
         let mut mine = flights.map(|flight| self.flights.get(*flight));
         let mine = mine.find(|it| (it.actor, it.subject) == (actor, subject));
@@ -65,13 +65,13 @@ impl<S: System> Engine<S> {
                 Some(read) => self.inner(actor).show_read(*read),
                 None => {
                     let new = to.flights.iter().find(|flight| !from.flights.contains(flight));
-                    format!("decides: {}", self.flight_in_words(new.copied(), (actor, subject)))
+                    format!("decides: {}", self.flight_in_words(new.copied(), actor))
                 }
             },
         }
     }
 
-    fn flight_in_words(&self, flight: Option<u32>, (actor, _): (usize, usize)) -> String {
+    fn flight_in_words(&self, flight: Option<u32>, actor: usize) -> String {
         let Some(flight) = flight.filter(|flight| *flight != 0) else {
             return "nothing to do".to_owned();
         };
@@ -86,11 +86,11 @@ impl<S: System> Engine<S> {
 
     fn effect_in_words(&self, effect: u32) -> String {
         let effect = self.effects.get(&effect).expect("it was numbered");
-        let deed = match &effect.deed {
-            DeedOf::Write(_, write) => write_in_words(write),
-            DeedOf::Outside(_, deed) => cut(deed),
+        let action = match &effect.action {
+            ActionOf::Write(_, write) => write_in_words(write),
+            ActionOf::Outside(_, action) => cut(action),
         };
-        format!("{}: {deed}", effect.because)
+        format!("{}: {action}", effect.because)
     }
 
     fn slot_in_words(&self, stale: &Stale) -> String {
@@ -110,7 +110,7 @@ impl<S: System> Engine<S> {
                 let flight = self.flights.get(*number);
                 let of = &self.actors[flight.actor];
                 let program = &self.programs[of.program].name;
-                let words = self.flight_in_words(Some(*number), (flight.actor, flight.subject));
+                let words = self.flight_in_words(Some(*number), flight.actor);
                 format!("{program}: {words}")
             })
             .collect();

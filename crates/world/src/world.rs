@@ -111,7 +111,7 @@ pub(crate) enum Reacted {
     Acts(u32),
 }
 
-/// What becomes of a step that is under way when it goes on.
+/// What happens to a step that is under way when it goes on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Advance {
     /// It is under way still, by another number.
@@ -126,12 +126,12 @@ pub(crate) enum Advance {
 pub(crate) struct Effect<M> {
     pub(crate) actor: usize,
     pub(crate) because: Arc<str>,
-    pub(crate) deed: DeedOf<M>,
+    pub(crate) action: ActionOf<M>,
     /// The server and slot whose version it rests on: once that changed, it is refused for ever.
     pub(crate) guard: Option<(usize, Slot)>,
 }
 
-pub(crate) enum DeedOf<M> {
+pub(crate) enum ActionOf<M> {
     Write(usize, Arc<Write>),
     Outside(Perform<M>, Arc<str>),
 }
@@ -311,7 +311,7 @@ impl<S: System> Engine<S> {
         self.flights.put(Flight { actor, subject, stage })
     }
 
-    /// What becomes of a step that is under way when it goes on.
+    /// What happens to a step that is under way when it goes on.
     pub(crate) fn advance(&self, number: u32, state: &State) -> Advance {
         let flight = self.flights.get(number);
         let moment = self.moment(flight.actor, state);
@@ -344,14 +344,15 @@ impl<S: System> Engine<S> {
                 let effect = self.effect(*actor, *subject, thought);
                 let guard = self.effects.get(&effect).and_then(|effect| effect.guard);
                 // What it rests on was out of date when it decided: it is refused whenever it lands.
-                let is_void = guard.is_some_and(|guard| self.is_stale(*actor, guard, state));
+                let is_void =
+                    guard.is_some_and(|(server, slot)| self.is_stale(*actor, server, slot, state));
                 if is_void { Advance::Over } else { with(Stage::Decided(effect)) }
             }
         }
     }
 
     /// Whether the cache of a controller shows another version of an object than its server has.
-    fn is_stale(&self, actor: usize, (server, slot): (usize, Slot), state: &State) -> bool {
+    fn is_stale(&self, actor: usize, server: usize, slot: Slot, state: &State) -> bool {
         let stale = state.stale_of(self.actors[actor].program);
         stale
             .iter()
@@ -405,27 +406,27 @@ impl<S: System> Engine<S> {
     /// The number of an effect.
     pub(crate) fn effect(&self, actor: usize, subject: usize, thought: Thought<S::Machine>) -> u32 {
         let cluster = self.programs[self.actors[actor].program].cluster;
-        let (text, deed, because) = match thought {
+        let (text, action, because) = match thought {
             Thought::Write { write, because } => {
                 let server = match write.address().place {
                     Place::HUB => 0,
                     _ => 1 + cluster.expect("who writes to a cluster works on one"),
                 };
-                (format!("{write:?}"), DeedOf::Write(server, write), because)
+                (format!("{write:?}"), ActionOf::Write(server, write), because)
             }
-            Thought::Outside { perform, deed, because } => {
-                (deed.to_string(), DeedOf::Outside(perform, deed), because)
+            Thought::Outside { perform, action, because } => {
+                (action.to_string(), ActionOf::Outside(perform, action), because)
             }
             Thought::Rest { .. } | Thought::Read(_) => unreachable!("it acts"),
         };
         // Number 0 stands for none.
         let number = 1 + self.effect_numbers.put((actor, subject, text));
         self.effects.get_or(number, || {
-            let guard = match &deed {
-                DeedOf::Write(server, write) => self.guard(*server, write),
-                DeedOf::Outside(..) => None,
+            let guard = match &action {
+                ActionOf::Write(server, write) => self.guard(*server, write),
+                ActionOf::Outside(..) => None,
             };
-            Arc::new(Effect { actor, because, deed, guard })
+            Arc::new(Effect { actor, because, action, guard })
         });
         number
     }
@@ -485,7 +486,7 @@ impl<S: System> Engine<S> {
         self.landings.get_or((server, effect), || self.servers.apply(server, write))
     }
 
-    /// The machine of a cluster after a deed, by the number of the effect.
+    /// The machine of a cluster after a action, by the number of the effect.
     pub(crate) fn performed(
         &self,
         effect: u32,

@@ -524,7 +524,7 @@ impl Model for IrsaOperator {
         if self.most.drifts > 0 {
             mutants.push(Mutant::new(
                 "no-resync",
-                "nobody looks again once all is quiet",
+                "no requeue once nothing changes",
                 &["Converges"],
                 self.without(Rule::Resync),
             ));

@@ -98,6 +98,11 @@ impl Identity {
         .filter(|differs| *differs)
         .count()
     }
+
+    /// Nothing differs, and the status says so.
+    fn is_as_declared(&self) -> bool {
+        self.differences() == 0 && self.observed == self.generation
+    }
 }
 
 /// The variables of the specification.
@@ -123,6 +128,8 @@ pub struct Rules {
     pub resync: bool,
     /// A step that changed something puts its key back.
     pub requeue: bool,
+    /// The status is written only when it changes.
+    pub status_once: bool,
 }
 
 impl Rules {
@@ -132,6 +139,7 @@ impl Rules {
         one_worker_per_key: true,
         resync: true,
         requeue: true,
+        status_once: true,
     };
 }
 
@@ -378,6 +386,14 @@ impl Model for Identities {
     }
 
     fn properties(&self) -> Vec<Property<State>> {
+        let termination = (0..self.resources).map(|c| {
+            let this = self.clone();
+            // Edits, drift and faults are counted, so what stays declared is left alone in the end.
+            Formula::stable_implies_stable(
+                move |s: &State| s.identities[c].phase == Phase::Live,
+                move |s: &State| s.identities[c].is_as_declared() && !this.is_about_to_write(s, c),
+            )
+        });
         vec![
             Property::for_all(
                 "Converges",
@@ -385,10 +401,7 @@ impl Model for Identities {
                 (0..self.resources).map(|c| {
                     Formula::stable_implies_stable(
                         move |s: &State| s.identities[c].phase == Phase::Live,
-                        move |s: &State| {
-                            let identity = &s.identities[c];
-                            identity.differences() == 0 && identity.observed == identity.generation
-                        },
+                        move |s: &State| s.identities[c].is_as_declared(),
                     )
                 }),
             ),
@@ -401,6 +414,11 @@ impl Model for Identities {
                         move |s: &State| s.identities[c].phase == Phase::Gone,
                     )
                 }),
+            ),
+            Property::for_all(
+                "TerminationIsTheLastAction",
+                "an identity that is left alone becomes as declared, and then nothing is written",
+                termination,
             ),
         ]
     }
@@ -505,6 +523,12 @@ impl Model for Identities {
                 "a step that changed something does not put its key back",
                 &["Converges", "Deletes"],
                 self.without(|rules| rules.requeue = false),
+            ),
+            Mutant::new(
+                "status-each-time",
+                "the status is written by each step, and each write puts the key back",
+                &["TerminationIsTheLastAction"],
+                self.without(|rules| rules.status_once = false),
             ),
         ]
     }

@@ -22,13 +22,13 @@
 //! 2. The syncer of the owner puts its own finalizer on it before it makes the claim there.
 //! 3. Somebody deletes it. The syncer deletes its claim, sees that it is gone, and takes its own
 //!    finalizer off; nobody can put one on again. Then this room takes it off the list, with its
-//!    pin, in one write to the grant. While nobody has the grant it does so at once: the volumes
+//!    pin, in one write to the grant. While the grant has no owner it does so at once: the volumes
 //!    that are left go with their copies.
-//! 4. A claim that is not listed, by a fresh look at the grant, no cluster has or will make: the
+//! 4. A claim that is not listed, by a live read of the grant, no cluster has or will make: the
 //!    finalizer comes off. In a grant that is Deleting nothing is taken off the list; there the
 //!    finalizer comes off when no copies are left.
 //!
-//! A claim that is listed, was never filled, and is surely not at the hub (a fresh look says so)
+//! A claim that is listed, was never filled, and is surely not at the hub (a live read says so)
 //! was listed from a cache that was behind; it is taken off the list too, or its grant would never
 //! fill.
 
@@ -37,7 +37,8 @@ use crate::scheduler::about_claim;
 use interlock_api::names::grant_name;
 use interlock_kernel::metadata::{name_of, uid_of};
 use interlock_kernel::{
-    Looks, Nothing, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch, Watcher,
+    LiveReads, Nothing, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch,
+    Watcher,
 };
 
 mod act;
@@ -91,9 +92,9 @@ impl Room for Claims {
         &self,
         subject: &Subject,
         view: &dyn View,
-        looks: &Looks<Nothing>,
+        live_reads: &LiveReads<Nothing>,
     ) -> Observed<decide::Facts, observe::Scene> {
-        observe::observe(subject, view, looks)
+        observe::observe(subject, view, live_reads)
     }
 
     fn decide(facts: &decide::Facts) -> decide::Decision {

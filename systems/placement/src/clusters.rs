@@ -1,11 +1,11 @@
-//! Signs of life of the clusters, and clusters that stay while they have something.
+//! Heartbeats of the clusters, and clusters that stay while they have something.
 //!
 //! A step is about one WorkloadCluster. The syncer counts `heartbeat.sequence`; that it changed is
-//! the sign of life, and the hub notes when it saw it, by its own clock alone. No clock is ever
+//! the heartbeat, and the hub notes when it saw it, by its own clock alone. No clock is ever
 //! compared with another, and nothing is ever taken from a cluster because of a time: `Reachable`
 //! and `Ready` only keep new grants away and tell people.
 //!
-//! How many grants a cluster has is noted with a sign of life, not with each grant, so that a burst
+//! How many grants a cluster has is noted with a heartbeat, not with each grant, so that a burst
 //! of them costs one write.
 //!
 //! A WorkloadCluster that is deleted stays while a grant is owned by it, is to be, or has data on it;
@@ -16,8 +16,8 @@
 use crate::kinds::{GRANT, GRANTS_BY_COPY, GRANTS_HELD_BY, GRANTS_TO_COME, WORKLOAD_CLUSTER};
 use interlock_kernel::metadata::{is_deleting, name_of};
 use interlock_kernel::{
-    Looks, Name, Nothing, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch,
-    Watcher,
+    LiveReads, Name, Nothing, Object, Observed, Place, Right, Room, Step, Subject, Verb, View,
+    Watch, Watcher,
 };
 use std::collections::BTreeSet;
 
@@ -39,9 +39,9 @@ impl Default for Clusters {
 }
 
 impl Clusters {
-    /// Takes a cluster for unreachable after so many seconds without a sign of life.
+    /// Takes a cluster for unreachable after so many seconds without a heartbeat.
     #[must_use]
-    pub fn patient_for(silence_seconds: i64) -> Self {
+    pub fn unreachable_after(silence_seconds: i64) -> Self {
         Clusters { silence_seconds }
     }
 }
@@ -70,7 +70,7 @@ impl Watcher for Clusters {
     }
 
     /// A grant concerns a cluster only if that is being deleted, or a person wants a copy there
-    /// forgotten; all else is noted with the next sign of life.
+    /// forgotten; all else is noted with the next heartbeat.
     fn subjects(&self, watch: &Watch, object: &Object, view: &dyn View) -> Vec<Subject> {
         if watch.kind == WORKLOAD_CLUSTER {
             return vec![Subject::from(name_of(object))];
@@ -98,9 +98,9 @@ impl Room for Clusters {
         &self,
         subject: &Subject,
         view: &dyn View,
-        looks: &Looks<Nothing>,
+        live_reads: &LiveReads<Nothing>,
     ) -> Observed<decide::Facts, observe::Scene> {
-        match observe::observe(self, subject, view, looks) {
+        match observe::observe(self, subject, view, live_reads) {
             Some((facts, scene)) => Observed::Seen { facts, scene },
             None => Observed::nothing("there is no such cluster"),
         }

@@ -1,7 +1,7 @@
 //! What clusters that are gone for good left at the hub: their finalizers.
 //!
 //! A syncer puts its finalizer on a namespace before anything goes down to its cluster, on each
-//! object before that goes, and takes them off in the other order. Once its WorkloadCluster is gone
+//! object before it is deleted, and takes them off in the other order. Once its WorkloadCluster is gone
 //! nobody does, and neither the namespace nor its objects could ever be deleted.
 //!
 //! A step is about one namespace at the hub. Nothing rests on a cache: the hub itself has to say
@@ -20,8 +20,8 @@ use crate::record::syncers;
 use crate::syncer::objects::kinds::Kinds;
 use interlock_kernel::metadata::name_of;
 use interlock_kernel::{
-    Index, Looks, Nothing, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch,
-    Watcher,
+    Index, LiveReads, Nothing, Object, Observed, Place, Right, Room, Step, Subject, Verb, View,
+    Watch, Watcher,
 };
 
 mod act;
@@ -98,11 +98,11 @@ impl Room for Departed {
         &self,
         subject: &Subject,
         view: &dyn View,
-        looks: &Looks<Nothing>,
+        live_reads: &LiveReads<Nothing>,
     ) -> Observed<decide::Facts, observe::Scene> {
-        match observe::observe(subject, view, looks) {
+        match observe::observe(subject, view, live_reads) {
             Some((facts, scene)) => Observed::Seen { facts, scene },
-            None => Observed::nothing("no finalizer of a cluster that is gone is on it"),
+            None => Observed::nothing("the object has no finalizer of a deleted cluster"),
         }
     }
 

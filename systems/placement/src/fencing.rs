@@ -1,14 +1,15 @@
 //! Answers a ForceRelease: the one way to take a namespace from an owner that cannot be asked.
 //!
 //! A step is about one ForceRelease. It names grant, owner and epoch; if the live grant is exactly
-//! that, one write makes it Fenced, gives up what no image has, and says how much that may be.
+//! that, one write makes it Fenced, gives up what no snapshot has, and says how much that may be.
 //! `fencedBy` tells for ever that it was this one, so a crash before the answer was written, and
 //! even the next grant, do not turn an applied ForceRelease into a refused one.
 
 use crate::kinds::{FORCE_RELEASE, FORCES_BY_GRANT, GRANT};
 use interlock_kernel::metadata::{name_of, uid_of};
 use interlock_kernel::{
-    Looks, Nothing, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch, Watcher,
+    LiveReads, Nothing, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch,
+    Watcher,
 };
 
 mod act;
@@ -59,9 +60,9 @@ impl Room for Fencing {
         &self,
         subject: &Subject,
         view: &dyn View,
-        looks: &Looks<Nothing>,
+        live_reads: &LiveReads<Nothing>,
     ) -> Observed<decide::Facts, observe::Scene> {
-        observe::observe(subject, view, looks)
+        observe::observe(subject, view, live_reads)
     }
 
     fn decide(facts: &decide::Facts) -> decide::Decision {

@@ -29,7 +29,7 @@ pub const ENTRY: Entry = Entry {
 
 const LABELS: [Sync; 3] = [Sync::Nil, Sync::Empty, Sync::Sync];
 
-/// The labels of one cluster, from the wish to the report.
+/// The labels of one cluster, from the desired state to the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Cluster {
     /// What the namespace controller wants (`ns`).
@@ -52,6 +52,14 @@ pub struct State {
     clusters: [Cluster; MOST],
     /// A bit for each cluster that is connected (`link`).
     links: u8,
+}
+
+impl State {
+    fn with(&self, c: usize, change: impl FnOnce(&mut Cluster)) -> State {
+        let mut next = self.clone();
+        change(&mut next.clusters[c]);
+        next
+    }
 }
 
 /// The model, for some number of clusters.
@@ -126,15 +134,7 @@ impl KcpStorageFixed {
         1 + (at as usize * self.clusters + c) as ActionId
     }
 
-    fn step(
-        &self,
-        (at, c): (At, usize),
-        state: &State,
-        steps: &mut Steps<State>,
-        change: impl FnOnce(&mut Cluster),
-    ) {
-        let mut next = state.clone();
-        change(&mut next.clusters[c]);
+    fn step(&self, at: At, c: usize, next: State, steps: &mut Steps<State>) {
         let needs = match at {
             At::Watch | At::Report => 1 << c,
             At::Assign | At::Drain | At::Release | At::Apply | At::Cut | At::Heal | At::Relist => 0,
@@ -160,14 +160,14 @@ impl KcpStorageFixed {
                 && cluster.wanted == Sync::Nil
                 && (!self.wait_idle || cluster.reported == Sync::Nil)
             {
-                self.step((At::Assign, c), state, steps, |next| next.wanted = Sync::Sync);
+                self.step(At::Assign, c, state.with(c, |next| next.wanted = Sync::Sync), steps);
             }
             if cluster.wanted == Sync::Sync {
-                self.step((At::Drain, c), state, steps, |next| next.wanted = Sync::Empty);
+                self.step(At::Drain, c, state.with(c, |next| next.wanted = Sync::Empty), steps);
             }
             let is_drained = !self.wait_release || cluster.reported == Sync::Empty;
             if cluster.wanted == Sync::Empty && is_drained {
-                self.step((At::Release, c), state, steps, |next| next.wanted = Sync::Nil);
+                self.step(At::Release, c, state.with(c, |next| next.wanted = Sync::Nil), steps);
             }
         }
     }
@@ -175,24 +175,25 @@ impl KcpStorageFixed {
     fn syncer_steps(&self, state: &State, c: usize, steps: &mut Steps<State>) {
         let cluster = state.clusters[c];
         if cluster.cached != cluster.label {
-            self.step((At::Watch, c), state, steps, |next| next.cached = next.label);
+            self.step(At::Watch, c, state.with(c, |next| next.cached = next.label), steps);
         }
         if cluster.acted_on != cluster.cached {
-            self.step((At::Apply, c), state, steps, |next| next.acted_on = next.cached);
+            self.step(At::Apply, c, state.with(c, |next| next.acted_on = next.cached), steps);
         }
         if cluster.reported != cluster.acted_on {
-            self.step((At::Report, c), state, steps, |next| next.reported = next.acted_on);
+            self.step(At::Report, c, state.with(c, |next| next.reported = next.acted_on), steps);
         }
         for label in LABELS {
             if self.relist && cluster.past & past_bit(label) != 0 {
-                self.step((At::Relist, c), state, steps, |next| next.cached = label);
+                self.step(At::Relist, c, state.with(c, |next| next.cached = label), steps);
             }
         }
     }
 
     fn each_leads_to(
         &self,
-        (name, sentence): (&'static str, &'static str),
+        name: &'static str,
+        sentence: &'static str,
         from: fn(&Cluster) -> bool,
         to: fn(&Cluster) -> bool,
     ) -> Property<State> {
@@ -333,23 +334,20 @@ impl Model for KcpStorageFixed {
     fn properties(&self) -> Vec<Property<State>> {
         vec![
             self.each_leads_to(
-                ("DrainCompletes", "a cluster that is drained is released"),
+                "DrainCompletes",
+                "a cluster that is drained is released",
                 |c| c.wanted == Sync::Empty,
                 |c| c.wanted == Sync::Nil,
             ),
             self.each_leads_to(
-                (
-                    "AssignedUses",
-                    "a cluster that is assigned comes to use the volume, unless it is drained",
-                ),
+                "AssignedUses",
+                "a cluster that is assigned comes to use the volume, unless it is drained",
                 |c| c.wanted == Sync::Sync,
                 |c| c.acted_on == Sync::Sync || c.wanted != Sync::Sync,
             ),
             self.each_leads_to(
-                (
-                    "IdleAgain",
-                    "a cluster that was released reports it, unless it is assigned again",
-                ),
+                "IdleAgain",
+                "a cluster that was released reports it, unless it is assigned again",
                 |c| c.wanted == Sync::Nil,
                 |c| c.reported == Sync::Nil || c.wanted != Sync::Nil,
             ),

@@ -1,4 +1,4 @@
-//! The sign of life of a cluster: its syncer counts, and says who it is and what the cluster has.
+//! The heartbeat of a cluster: its syncer counts, and says who it is and what the cluster has.
 //!
 //! The hub notes when the count changed, by its own clock, and no other clock is compared with
 //! that. The time at which the syncer counted is for the syncer alone.
@@ -12,8 +12,8 @@ mod tests;
 use crate::kinds::{STORAGE_CLASS, WORKLOAD_CLUSTER};
 use interlock_api::placement::{Ref, Syncer};
 use interlock_kernel::{
-    Kind, Looks, Nothing, Object, Observed, Place, Right, Room, Selector, Step, Subject, Verb,
-    View, Watch, Watcher,
+    GroupVersion, Kind, LiveReads, Nothing, Object, Observed, Place, Right, Room, Selector, Step,
+    Subject, Verb, View, Watch, Watcher,
 };
 use std::time::Duration;
 
@@ -22,12 +22,12 @@ const SUBJECT: &str = "heartbeat";
 
 /// A class of snapshots.
 pub const VOLUME_SNAPSHOT_CLASS: Kind = Kind::cluster_wide(
-    ("snapshot.storage.k8s.io", "v1"),
+    GroupVersion::new("snapshot.storage.k8s.io", "v1"),
     "VolumeSnapshotClass",
     "volumesnapshotclasses",
 );
 
-/// Gives the signs of life of one cluster.
+/// Gives the heartbeats of one cluster.
 #[derive(Debug, Clone)]
 pub struct Heartbeat {
     cluster: Ref,
@@ -50,7 +50,7 @@ impl Heartbeat {
         self
     }
 
-    /// The same, at another pace.
+    /// The same, with another interval.
     #[must_use]
     pub fn every(mut self, period: Duration) -> Heartbeat {
         self.period = period;
@@ -96,7 +96,7 @@ impl Room for Heartbeat {
         &self,
         _: &Subject,
         view: &dyn View,
-        _: &Looks<Nothing>,
+        _: &LiveReads<Nothing>,
     ) -> Observed<decide::Facts, observe::Scene> {
         match observe::observe(self, view) {
             Ok((facts, scene)) => Observed::Seen { facts, scene },

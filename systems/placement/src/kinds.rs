@@ -10,16 +10,16 @@ use interlock_api::names::{
 use interlock_api::placement::condition::PLACED;
 use interlock_api::{GROUP, VERSION};
 use interlock_kernel::metadata::finalizers;
-use interlock_kernel::{Index, Kind};
+use interlock_kernel::{GroupVersion, Index, Kind};
 use kube_core::DynamicObject;
 use serde_json::Value;
 
-const CORE: (&str, &str) = ("", "v1");
-const APPS: (&str, &str) = ("apps", "v1");
-const STORAGE: (&str, &str) = ("storage.k8s.io", "v1");
-const SNAPSHOTS: (&str, &str) = ("snapshot.storage.k8s.io", "v1");
-const VOLSYNC: (&str, &str) = ("volsync.backube", "v1alpha1");
-const OWN: (&str, &str) = (GROUP, VERSION);
+const CORE: GroupVersion = GroupVersion::new("", "v1");
+const APPS: GroupVersion = GroupVersion::new("apps", "v1");
+const STORAGE: GroupVersion = GroupVersion::new("storage.k8s.io", "v1");
+const SNAPSHOTS: GroupVersion = GroupVersion::new("snapshot.storage.k8s.io", "v1");
+const VOLSYNC: GroupVersion = GroupVersion::new("volsync.backube", "v1alpha1");
+const OWN: GroupVersion = GroupVersion::new(GROUP, VERSION);
 
 /// A namespace.
 pub const NAMESPACE: Kind = Kind::cluster_wide(CORE, "Namespace", "namespaces");
@@ -46,11 +46,11 @@ pub const STORAGE_CLASS: Kind = Kind::cluster_wide(STORAGE, "StorageClass", "sto
 /// A volume that is attached to a node.
 pub const VOLUME_ATTACHMENT: Kind =
     Kind::cluster_wide(STORAGE, "VolumeAttachment", "volumeattachments");
-/// An image of a volume.
+/// A snapshot of a volume.
 pub const SNAPSHOT: Kind = Kind::namespaced(SNAPSHOTS, "VolumeSnapshot", "volumesnapshots");
-/// Takes images of a claim, on a trigger.
+/// Takes snapshots of a claim, on a trigger.
 pub const SOURCE: Kind = Kind::namespaced(VOLSYNC, "ReplicationSource", "replicationsources");
-/// Brings an image to a cluster, for a claim to be filled from.
+/// Brings a snapshot to a cluster, for a claim to be filled from.
 pub const DESTINATION: Kind =
     Kind::namespaced(VOLSYNC, "ReplicationDestination", "replicationdestinations");
 
@@ -137,7 +137,7 @@ pub const GRANTS_BY_NAMESPACE_NAME: Index = Index {
     values: |grant| text(&grant.data["spec"]["namespace"]["name"]),
 };
 
-/// Files under [`YES`] the grants that are not where they are wished to be: those that a change of
+/// Files under [`YES`] the grants whose owner is not the desired cluster: those that a change of
 /// any cluster may concern. A grant at rest on its owner is not among them.
 pub const GRANTS_WAITING: Index =
     Index { name: "waiting", kind: GRANT, values: |grant| yes(is_waiting(grant)) };
@@ -177,13 +177,13 @@ pub const NAMESPACES_BY_GRANT: Index = Index {
 };
 
 /// Namespaces by the name of the cluster that they ask for.
-pub const NAMESPACES_BY_WISH: Index = Index {
-    name: "by-wish",
+pub const NAMESPACES_BY_DESIRED_CLUSTER: Index = Index {
+    name: "by-desired-cluster",
     kind: NAMESPACE,
     values: |namespace| {
         let annotations = namespace.metadata.annotations.as_ref();
-        let wish = annotations.and_then(|annotations| annotations.get(ANNOTATION_CLUSTER));
-        wish.cloned().into_iter().collect()
+        let desired = annotations.and_then(|annotations| annotations.get(ANNOTATION_CLUSTER));
+        desired.cloned().into_iter().collect()
     },
 };
 
@@ -273,8 +273,8 @@ fn is_moving(grant: &DynamicObject) -> bool {
             let travelling = |uid: &Value| {
                 pins.clone().any(|pin| {
                     pin["claimUID"] == *uid
-                        && (pin["image"]["volumeSnapshot"].is_object()
-                            || pin["image"]["restic"].is_object())
+                        && (pin["snapshot"]["volumeSnapshot"].is_object()
+                            || pin["snapshot"]["restic"].is_object())
                 })
             };
             let mut claims = status["claims"].as_array().into_iter().flatten();

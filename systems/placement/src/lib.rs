@@ -6,10 +6,10 @@
 //! * `syncer`: one per cluster; fill, permit, run, stop, close, hand over.
 //! * `fencing`: an owner that cannot be asked is declared gone, by name and epoch.
 //! * `runtime`: pods as processes, stopped for certain.
-//! * `heartbeat`: the sign of life of a cluster.
+//! * `heartbeat`: the heartbeat of a cluster.
 //!
 //! * `claims`: the labels that mirror a grant, and claims that stay while a cluster has them.
-//! * `clusters`: signs of life, and clusters that stay while they have something.
+//! * `clusters`: heartbeats, and clusters that stay while they have something.
 //! * `departed`: the finalizers of clusters that are gone for good.
 //!
 //! They all work on `kinds`: the kinds, and how their objects are filed.

@@ -5,7 +5,7 @@ use crate::kinds::{GRANT, NAMESPACE};
 use interlock_api::placement::{Fill, GrantSpec, GrantStatus, Phase, Ref};
 use interlock_kernel::conditions::{self, Condition, Finding};
 use interlock_kernel::metadata::{name_of, uid_of};
-use interlock_kernel::{Address, Event, Importance, Name, Object, Part, Place, Write, read_part};
+use interlock_kernel::{Address, Event, Importance, Name, Object, Place, Write, read_part};
 use jiff::Timestamp;
 use kube_core::DynamicObject;
 use serde_json::{Value, json};
@@ -49,12 +49,12 @@ impl GrantRecord {
     /// A change of its status, over the version that was read.
     pub(crate) fn write_status(&self, status: Value) -> Write {
         let change = json!({ "status": status });
-        Write::patch(Place::HUB, &GRANT, &self.object, (Part::Status, change))
+        Write::patch_status(Place::HUB, &GRANT, &self.object, change)
     }
 
     /// The step into another phase, and what else changes with it: since when it is in it is part of
     /// the same write.
-    pub(crate) fn write_phase(&self, (phase, now): (Phase, Timestamp), mut status: Value) -> Write {
+    pub(crate) fn write_phase(&self, phase: Phase, now: Timestamp, mut status: Value) -> Write {
         status["phase"] = json!(phase);
         // Whole seconds are what the wire has.
         let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
@@ -65,7 +65,7 @@ impl GrantRecord {
     /// A change of its spec, over the version that was read.
     pub(crate) fn write_spec(&self, spec: Value) -> Write {
         let change = json!({ "spec": spec });
-        Write::patch(Place::HUB, &GRANT, &self.object, (Part::Main, change))
+        Write::patch(Place::HUB, &GRANT, &self.object, change)
     }
 
     /// An event on its namespace at the hub.
@@ -82,7 +82,7 @@ impl GrantRecord {
 
     /// Its conditions with these findings.
     pub(crate) fn conditions_with(&self, findings: &[Finding], now: Timestamp) -> Vec<Condition> {
-        with_all(&self.status.conditions, findings, (now, self.object.metadata.generation))
+        with_all(&self.status.conditions, findings, now, self.object.metadata.generation)
     }
 }
 
@@ -90,9 +90,12 @@ impl GrantRecord {
 pub(crate) fn with_all(
     conditions: &[Condition],
     findings: &[Finding],
-    at: (Timestamp, Option<i64>),
+    now: Timestamp,
+    generation: Option<i64>,
 ) -> Vec<Condition> {
-    findings.iter().fold(conditions.to_vec(), |all, found| conditions::with(&all, found, at))
+    findings
+        .iter()
+        .fold(conditions.to_vec(), |all, found| conditions::with(&all, found, now, generation))
 }
 
 /// An object as a reference to it.

@@ -16,7 +16,8 @@ use crate::kinds::{CLAIM, CONFIG_MAP, NAMESPACE, POD, SECRET, VOLUME};
 use crate::syncer::marks::is_ours;
 use interlock_api::names::RUNTIME_CLASS;
 use interlock_kernel::{
-    Looks, Name, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch, Watcher,
+    LiveReads, Name, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch,
+    Watcher,
 };
 use outside::Machine;
 use std::sync::Arc;
@@ -108,10 +109,10 @@ impl Room for Runtime {
         &self,
         subject: &Subject,
         view: &dyn View,
-        looks: &Looks<Machine>,
+        live_reads: &LiveReads<Machine>,
     ) -> Observed<decide::Facts, observe::Scene> {
         let (namespace, name) = subject.split_once('/').unwrap_or_default();
-        observe::observe(self, Name::within(namespace, name), view, looks)
+        observe::observe(self, Name::within(namespace, name), view, live_reads)
     }
 
     fn decide(facts: &decide::Facts) -> decide::Decision {

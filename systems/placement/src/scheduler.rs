@@ -14,15 +14,15 @@
 
 use crate::kinds::{
     CLAIM, GRANT, GRANTS_BY_NAMESPACE_NAME, GRANTS_BY_OWNER, GRANTS_BY_TARGET, GRANTS_COUNTED_ON,
-    GRANTS_DELAYED, GRANTS_MOVING, GRANTS_WAITING, NAMESPACE, NAMESPACES_BY_GRANT,
-    NAMESPACES_BY_SYNCER, NAMESPACES_BY_WISH, NAMESPACES_PLACED, PLACEMENT, WORKLOAD_CLUSTER, YES,
+    GRANTS_DELAYED, GRANTS_MOVING, GRANTS_WAITING, NAMESPACE, NAMESPACES_BY_DESIRED_CLUSTER,
+    NAMESPACES_BY_GRANT, NAMESPACES_BY_SYNCER, NAMESPACES_PLACED, PLACEMENT, WORKLOAD_CLUSTER, YES,
 };
 use interlock_api::names::grant_name;
 use interlock_api::placement::PlacementSpec;
 use interlock_kernel::metadata::{name_of, uid_of};
 use interlock_kernel::{
-    Looks, Name, Nothing, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch,
-    Watcher, read_part,
+    LiveReads, Name, Nothing, Object, Observed, Place, Right, Room, Step, Subject, Verb, View,
+    Watch, Watcher, read_part,
 };
 use kube_core::DynamicObject;
 use serde::Serialize;
@@ -39,8 +39,8 @@ mod selector;
 
 pub use selector::is_selected;
 
-/// What was seen afresh at the hub.
-pub(crate) type LooksAtHub = Looks<Nothing>;
+/// What was read live at the hub.
+pub(crate) type LiveReadsAtHub = LiveReads<Nothing>;
 
 /// How many grants are woken when a move has ended: one for its place, one in case the first goes.
 const WOKEN_AFTER_A_MOVE: usize = 2;
@@ -56,7 +56,7 @@ pub struct Limits {
     /// when many begin in the same instant.
     pub moves: usize,
     /// Whether there is something that carries data from cluster to cluster, where both have storage
-    /// that images can be taken of.
+    /// that snapshots can be taken of.
     pub can_copy: bool,
 }
 
@@ -89,7 +89,7 @@ impl Watcher for Scheduler {
             Watch::all(Place::HUB, &NAMESPACE)
                 .by(&NAMESPACES_BY_GRANT)
                 .by(&NAMESPACES_BY_SYNCER)
-                .by(&NAMESPACES_BY_WISH)
+                .by(&NAMESPACES_BY_DESIRED_CLUSTER)
                 .by(&NAMESPACES_PLACED),
             Watch::all(Place::HUB, &CLAIM),
             Watch::all(Place::HUB, &PLACEMENT),
@@ -169,7 +169,7 @@ impl Room for Scheduler {
         &self,
         subject: &Subject,
         view: &dyn View,
-        looks: &LooksAtHub,
+        live_reads: &LiveReadsAtHub,
     ) -> Observed<Facts, Scene> {
         if let Some(name) = subject.strip_prefix(PLACEMENT_PREFIX) {
             return match accept::observe(name, view) {
@@ -180,7 +180,7 @@ impl Room for Scheduler {
                 },
             };
         }
-        match observe::observe(self.limits, subject, view, looks) {
+        match observe::observe(self.limits, subject, view, live_reads) {
             Ok((facts, scene)) => Observed::Seen {
                 facts: Facts::Grant(Box::new(facts)),
                 scene: Scene::Grant(Box::new(scene)),
@@ -204,7 +204,7 @@ impl Room for Scheduler {
             }
             (Scene::Grant(_), decision @ Decision::Placement(_))
             | (Scene::Placement(_), decision @ Decision::Grant(_)) => {
-                Step::rest(format!("{decision:?} is about something else"))
+                Step::rest(format!("the decision {decision:?} is about another object"))
             }
         }
     }
@@ -233,7 +233,7 @@ fn about_namespace(namespace: &Object, view: &dyn View) -> Vec<Subject> {
     distinct(named(&grants).chain([grant_of(namespace)]).collect())
 }
 
-/// A claim that came before its namespace is looked at when that comes.
+/// A claim that came before its namespace is read when that comes.
 pub(crate) fn about_claim(claim: &Object, view: &dyn View) -> Vec<Subject> {
     let namespace = claim.metadata.namespace.as_deref().unwrap_or_default();
     let namespace = view.get(Place::HUB, &NAMESPACE, &Name::cluster_wide(namespace));
@@ -260,8 +260,8 @@ fn about_cluster(cluster: &Object, view: &dyn View) -> Vec<Subject> {
     let waiting = view.find(Place::HUB, &GRANTS_WAITING, YES);
     let owned = view.find(Place::HUB, &GRANTS_BY_OWNER, uid);
     let targeted = view.find(Place::HUB, &GRANTS_BY_TARGET, uid);
-    let asking = view.find(Place::HUB, &NAMESPACES_BY_WISH, name_of(cluster));
-    // What a namespace that is being deleted waits for is told with the name of the cluster.
+    let asking = view.find(Place::HUB, &NAMESPACES_BY_DESIRED_CLUSTER, name_of(cluster));
+    // What a namespace that is being deleted waits for is reported with the name of the cluster.
     let held = view.find(Place::HUB, &NAMESPACES_BY_SYNCER, uid);
     let grants = named(&waiting).chain(named(&owned)).chain(named(&targeted));
     let namespaces = asking.iter().chain(&held).map(|namespace| grant_of(namespace));

@@ -34,8 +34,8 @@ use interlock_api::names::{ANNOTATION_GRANT, grant_name, syncer_finalizer};
 use interlock_api::placement::Ref;
 use interlock_kernel::metadata::{annotation, has_finalizer, label};
 use interlock_kernel::{
-    Kind, Looks, Name, Nothing, Object, Observed, Outside, Place, Right, Room, Step, Subject, Verb,
-    View, Watch, Watcher,
+    Kind, LiveReads, Name, Nothing, Object, Observed, Outside, Place, Right, Room, Step, Subject,
+    Verb, View, Watch, Watcher,
 };
 use objects::kinds::Kinds;
 use std::sync::Arc;
@@ -82,7 +82,7 @@ impl Syncer {
         self
     }
 
-    /// The same, for a cluster on which somebody takes images of claims and fills claims from them:
+    /// The same, for a cluster on which somebody takes snapshots of claims and fills claims from them:
     /// it serves VolSync's kinds and VolumeSnapshots.
     #[must_use]
     pub fn copying(mut self) -> Syncer {
@@ -192,7 +192,7 @@ impl Watcher for Syncer {
         let mut rights = Right::to(Place::HUB, &GRANT, &[Verb::PatchStatus]);
         rights.extend(Right::to(Place::HUB, &NAMESPACE, &[Verb::Patch]));
         for kind in self.kinds.carried() {
-            // Its finalizer, and what has become of the object on the cluster.
+            // Its finalizer, and what happened to the object on the cluster.
             let verbs = if has_status(kind) {
                 &[Verb::Patch, Verb::PatchStatus][..]
             } else {
@@ -253,9 +253,9 @@ impl Room for Syncer {
         &self,
         subject: &Subject,
         view: &dyn View,
-        looks: &Looks<Locks>,
+        live_reads: &LiveReads<Locks>,
     ) -> Observed<facts::Facts, observe::Scene> {
-        observe::observe(self, subject, view, looks)
+        observe::observe(self, subject, view, live_reads)
     }
 
     fn decide(facts: &facts::Facts) -> decide::Decision {
@@ -279,7 +279,7 @@ pub enum Locks {}
 impl Outside for Locks {
     type Question = LocksOf;
     type Answer = Holding;
-    type Deed = Nothing;
+    type Action = Nothing;
 }
 
 /// Whether any lock of a namespace on the cluster is held.

@@ -1,12 +1,12 @@
 //! The objects of placement, for the tests of its rooms.
 
 use crate::kinds::GRANT;
-use interlock_kernel::testing::{World, patched};
+use interlock_kernel::testing::{TestServers, patched};
 use interlock_kernel::{Name, Place};
 use serde_json::{Value, json};
 
 /// A grant as the hub has it; null: it has none.
-pub(crate) fn grant_in(hub: &World, name: &str) -> Value {
+pub(crate) fn grant_in(hub: &TestServers, name: &str) -> Value {
     hub.json(Place::HUB, &GRANT, &Name::cluster_wide(name))
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn cluster(name: &str, patch: Value) -> Value {
     patched(object, &patch)
 }
 
-/// The conditions of a cluster that is not heard of.
+/// The conditions of a cluster that sends no heartbeat.
 pub(crate) fn unreachable() -> Value {
     let condition = |kind| {
         json!({
@@ -101,11 +101,11 @@ pub(crate) fn reference(name: &str) -> Value {
     json!({"name": name, "uid": format!("uid-{name}")})
 }
 
-/// A pin with an image of this form.
-pub(crate) fn pin(claim: &str, image: &Value) -> Value {
+/// A pin with a snapshot of this form.
+pub(crate) fn pin(claim: &str, snapshot: &Value) -> Value {
     json!({
         "claim": claim, "claimUID": format!("uid-{claim}"), "epoch": 6,
-        "taken": "1970-01-12T13:00:00Z", "bytes": 1000, "image": image,
+        "taken": "1970-01-12T13:00:00Z", "bytes": 1000, "snapshot": snapshot,
     })
 }
 

@@ -6,22 +6,22 @@ use crate::fencing::Fencing;
 use crate::kinds::{CLAIM, GRANT, NAMESPACE, WORKLOAD_CLUSTER};
 use crate::scheduler::Scheduler;
 use crate::testing::{claim, cluster, grant_in, grant_of, namespace, pin, reference};
-use interlock_kernel::testing::{NoMachine, World, condition};
+use interlock_kernel::testing::{NoMachine, TestServers, condition};
 use interlock_kernel::{Controller, Name, Nothing, Place};
 use serde_json::{Value, json};
 
 const LABEL_A: &str = "state.interlock.dev/uid-a";
 const LABEL_B: &str = "state.interlock.dev/uid-b";
 
-fn hub(objects: Vec<Value>) -> World {
-    let mut hub = World::of(&Scheduler::default());
+fn hub(objects: Vec<Value>) -> TestServers {
+    let mut hub = TestServers::of(&Scheduler::default());
     let others: [&dyn Controller<Outside = Nothing>; 3] = [&Claims, &Clusters::default(), &Fencing];
     others.into_iter().for_each(|room| hub.show(room));
     hub.with(objects)
 }
 
 /// Lets every room do all it can, until none has anything to do; how many writes that took.
-fn rest(world: &mut World) -> usize {
+fn rest(world: &mut TestServers) -> usize {
     let scheduler = Scheduler::default();
     let rooms: [&dyn Controller<Outside = Nothing>; 4] =
         [&scheduler, &Claims, &Clusters::default(), &Fencing];
@@ -45,17 +45,17 @@ fn beating(name: &str) -> Value {
     cluster(name, json!({"metadata": {"finalizers": null}, "status": status}))
 }
 
-fn shop(world: &World) -> Value {
+fn shop(world: &TestServers) -> Value {
     world.json(Place::HUB, &NAMESPACE, &Name::cluster_wide("shop"))
 }
 
-fn as_syncer(world: &mut World, status: &Value) {
+fn as_syncer(world: &mut TestServers, status: &Value) {
     let name = Name::cluster_wide(&grant_of("shop"));
     world.change(Place::HUB, &GRANT, &name, &json!({ "status": status }));
     rest(world);
 }
 
-fn started() -> World {
+fn started() -> TestServers {
     let free = json!({"metadata": {"finalizers": null}});
     let mut world = hub(vec![
         namespace("shop", json!({"metadata": {"annotations": {"interlock.dev/cluster": "a"}}})),
@@ -73,7 +73,7 @@ fn a_new_namespace_is_granted_listed_and_mirrored_and_then_all_rest() {
     let grant = grant_in(&world, &grant_of("shop"));
     assert_eq!(grant["status"]["owner"], reference("a"));
     assert_eq!(grant["status"]["claims"][0]["name"], "data");
-    assert_eq!(grant["status"]["pins"][0]["image"], json!({"fresh": {}}));
+    assert_eq!(grant["status"]["pins"][0]["snapshot"], json!({"fresh": {}}));
     assert_eq!(shop(&world)["metadata"]["labels"][LABEL_A], "");
     assert_eq!(rest(&mut world), 0);
     as_syncer(
@@ -86,8 +86,8 @@ fn a_new_namespace_is_granted_listed_and_mirrored_and_then_all_rest() {
 #[test]
 fn a_move_of_a_namespace_whose_claim_was_never_filled_goes_through() {
     let mut world = started();
-    let wish = json!({"metadata": {"annotations": {"interlock.dev/cluster": "b"}}});
-    world.change(Place::HUB, &NAMESPACE, &Name::cluster_wide("shop"), &wish);
+    let desired = json!({"metadata": {"annotations": {"interlock.dev/cluster": "b"}}});
+    world.change(Place::HUB, &NAMESPACE, &Name::cluster_wide("shop"), &desired);
     rest(&mut world);
     assert_eq!(grant_in(&world, &grant_of("shop"))["status"]["phase"], "Revoking");
     assert!(shop(&world)["metadata"]["annotations"]["deletion.interlock.dev/uid-a"].is_string());
@@ -111,8 +111,8 @@ fn an_owner_that_falls_silent_is_held_until_a_person_declares_it_gone() {
     let beat = json!({"status": {"heartbeat": {"sequence": 2}}});
     world.change(Place::HUB, &WORKLOAD_CLUSTER, &Name::cluster_wide("b"), &beat);
     rest(&mut world);
-    let wish = json!({"metadata": {"annotations": {"interlock.dev/cluster": "b"}}});
-    world.change(Place::HUB, &NAMESPACE, &Name::cluster_wide("shop"), &wish);
+    let desired = json!({"metadata": {"annotations": {"interlock.dev/cluster": "b"}}});
+    world.change(Place::HUB, &NAMESPACE, &Name::cluster_wide("shop"), &desired);
     rest(&mut world);
     let grant = grant_in(&world, &grant_of("shop"));
     assert_eq!(condition(&grant, "OwnerUnreachable")["status"], "True");
@@ -139,11 +139,11 @@ fn an_owner_that_falls_silent_is_held_until_a_person_declares_it_gone() {
 }
 
 #[test]
-fn a_deleted_namespace_goes_with_its_claims_once_its_copies_are_gone() {
+fn a_deleted_namespace_is_deleted_with_its_claims_once_its_copies_are_gone() {
     let mut world = started();
-    let going = json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}});
-    world.change(Place::HUB, &NAMESPACE, &Name::cluster_wide("shop"), &going);
-    world.change(Place::HUB, &CLAIM, &Name::within("shop", "data"), &going);
+    let terminating = json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}});
+    world.change(Place::HUB, &NAMESPACE, &Name::cluster_wide("shop"), &terminating);
+    world.change(Place::HUB, &CLAIM, &Name::within("shop", "data"), &terminating);
     rest(&mut world);
     assert_eq!(grant_in(&world, &grant_of("shop"))["status"]["because"], "Deletion");
     let superseded = json!([{"cluster": reference("a"), "epoch": 1, "state": "Superseded"}]);

@@ -11,6 +11,7 @@ mod labels;
 mod machine;
 mod mistakes;
 mod people;
+pub mod processes;
 mod promises;
 mod refine;
 mod size;
@@ -29,15 +30,16 @@ use interlock_world::{
     State, System, World, shipped,
 };
 use jiff::Timestamp;
-use machine::{Life, Machine, start};
+use machine::Machine;
 use people::{EXITED, People};
+use processes::{Life, Runs, start};
 use truth::Truth;
 
 const NAME: &str = "placement";
 const CLUSTER_NAMES: [&str; CLUSTERS] = ["a", "b"];
 /// The uids of the namespaces that have the name one after the other.
 const NAMESPACE_UIDS: [&str; 2] = ["0f3a9c1e", "7b21d4f0"];
-/// The names of their pods, by which what is made from them is told apart.
+/// The names of their pods, by which what is made from them is distinguished.
 const POD_NAMES: [&str; 2] = ["pod", "pod-again"];
 /// The other syncer of cluster a.
 const SECOND_SYNCER: &str = "second-syncer-a";
@@ -254,7 +256,7 @@ impl System for Namespaces {
             "PowerOff" | "PowerOn" | "DeclareGone" => {
                 Some("in this size there is no power loss and no ForceRelease")
             }
-            "FallSilent" => Some("in this size every cluster is heard of"),
+            "FallSilent" => Some("in this size every cluster sends heartbeats"),
             "DeleteNamespace" => Some("in this size the namespace stays"),
             "MakeNamespaceAgain" => Some("in this size no namespace is made again"),
             "DeleteCluster" | "ShutDown" => Some("in this size the clusters stay"),
@@ -269,7 +271,7 @@ impl System for Namespaces {
             }
             "AddClaim" => Some("in this size no claim is added"),
             "BeginSnapshot" => Some("in this size a snapshot takes no time"),
-            "ProcessExits" => Some("in this size a process ends only when it is told to"),
+            "ProcessExits" => Some("in this size a process ends only when it is reported to"),
             _ => None,
         }
     }
@@ -344,16 +346,16 @@ impl System for Namespaces {
         let mut moves = Vec::new();
         People { system: self, scene }.next(&mut moves);
         for (c, machine) in scene.machines.iter().enumerate() {
-            for (pod, process) in &machine.processes {
+            for (pod, life) in machine.processes.lives() {
                 let Scene { contents: servers, chance, .. } = *scene;
                 let may_exit = self.exits && chance & EXITED == 0;
-                let (name, chance) = match process.life {
+                let (name, chance) = match life {
                     Life::Stopping => (PROCESS_ENDS, chance),
                     Life::Lives if may_exit => (PROCESS_EXITS, chance | EXITED),
                     Life::Lives | Life::Gone => continue,
                 };
                 let mut machines = [const { None }; CLUSTERS];
-                machines[c] = Some(machine.ended(pod));
+                machines[c] = Some(machine.with_processes(machine.processes.ended(pod)));
                 moves.push(Move { name, servers, machines, chance, restarts: None });
             }
         }
@@ -364,7 +366,10 @@ impl System for Namespaces {
     }
 
     fn crash(&self, program: &str, machine: &Machine) -> Machine {
-        if program.starts_with("runtime") { machine.without_runtime() } else { machine.clone() }
+        match program.starts_with("runtime") {
+            true => machine.with_processes(machine.processes.without_runtime()),
+            false => machine.clone(),
+        }
     }
 
     fn boot(&self, machine: &Machine) -> Option<u8> {

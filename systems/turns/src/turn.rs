@@ -6,18 +6,18 @@
 use interlock_api::turns::{MaintenanceTurnStatus, TURN_FINALIZER_PREFIX, TurnPhase};
 use interlock_api::{GROUP, VERSION};
 use interlock_kernel::{
-    Address, Kind, Looks, Name, Nothing, Object, Observed, Part, Place, Read, Right, Room, Seen,
-    Step, Subject, Verb, View, Watch, Watcher, Write, read_part,
+    Address, GroupVersion, Kind, LiveReads, Name, Nothing, Object, Observed, Place, Read, Right,
+    Room, Seen, Step, Subject, Verb, View, Watch, Watcher, Write, read_part,
 };
 use serde::Serialize;
 use serde_json::json;
 use std::time::Duration;
 
+const V1ALPHA1: GroupVersion = GroupVersion::new(GROUP, VERSION);
 /// A turn.
-pub const TURN: Kind = Kind::cluster_wide((GROUP, VERSION), "MaintenanceTurn", "maintenanceturns");
+pub const TURN: Kind = Kind::cluster_wide(V1ALPHA1, "MaintenanceTurn", "maintenanceturns");
 /// A cluster.
-pub const CLUSTER: Kind =
-    Kind::cluster_wide((GROUP, VERSION), "WorkloadCluster", "workloadclusters");
+pub const CLUSTER: Kind = Kind::cluster_wide(V1ALPHA1, "WorkloadCluster", "workloadclusters");
 
 fn cluster_of(turn: &Object) -> Option<&str> {
     turn.data["spec"]["cluster"].as_str()
@@ -55,7 +55,7 @@ pub enum Decision {
     /// Nothing until the cache shows what a live read showed.
     WaitForCache,
     /// Read live whether the turn that has the cluster still exists.
-    Look,
+    LiveRead,
     /// Give the cluster to this turn.
     Give(usize),
     /// Take the cluster back.
@@ -106,7 +106,7 @@ impl Room for Turns {
         &self,
         subject: &Subject,
         view: &dyn View,
-        looks: &Looks<Nothing>,
+        reads: &LiveReads<Nothing>,
     ) -> Observed<Facts, Scene> {
         let address = Address::new(Place::HUB, &CLUSTER, Name::cluster_wide(subject));
         let Some(cluster) = view.get(Place::HUB, &CLUSTER, &address.name) else {
@@ -116,7 +116,7 @@ impl Room for Turns {
         turns.retain(|turn| cluster_of(turn) == Some(subject));
         turns.sort_by_key(|turn| (turn.metadata.creation_timestamp.clone(), Seen::of(turn).uid));
         let holder = holder(&cluster);
-        let live = looks.objects.get(&address).zip(looks.lists.get(&(Place::HUB, TURN, None)));
+        let live = reads.objects.get(&address).zip(reads.lists.get(&(Place::HUB, TURN, None)));
         let facts = Facts {
             // The list was read after the cluster. If the cluster is as in the cache, the turn that has
             // it existed before the list was read, and one that is not listed is gone.
@@ -152,7 +152,7 @@ impl Room for Turns {
             (Some((_, TurnPhase::Open)), _) => Decision::Rest("a turn has the cluster"),
             (Some((_, TurnPhase::Done)), _) => Decision::TakeBack,
             // Absence from a cache is not deletion: the owner of the turn may be at work.
-            (None, None) => Decision::Look,
+            (None, None) => Decision::LiveRead,
             (None, Some(false)) => Decision::WaitForCache,
             (None, Some(true)) => Decision::TakeBack,
         }
@@ -163,19 +163,18 @@ impl Room for Turns {
         match decision {
             Decision::Rest(because) => Step::rest(because),
             Decision::WaitForCache => Step::Wait { because, at_most: Duration::from_secs(5) },
-            Decision::Look => {
+            Decision::LiveRead => {
                 let address = Address::new(Place::HUB, &CLUSTER, Name::of(&scene.cluster));
                 let turns = Read::List { place: Place::HUB, kind: TURN, namespace: None };
-                Step::Look { reads: vec![Read::Object(address), turns], because }
+                Step::LiveRead { reads: vec![Read::Object(address), turns], because }
             }
             Decision::Give(place) => {
                 hold(scene, Some(&scene.turns[place]), "the turn is the oldest")
             }
             Decision::TakeBack => hold(scene, None, "the turn that had the cluster is over"),
             Decision::Report(place, phase) => {
-                let status = json!({"phase": phase, "phaseSince": scene.now});
-                let change = (Part::Status, json!({"status": status}));
-                let write = Write::patch(Place::HUB, &TURN, &scene.turns[place], change);
+                let change = json!({"status": {"phase": phase, "phaseSince": scene.now}});
+                let write = Write::patch_status(Place::HUB, &TURN, &scene.turns[place], change);
                 Step::write(write, format!("the turn is {phase:?}"))
             }
         }
@@ -202,5 +201,5 @@ fn hold(scene: &Scene, turn: Option<&Object>, because: &str) -> Step<Nothing> {
     let others = known.filter(|it| !it.starts_with(TURN_FINALIZER_PREFIX));
     let own = turn.map(|turn| format!("{TURN_FINALIZER_PREFIX}{}", Seen::of(turn).uid));
     let change = json!({"metadata": {"finalizers": others.chain(own).collect::<Vec<String>>()}});
-    Step::write(Write::patch(Place::HUB, &CLUSTER, &scene.cluster, (Part::Main, change)), because)
+    Step::write(Write::patch(Place::HUB, &CLUSTER, &scene.cluster, change), because)
 }

@@ -121,7 +121,7 @@ impl System for Maintenance {
             Turns::decide(&Facts { is_holder_gone: Some(true), ..facts.clone() })
         });
         let keeping = Bent::new(Turns).deciding(|facts| match Turns::decide(facts) {
-            Decision::TakeBack => Decision::Look,
+            Decision::TakeBack => Decision::LiveRead,
             decision => decision,
         });
         vec![

@@ -1,4 +1,4 @@
-//! How claims, volumes, images and pods are filed, so that no step looks at all of them.
+//! How claims, volumes, snapshots and pods are filed, so that no step looks at all of them.
 
 use crate::kinds::{CLAIM, CONTENT, DESTINATION, POD, SNAPSHOT_KIND, VOLUME};
 use crate::objects::{annotation, namespace_of, text, uid_of};
@@ -35,14 +35,14 @@ pub(crate) const VOLUMES_BY_HEIR: Index = Index {
     },
 };
 
-/// Images by their uid.
+/// Snapshots by their uid.
 pub(crate) const SNAPSHOTS_BY_UID: Index = Index {
     name: "by-uid",
     kind: SNAPSHOT_KIND,
     values: |snapshot| some(uid_of(snapshot).to_owned()),
 };
 
-/// Images by the uid of each object that holds them.
+/// Snapshots by the uid of each object that holds them.
 pub(crate) const SNAPSHOTS_BY_HOLDER: Index = Index {
     name: "by-holder",
     kind: SNAPSHOT_KIND,
@@ -52,7 +52,7 @@ pub(crate) const SNAPSHOTS_BY_HOLDER: Index = Index {
     },
 };
 
-/// Images by `<namespace>/<name>` of the claim that they are taken of.
+/// Snapshots by `<namespace>/<name>` of the claim that they are taken of.
 pub(crate) const SNAPSHOTS_BY_SOURCE: Index = Index {
     name: "by-source",
     kind: SNAPSHOT_KIND,
@@ -73,7 +73,7 @@ pub(crate) const CONTENTS_BY_SNAPSHOT: Index = Index {
     },
 };
 
-/// Claims by `<namespace>/<name>` of the image that they are made of.
+/// Claims by `<namespace>/<name>` of the snapshot that they are made of.
 pub(crate) const CLAIMS_BY_SNAPSHOT: Index = Index {
     name: "by-snapshot",
     kind: CLAIM,

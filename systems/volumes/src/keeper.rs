@@ -17,7 +17,8 @@ use crate::sync::intent::Intent;
 use crate::sync::slots::{self, sync_of};
 use interlock_api::names::LABEL_SLOT;
 use interlock_kernel::{
-    Looks, Name, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch, Watcher,
+    LiveReads, Name, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch,
+    Watcher,
 };
 use std::sync::Arc;
 
@@ -68,9 +69,9 @@ impl Room for Keeper {
         &self,
         subject: &Subject,
         view: &dyn View,
-        looks: &Looks<Mover>,
+        live_reads: &LiveReads<Mover>,
     ) -> Observed<decide::Facts, observe::Scene> {
-        observe::observe(subject, view, looks)
+        observe::observe(subject, view, live_reads)
     }
 
     fn decide(facts: &decide::Facts) -> decide::Decision {

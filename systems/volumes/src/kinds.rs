@@ -1,12 +1,12 @@
-//! The kinds that volumes read and write, and the words that they are told apart by.
+//! The kinds that volumes read and write, and the words that they are distinguished by.
 
-use interlock_kernel::Kind;
+use interlock_kernel::{GroupVersion, Kind};
 
-const CORE: (&str, &str) = ("", "v1");
-const STORAGE: (&str, &str) = ("storage.k8s.io", "v1");
-const SNAPSHOT: (&str, &str) = ("snapshot.storage.k8s.io", "v1");
-const COORDINATION: (&str, &str) = ("coordination.k8s.io", "v1");
-const VOLSYNC: (&str, &str) = ("volsync.backube", "v1alpha1");
+const CORE: GroupVersion = GroupVersion::new("", "v1");
+const STORAGE: GroupVersion = GroupVersion::new("storage.k8s.io", "v1");
+const SNAPSHOT: GroupVersion = GroupVersion::new("snapshot.storage.k8s.io", "v1");
+const COORDINATION: GroupVersion = GroupVersion::new("coordination.k8s.io", "v1");
+const VOLSYNC: GroupVersion = GroupVersion::new("volsync.backube", "v1alpha1");
 
 /// A namespace.
 pub const NAMESPACE: Kind = Kind::cluster_wide(CORE, "Namespace", "namespaces");
@@ -22,18 +22,18 @@ pub const SECRET: Kind = Kind::namespaced(CORE, "Secret", "secrets");
 pub const CONFIG_MAP: Kind = Kind::namespaced(CORE, "ConfigMap", "configmaps");
 /// How volumes are made.
 pub const STORAGE_CLASS: Kind = Kind::cluster_wide(STORAGE, "StorageClass", "storageclasses");
-/// An image of a volume, as its owner sees it.
+/// A snapshot of a volume, as its owner sees it.
 pub const SNAPSHOT_KIND: Kind = Kind::namespaced(SNAPSHOT, "VolumeSnapshot", "volumesnapshots");
-/// An image of a volume, as the storage sees it.
+/// A snapshot of a volume, as the storage sees it.
 pub const CONTENT: Kind =
     Kind::cluster_wide(SNAPSHOT, "VolumeSnapshotContent", "volumesnapshotcontents");
-/// How images are made.
+/// How snapshots are made.
 pub const SNAPSHOT_CLASS: Kind =
     Kind::cluster_wide(SNAPSHOT, "VolumeSnapshotClass", "volumesnapshotclasses");
 /// A place at a repository.
 pub const LEASE: Kind = Kind::namespaced(COORDINATION, "Lease", "leases");
-/// Takes images of a claim, on a trigger.
+/// Takes snapshots of a claim, on a trigger.
 pub const SOURCE: Kind = Kind::namespaced(VOLSYNC, "ReplicationSource", "replicationsources");
-/// Brings images back, and publishes the latest.
+/// Brings snapshots back, and publishes the latest.
 pub const DESTINATION: Kind =
     Kind::namespaced(VOLSYNC, "ReplicationDestination", "replicationdestinations");

@@ -1,4 +1,4 @@
-//! What is measured of sources and destinations, under VolSync's names: all of it stands in the
+//! What is measured of sources and destinations, under VolSync's names: all of it is in the
 //! objects, so that whoever reads them at any time reads the same.
 
 use crate::kinds::SOURCE;

@@ -6,7 +6,7 @@ pub(crate) use interlock_kernel::metadata::{
     annotation, finalizers_with, has_finalizer, is_deleting, is_owned_by, label, name_of,
     namespace_of, owner_reference, uid_of,
 };
-use interlock_kernel::{Address, Event, Importance, Kind, Name, Object, Part, Place, Write};
+use interlock_kernel::{Address, Event, Importance, Kind, Name, Object, Place, Write};
 use interlock_quantity::Quantity;
 use jiff::Timestamp;
 use kube_core::DynamicObject;
@@ -48,13 +48,13 @@ pub(crate) fn cluster_wide(kind: &Kind, name: &str) -> Address {
 
 /// A change of metadata or spec, over the version that was seen.
 pub(crate) fn change(kind: &Kind, object: &Object, change: Value) -> Write {
-    Write::patch(Place::CLUSTER, kind, object, (Part::Main, change))
+    Write::patch(Place::CLUSTER, kind, object, change)
 }
 
 /// A change of the status, over the version that was seen.
 pub(crate) fn change_status(kind: &Kind, object: &Object, status: Value) -> Write {
     let change = json!({ "status": status });
-    Write::patch(Place::CLUSTER, kind, object, (Part::Status, change))
+    Write::patch_status(Place::CLUSTER, kind, object, change)
 }
 
 /// The object with one finalizer more, over the version that was seen.
@@ -67,15 +67,26 @@ pub(crate) fn take_finalizer_off(kind: &Kind, object: &Object, finalizer: &str) 
     change(kind, object, metadata::take_finalizer_off(object, finalizer))
 }
 
-/// What the owner of an object is told.
+/// What the owner of an object is informed.
 pub(crate) fn tells(
     kind: &Kind,
     object: &Object,
-    (importance, reason): (Importance, &'static str),
+    reason: &'static str,
     note: impl Into<String>,
 ) -> Event {
     let about = Address::new(Place::CLUSTER, kind, Name::of(object));
-    Event { about, uid: uid_of(object).to_owned(), importance, reason, note: note.into() }
+    let (uid, importance) = (uid_of(object).to_owned(), Importance::Normal);
+    Event { about, uid, importance, reason, note: note.into() }
+}
+
+/// What the owner of an object is warned of.
+pub(crate) fn warns(
+    kind: &Kind,
+    object: &Object,
+    reason: &'static str,
+    note: impl Into<String>,
+) -> Event {
+    Event { importance: Importance::Warning, ..tells(kind, object, reason, note) }
 }
 
 /// Conditions of a claim, which know when they were last looked into and nothing of generations.

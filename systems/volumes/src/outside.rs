@@ -1,6 +1,6 @@
 //! What volumes ask of the machine and of the mover, and do to them.
 //!
-//! Whatever takes long is begun by a deed and asked about afterwards. A deed is known by a name that
+//! Whatever takes long is begun by a action and asked about afterwards. A action is known by a name that
 //! was written into an object before it began: beginning it twice is beginning it once, and whoever
 //! was killed meanwhile finds out by asking.
 
@@ -9,14 +9,14 @@ use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The volumes and images of one cluster, as folders of the machine.
+/// The volumes and snapshots of one cluster, as folders of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Disk {}
 
 impl Outside for Disk {
     type Question = DiskQuestion;
     type Answer = Made;
-    type Deed = DiskDeed;
+    type Action = DiskAction;
 }
 
 /// A question to the disk.
@@ -24,11 +24,11 @@ impl Outside for Disk {
 pub enum DiskQuestion {
     /// How far the volume with this handle is.
     Volume(String),
-    /// How far the image with this handle is.
-    Image(String),
+    /// How far the snapshot with this handle is.
+    Snapshot(String),
 }
 
-/// How far a volume or an image is.
+/// How far a volume or a snapshot is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Made {
     /// There is none, whole or in part.
@@ -41,7 +41,7 @@ pub enum Made {
     Failed(Failure),
 }
 
-/// What is in a volume or an image, at the moment when it was made.
+/// What is in a volume or a snapshot, at the moment when it was made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Content {
     /// Files, links and whatever else has a name, but for the folders.
@@ -62,21 +62,21 @@ impl Content {
 
 /// Something done to the disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DiskDeed {
-    /// Begin to make a volume, empty or as a clone of an image.
+pub enum DiskAction {
+    /// Begin to make a volume, empty or as a clone of a snapshot.
     MakeVolume {
         /// Its name for ever.
         handle: String,
-        /// The namespace of its claim. Its images go into volumes of a namespace of this name only,
+        /// The namespace of its claim. Its snapshots go into volumes of a namespace of this name only,
         /// on whatever cluster.
         namespace: String,
         /// How much it may hold.
         capacity: u64,
-        /// The image that it is poured from, with the digest that it must have.
+        /// The snapshot that it is poured from, with the digest that it must have.
         from: Option<(String, String)>,
     },
-    /// Begin to take an image of a volume. Whoever writes to the volume is frozen meanwhile.
-    TakeImage {
+    /// Begin to take a snapshot of a volume. Whoever writes to the volume is frozen meanwhile.
+    TakeSnapshot {
         /// Its name for ever.
         handle: String,
         /// The volume.
@@ -87,18 +87,18 @@ pub enum DiskDeed {
     Forget(DiskQuestion),
     /// Delete a volume with all that is in it.
     DeleteVolume(String),
-    /// Delete an image.
-    DeleteImage(String),
+    /// Delete a snapshot.
+    DeleteSnapshot(String),
 }
 
-/// The mover: copies between volumes, images and repositories.
+/// The mover: copies between volumes, snapshots and repositories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mover {}
 
 impl Outside for Mover {
     type Question = SyncId;
     type Answer = Sync;
-    type Deed = MoverDeed;
+    type Action = MoverAction;
 }
 
 /// Names one sync for ever: the id and the attempt of the intent.
@@ -121,7 +121,7 @@ pub enum Sync {
     Runs(Progress),
     /// It is done, and on the disk for good.
     Done(Box<Outcome>),
-    /// It failed. Nothing that could be taken for an image is left of it.
+    /// It failed. Nothing that could be taken for a snapshot is left of it.
     Failed(Failure),
 }
 
@@ -257,7 +257,7 @@ impl Reason {
 
 /// Something done by the mover.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum MoverDeed {
+pub enum MoverAction {
     /// Begin a sync. One that runs or is done under this id is left alone.
     Begin {
         /// Its name for ever.
@@ -272,7 +272,7 @@ pub enum MoverDeed {
 /// What a mover does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Job {
-    /// Writes a volume or an image into a repository, as one snapshot.
+    /// Writes a volume or a snapshot into a repository, as one snapshot.
     Backup {
         /// What is read.
         from: Folder,
@@ -307,17 +307,17 @@ pub enum Job {
         /// What goes.
         left: LeftByMoves,
     },
-    /// Brings a volume to what an image has that is on this machine, of this cluster or another.
+    /// Brings a volume to what a snapshot has that is on this machine, of this cluster or another.
     Copy {
         /// The volume that is written.
         into: String,
-        /// The uid of the cluster that has the image.
+        /// The uid of the cluster that has the snapshot.
         cluster: String,
-        /// The handle of the image.
-        image: String,
+        /// The handle of the snapshot.
+        snapshot: String,
         /// The digest that it must have.
         digest: Option<String>,
-        /// Whether an image with nothing in it is meant to be so.
+        /// Whether a snapshot with nothing in it is meant to be so.
         allow_empty: bool,
     },
 }
@@ -325,7 +325,7 @@ pub enum Job {
 /// The snapshots that earlier moves of a claim left in a repository, and that no move needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftByMoves {
-    /// The uid of the claim, as it stands in their tags.
+    /// The uid of the claim, as it is in their tags.
     pub claim: String,
     /// Those of earlier epochs than this one go. Later ones are not for us to judge: somebody else
     /// may have the claim by now.
@@ -339,8 +339,8 @@ pub struct LeftByMoves {
 pub enum Folder {
     /// A volume, by its handle.
     Volume(String),
-    /// An image, by its handle.
-    Image(String),
+    /// A snapshot, by its handle.
+    Snapshot(String),
 }
 
 /// Whose snapshots they are.

@@ -1,22 +1,22 @@
-//! Fills claims from the latest image of a destination, and keeps that image until they are filled.
+//! Fills claims from the latest snapshot of a destination, and keeps that snapshot until they are filled.
 //!
 //! A claim whose `dataSourceRef` names a ReplicationDestination is filled like this, one write each:
 //!
-//! 1. Our finalizer is put on it: what is made for it is undone before it goes.
-//! 2. The image is chosen and noted on the claim: **the pin**. From here on it is this one image.
-//! 3. The image is held. Whoever deletes it from now on waits for us.
-//! 4. An auxiliary claim, PVC', is made of the image; the storage makes its volume.
+//! 1. Our finalizer is put on it: what is made for it is undone before it is deleted.
+//! 2. The snapshot is chosen and noted on the claim: **the pin**. From here on it is this one snapshot.
+//! 3. The snapshot is held. Whoever deletes it from now on waits for us.
+//! 4. An auxiliary claim, PVC', is made of the snapshot; the storage makes its volume.
 //! 5. The volume is set to `Retain`, with a note for whom, and then handed to the claim, by uid.
 //! 6. The storage binds the claim, and calls PVC' lost. Only then is PVC' deleted.
 //! 7. The policy of the volume is restored, the hold dropped, the finalizer taken off.
 //!
-//! An image that dies all the same, by somebody's hand, is given up in the opposite order: PVC', the
+//! A snapshot that dies all the same, by somebody's hand, is given up in the opposite order: PVC', the
 //! hold, the pin; then the next one is chosen. A claim that is deleted half-way is undone likewise.
 //!
 //! # What is believed
 //!
 //! A write to the claim itself is refused if the claim has changed. Everything else is written only
-//! after the claim, PVC' and the volume were seen afresh, since a cache may still show a claim that
+//! after the claim, PVC' and the volume were read live, since a cache may still show a claim that
 //! was bound, or deleted, long ago. What another populator does between that look and our write is
 //! met by the guard of the write, or repaired by the next step.
 
@@ -34,19 +34,19 @@ use crate::filed::{
 };
 use crate::kinds::{CLAIM, DESTINATION, SNAPSHOT_KIND, STORAGE_CLASS, VOLUME};
 use crate::objects::{annotation, name_of, namespace_of, text};
-use interlock_api::names::{ANNOTATION_IMAGE, ANNOTATION_POPULATES, LABEL_PRIME_FOR};
+use interlock_api::names::{ANNOTATION_POPULATES, ANNOTATION_SNAPSHOT, LABEL_PRIME_FOR};
 use interlock_kernel::{
-    Index, Looks, Name, Nothing, Object, Observed, Place, Right, Room, Step, Subject, Verb, View,
-    Watch, Watcher,
+    Index, LiveReads, Name, Nothing, Object, Observed, Place, Right, Room, Step, Subject, Verb,
+    View, Watch, Watcher,
 };
 use kube_core::DynamicObject;
 use serde::Serialize;
 
-/// Claims by the uid of the image that they are filled from, and PVC' with them.
-const CLAIMS_BY_IMAGE: Index = Index {
-    name: "by-image",
+/// Claims by the uid of the snapshot that they are filled from, and PVC' with them.
+const CLAIMS_BY_SNAPSHOT: Index = Index {
+    name: "by-pinned-snapshot",
     kind: CLAIM,
-    values: |claim| annotation(claim, ANNOTATION_IMAGE).map(str::to_owned).into_iter().collect(),
+    values: |claim| annotation(claim, ANNOTATION_SNAPSHOT).map(str::to_owned).into_iter().collect(),
 };
 
 /// Claims by their uid.
@@ -86,7 +86,7 @@ impl Watcher for Populator {
             all(&CLAIM)
                 .by(&CLAIMS_BY_DESTINATION)
                 .by(&CLAIMS_BY_CLASS)
-                .by(&CLAIMS_BY_IMAGE)
+                .by(&CLAIMS_BY_SNAPSHOT)
                 .by(&CLAIMS_BY_UID),
             all(&VOLUME).by(&VOLUMES_BY_HEIR),
             all(&SNAPSHOT_KIND).by(&SNAPSHOTS_BY_UID).by(&SNAPSHOTS_BY_HOLDER),
@@ -131,7 +131,7 @@ impl Watcher for Populator {
         }
         if watch.kind == SNAPSHOT_KIND {
             let uid = object.metadata.uid.as_deref().unwrap_or_default();
-            return populated(view.find(Place::CLUSTER, &CLAIMS_BY_IMAGE, uid));
+            return populated(view.find(Place::CLUSTER, &CLAIMS_BY_SNAPSHOT, uid));
         }
         if watch.kind == STORAGE_CLASS {
             return populated(view.find(Place::CLUSTER, &CLAIMS_BY_CLASS, name_of(object)));
@@ -179,16 +179,16 @@ impl Room for Populator {
         &self,
         subject: &Subject,
         view: &dyn View,
-        looks: &Looks<Nothing>,
+        live_reads: &LiveReads<Nothing>,
     ) -> Observed<Facts, Scene> {
         let Some((namespace, name)) = subject.split_once('/') else {
             return Observed::nothing("no such subject");
         };
         let name = Name::within(namespace, name);
-        if let Some((facts, scene)) = orphan::observe(&name, view, looks) {
+        if let Some((facts, scene)) = orphan::observe(&name, view, live_reads) {
             return Observed::Seen { facts: Facts::Orphan(facts), scene: Scene::Orphan(scene) };
         }
-        match observe::observe(&name, view, looks) {
+        match observe::observe(&name, view, live_reads) {
             Observed::Nothing(because) => Observed::Nothing(because),
             Observed::Seen { facts, scene } => {
                 Observed::Seen { facts: Facts::Claim(facts), scene: Scene::Claim(Box::new(scene)) }
@@ -208,7 +208,7 @@ impl Room for Populator {
             (Scene::Claim(scene), Decision::Claim(decision)) => act::act(scene, decision),
             (Scene::Orphan(scene), Decision::Orphan(decision)) => orphan::act(scene, decision),
             (Scene::Claim(_), Decision::Orphan(_)) | (Scene::Orphan(_), Decision::Claim(_)) => {
-                Step::rest("it was decided about another object")
+                Step::rest("the decision is about another object")
             }
         }
     }

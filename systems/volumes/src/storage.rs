@@ -1,36 +1,36 @@
-//! Local storage: volumes and images as folders of the machine, bound as Kubernetes binds them.
+//! Local storage: volumes and snapshots as folders of the machine, bound as Kubernetes binds them.
 //!
 //! Three controllers make the volumes of claims whose class has the provisioner
-//! `local.interlock.dev`, and take the images that are asked of them. A step does one thing to one
+//! `local.interlock.dev`, and take the snapshots that are asked of them. A step does one thing to one
 //! object, or to the disk.
 //!
-//! * [`Claims`]: makes a volume for a claim, empty or of an image, and binds the two.
+//! * [`Claims`]: makes a volume for a claim, empty or of a snapshot, and binds the two.
 //! * [`Volumes`]: what happens to a volume whose claim is gone.
-//! * [`Images`]: takes images, says when they are whole, and deletes them when nobody holds them.
+//! * [`Snapshots`]: takes snapshots, says when they are whole, and deletes them when they have no holder.
 //!
 //! What is on the disk has the uid of a claim or of a VolumeSnapshot in its name, so that nothing
 //! that was made again under an old name ever meets what is left of the one before.
 
 pub mod claim;
-pub mod image;
+pub mod snapshot;
 #[cfg(test)]
 mod tests;
 pub mod volume;
 
 pub use claim::Claims;
-pub use image::Images;
+pub use snapshot::Snapshots;
 pub use volume::Volumes;
 
 use crate::objects::{text, uid_of};
-use crate::outside::{Disk, DiskDeed};
+use crate::outside::{Disk, DiskAction};
 use interlock_api::names::LOCAL_DRIVER;
-use interlock_kernel::{Deed, Effect, Name, Object, Read, Step, Subject};
+use interlock_kernel::{Action, Effect, Name, Object, Read, Step, Subject};
 use jiff::Timestamp;
 use kube_core::DynamicObject;
 use std::time::Duration;
 
-/// How soon something that is being made is looked at again: its end is no news of the API.
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
+/// How soon something that is being made is checked again: its end is no news of the API.
+const REQUEUE_AFTER: Duration = Duration::from_millis(200);
 /// The shortest time between two attempts at something that failed.
 const LEAST_BACK_OFF_SECONDS: i64 = 5;
 /// The longest.
@@ -64,21 +64,21 @@ fn handle_for(claim: &DynamicObject) -> String {
     format!("pvc-{}", uid_of(claim))
 }
 
-fn perform(deed: DiskDeed, because: &str) -> Step<Disk> {
+fn perform(action: DiskAction, because: &str) -> Step<Disk> {
     let because = because.to_owned();
-    Step::Act(Box::new(Effect { deed: Deed::Outside(deed), because, event: None }))
+    Step::Act(Box::new(Effect { action: Action::Outside(action), because, event: None }))
 }
 
 /// The step about something that was decided upon, and so was seen.
 fn on<T>(thing: Option<&T>, act: impl FnOnce(&T) -> Step<Disk>) -> Step<Disk> {
     match thing {
         Some(thing) => act(thing),
-        None => Step::rest("it was about something that is not there"),
+        None => Step::rest("the object does not exist any more"),
     }
 }
 
-fn look(reads: Vec<Read<Disk>>, because: &str) -> Step<Disk> {
-    Step::Look { reads, because: because.to_owned() }
+fn live_read(reads: Vec<Read<Disk>>, because: &str) -> Step<Disk> {
+    Step::LiveRead { reads, because: because.to_owned() }
 }
 
 fn wait(because: &str, at_most: Duration) -> Step<Disk> {

@@ -1,16 +1,16 @@
-//! Takes images of a claim on a trigger and brings them to where they are to go, and back into a
+//! Takes snapshots of a claim on a trigger and brings them to where they are to go, and back into a
 //! claim: one room, with a direction.
 //!
 //! # One sync
 //!
-//! 1. **Intent.** It is due: its name, its image's name and the tag that it answers are written onto
+//! 1. **Intent.** It is due: its name, its snapshot's name and the tag that it answers are written onto
 //!    the object, before anything else. The name is made of the object's uid and of the version that
 //!    the intent replaced, so no two syncs ever share one, and whoever crashes repeats this one.
-//! 2. **Effects.** Image, place, mover; each is known by a name that is in the intent.
+//! 2. **Effects.** Snapshot, place, mover; each is known by a name that is in the intent.
 //! 3. **Status.** One write says that the sync is over, by its name, and how it ended.
 //! 4. **Leftovers** go, one a step, and the intent last.
 //!
-//! Whatever is done for an intent rests on a fresh look at the object, made after the mover was
+//! Whatever is done for an intent rests on a live read of the object, made after the mover was
 //! asked: a mover that knows nothing of a sync that is over is not told to begin it again.
 //!
 //! # The rows
@@ -20,17 +20,17 @@
 //!
 //! | seen | effect |
 //! |---|---|
-//! | it goes, its mover runs | wait: the mover keeps its place |
-//! | it goes, it has a place, no mover runs | give the place back |
-//! | it goes, an image of it is held | wait; the condition of a destination says by whom |
-//! | it goes, none is held | its images go one by one, then the finalizer |
-//! | no intent, an image that nobody needs | delete it |
+//! | it is being deleted, its mover runs | wait: the mover keeps its place |
+//! | it is being deleted, it has a place, no mover runs | give the place back |
+//! | it is being deleted, a snapshot of it is held | wait; the condition of a destination says by whom |
+//! | it is being deleted, none is held | its snapshots go one by one, then the finalizer |
+//! | no intent, a snapshot that nobody needs | delete it |
 //! | no intent; the namespace of a source runs elsewhere, and no move asks for it | condition, wait |
 //! | no intent; not supported, something is in the way, paused or not due | condition, wait |
 //! | no intent, due | write the intent, with the tag that is set now |
 //! | the sync is over by the status | mover forgets; leftovers, place and intent go, one a step |
 //! | an attempt failed, and waits; the spec or the Secret has changed | wait no longer |
-//! | an attempt failed, and waits; the image is not ready | wait |
+//! | an attempt failed, and waits; the snapshot is not ready | wait |
 //! | the mover failed, and may heal | give the place back, then the next attempt, later |
 //! | the mover failed for good, or for the last time | one status write: given up |
 //!
@@ -40,8 +40,8 @@
 //! |---|---|
 //! | the mover is done | one status write |
 //! | the namespace does not run here any more, and no mover runs | one status write: it ends |
-//! | image absent | have it taken, under the name in the intent |
-//! | the image is the product, ready, with content or allowed to be empty | one status write |
+//! | snapshot absent | have it taken, under the name in the intent |
+//! | the snapshot is the product, ready, with content or allowed to be empty | one status write |
 //! | no place at the repository | take the first free one, else wait |
 //! | place, no mover for this attempt | begin |
 //!
@@ -49,11 +49,11 @@
 //!
 //! | seen | effect |
 //! |---|---|
-//! | the image is ready, with content or allowed to be empty | publish it, then one status write |
-//! | the mover is done, image absent | have it taken, under the name in the intent |
+//! | the snapshot is ready, with content or allowed to be empty | publish it, then one status write |
+//! | the mover is done, snapshot absent | have it taken, under the name in the intent |
 //! | no volume to write | make the claim, and wait until it is bound |
 //! | no place at the repository | take the first free one, else wait |
-//! | place, no mover for this attempt, no image | begin |
+//! | place, no mover for this attempt, no snapshot | begin |
 
 mod act;
 pub mod cron;
@@ -61,12 +61,12 @@ pub mod decide;
 mod destination;
 mod facts;
 pub(crate) mod filed;
-pub(crate) mod images;
 pub(crate) mod intent;
 mod observe;
 mod origin;
 pub(crate) mod repository;
 pub(crate) mod slots;
+pub(crate) mod snapshots;
 mod source;
 pub(crate) mod task;
 #[cfg(test)]
@@ -77,6 +77,7 @@ pub mod trigger;
 mod words;
 mod work;
 
+use crate::filed::SNAPSHOTS_BY_UID;
 use crate::kinds::{
     CLAIM, CONFIG_MAP, DESTINATION, LEASE, NAMESPACE, POD, SECRET, SNAPSHOT_KIND, SOURCE,
 };
@@ -86,11 +87,11 @@ use filed::{
     DESTINATIONS_BY_CLAIM, DESTINATIONS_BY_PLACES, DESTINATIONS_BY_SECRET, DESTINATIONS_BY_SOURCE,
     SOURCES_BY_CLAIM, SOURCES_BY_PLACES, SOURCES_BY_SECRET, owner_subject, subject_of, waiting,
 };
-use images::{IMAGES_BY_OWNER, IMAGES_BY_UID};
 use interlock_kernel::{
-    Index, Kind, Looks, Name, Object, Observed, Place, Right, Room, Step, Subject, Verb, View,
+    Index, Kind, LiveReads, Name, Object, Observed, Place, Right, Room, Step, Subject, Verb, View,
     Watch, Watcher,
 };
+use snapshots::SNAPSHOTS_BY_OWNER;
 use std::borrow::Cow;
 
 /// Which replications are served in a cluster.
@@ -107,7 +108,7 @@ pub enum Serves {
 pub struct Here {
     /// Its name.
     pub name: Cow<'static, str>,
-    /// Its uid, which its images go by.
+    /// Its uid, which its snapshots go by.
     pub uid: Cow<'static, str>,
 }
 
@@ -180,15 +181,16 @@ impl Watcher for Replication {
         let [by_claim, by_secret, by_places] = self.direction.indexes();
         let all = |kind: &Kind| Watch::all(Place::CLUSTER, kind);
         let own = all(&self.direction.kind()).by(&by_claim).by(&by_places).by(&by_secret);
-        let images = all(&SNAPSHOT_KIND).by(&IMAGES_BY_OWNER);
+        let snapshots = all(&SNAPSHOT_KIND).by(&SNAPSHOTS_BY_OWNER);
         let needed = [all(&CLAIM), all(&SECRET), all(&CONFIG_MAP), all(&LEASE).only(slots::OURS)];
         let (own, others) = match self.direction {
             Direction::Source => {
-                ([own, images], vec![all(&POD), all(&DESTINATION), all(&NAMESPACE)])
+                ([own, snapshots], vec![all(&POD), all(&DESTINATION), all(&NAMESPACE)])
             }
-            Direction::Destination => {
-                ([own.by(&DESTINATIONS_BY_SOURCE), images.by(&IMAGES_BY_UID)], vec![all(&SOURCE)])
-            }
+            Direction::Destination => (
+                [own.by(&DESTINATIONS_BY_SOURCE), snapshots.by(&SNAPSHOTS_BY_UID)],
+                vec![all(&SOURCE)],
+            ),
         };
         own.into_iter().chain(needed).chain(others).collect()
     }
@@ -235,7 +237,7 @@ impl Watcher for Replication {
         if watch.kind == SOURCE {
             return found(&DESTINATIONS_BY_SOURCE);
         }
-        // Pods and destinations are only looked at when the sync of a source begins.
+        // Pods and destinations are only read when the sync of a source begins.
         Vec::new()
     }
 }
@@ -250,9 +252,9 @@ impl Room for Replication {
         &self,
         subject: &Subject,
         view: &dyn View,
-        looks: &Looks<Mover>,
+        live_reads: &LiveReads<Mover>,
     ) -> Observed<decide::Facts, observe::Scene> {
-        observe::observe(self, subject, view, looks)
+        observe::observe(self, subject, view, live_reads)
     }
 
     fn decide(facts: &decide::Facts) -> decide::Decision {

@@ -1,9 +1,9 @@
 //! A disk that can fail, forget and take its time, and objects for the tests of the rooms.
 
 use crate::kinds::{CLAIM, SNAPSHOT_KIND, VOLUME};
-use crate::outside::{Content, Disk, DiskDeed, DiskQuestion, Failure, Made, Progress, Reason};
-use crate::storage::{Claims, Images, Volumes};
-use interlock_kernel::testing::{Machine, World, patched};
+use crate::outside::{Content, Disk, DiskAction, DiskQuestion, Failure, Made, Progress, Reason};
+use crate::storage::{Claims, Snapshots, Volumes};
+use interlock_kernel::testing::{Machine, TestServers, patched};
 use interlock_kernel::{Controller, Kind, Name, Outside, Place};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ pub(crate) struct TestDisk {
     pub(crate) fails: Option<Failure>,
 }
 
-/// A volume or an image.
+/// A volume or a snapshot.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Thing {
     Making(Content),
@@ -25,7 +25,7 @@ pub(crate) enum Thing {
 }
 
 impl TestDisk {
-    /// A disk with a whole volume or image, and these words in it.
+    /// A disk with a whole volume or snapshot, and these words in it.
     pub(crate) fn with(mut self, handle: &str, words: &str) -> TestDisk {
         self.things.insert(handle.to_owned(), Thing::Whole(content(words)));
         self
@@ -94,7 +94,7 @@ pub(crate) fn full() -> Failure {
 
 impl Machine<Disk> for TestDisk {
     fn ask(&self, question: &DiskQuestion) -> Made {
-        let (DiskQuestion::Volume(handle) | DiskQuestion::Image(handle)) = question;
+        let (DiskQuestion::Volume(handle) | DiskQuestion::Snapshot(handle)) = question;
         match self.things.get(handle) {
             None => Made::Missing,
             Some(Thing::Making(_)) => Made::Making(Progress::default()),
@@ -103,25 +103,25 @@ impl Machine<Disk> for TestDisk {
         }
     }
 
-    fn perform(&mut self, deed: &DiskDeed) -> bool {
-        match deed {
-            DiskDeed::MakeVolume { handle, from: None, .. } => {
+    fn perform(&mut self, action: &DiskAction) -> bool {
+        match action {
+            DiskAction::MakeVolume { handle, from: None, .. } => {
                 self.begin(handle, Some(Content::default()));
             }
-            DiskDeed::MakeVolume { handle, from: Some((image, digest)), .. } => {
-                let whole = self.whole(image).filter(|content| content.digest == *digest);
+            DiskAction::MakeVolume { handle, from: Some((snapshot, digest)), .. } => {
+                let whole = self.whole(snapshot).filter(|content| content.digest == *digest);
                 self.begin(handle, whole);
             }
-            DiskDeed::TakeImage { handle, volume } => {
+            DiskAction::TakeSnapshot { handle, volume } => {
                 let whole = self.whole(volume);
                 self.begin(handle, whole);
             }
-            DiskDeed::Forget(DiskQuestion::Volume(handle) | DiskQuestion::Image(handle)) => {
+            DiskAction::Forget(DiskQuestion::Volume(handle) | DiskQuestion::Snapshot(handle)) => {
                 if matches!(self.things.get(handle), Some(Thing::Failed(_))) {
                     self.things.remove(handle);
                 }
             }
-            DiskDeed::DeleteVolume(handle) | DiskDeed::DeleteImage(handle) => {
+            DiskAction::DeleteVolume(handle) | DiskAction::DeleteSnapshot(handle) => {
                 self.things.remove(handle);
             }
         }
@@ -131,7 +131,7 @@ impl Machine<Disk> for TestDisk {
 
 /// Lets a controller take all the steps that it wants to take; how many effects there were.
 pub(crate) fn calm<C: Controller>(
-    world: &mut World,
+    world: &mut TestServers,
     controller: &C,
     machine: &mut dyn Machine<C::Outside>,
 ) -> usize
@@ -141,22 +141,22 @@ where
     let mut effects = 0;
     for subject in world.subjects(controller) {
         let run = world.settle(controller, machine, &subject);
-        effects += run.writes.len() + run.deeds.len();
+        effects += run.writes.len() + run.actions.len();
     }
     effects
 }
 
 /// A world with what the storage watches.
-pub(crate) fn world_of_storage() -> World {
-    let mut world = World::of(&Claims as &dyn Controller<Outside = Disk>);
-    world.show(&Images as &dyn Controller<Outside = Disk>);
+pub(crate) fn world_of_storage() -> TestServers {
+    let mut world = TestServers::of(&Claims as &dyn Controller<Outside = Disk>);
+    world.show(&Snapshots as &dyn Controller<Outside = Disk>);
     world.show(&Volumes as &dyn Controller<Outside = Disk>);
     world
 }
 
 /// Lets the storage take all the steps that it wants to take; how many effects there were.
-pub(crate) fn calm_storage(world: &mut World, disk: &mut TestDisk) -> usize {
-    calm(world, &Claims, disk) + calm(world, &Images, disk) + calm(world, &Volumes, disk)
+pub(crate) fn calm_storage(world: &mut TestServers, disk: &mut TestDisk) -> usize {
+    calm(world, &Claims, disk) + calm(world, &Snapshots, disk) + calm(world, &Volumes, disk)
 }
 
 /// A claim of 1 GiB in namespace `shop`, of local storage; its uid is `uid-<name>`.
@@ -203,7 +203,7 @@ pub(crate) fn snapshot(name: &str, patch: Value) -> Value {
 }
 
 /// The same, ready, with these words in it, and its content.
-pub(crate) fn image(name: &str, words: &str, patch: Value) -> [Value; 2] {
+pub(crate) fn ready_snapshot(name: &str, words: &str, patch: Value) -> [Value; 2] {
     let uid = format!("uid-{name}");
     let size = words.len().to_string();
     let content = json!({
@@ -235,7 +235,7 @@ pub(crate) fn image(name: &str, words: &str, patch: Value) -> [Value; 2] {
     [patched(snapshot(name, ready), &patch), content]
 }
 
-/// A destination in namespace `shop` with a latest image, by name; the uid is `uid-<image>`.
+/// A destination in namespace `shop` with a latest snapshot, by name; the uid is `uid-<snapshot>`.
 pub(crate) fn destination(latest: Option<&str>, patch: Value) -> Value {
     let mut destination = json!({
         "kind": "ReplicationDestination",
@@ -259,28 +259,28 @@ pub(crate) fn from_destination() -> Value {
     }}})
 }
 
-/// Makes a claim one that is made of an image.
+/// Makes a claim one that is made of a snapshot.
 pub(crate) fn from_snapshot(name: &str) -> Value {
     json!({"spec": {"dataSource": {
         "apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": name,
     }}})
 }
 
-fn json_of(world: &World, kind: &Kind, name: &Name) -> Value {
+fn json_of(world: &TestServers, kind: &Kind, name: &Name) -> Value {
     world.json(Place::CLUSTER, kind, name)
 }
 
 /// A claim of namespace `shop`.
-pub(crate) fn claim_of(world: &World, name: &str) -> Value {
+pub(crate) fn claim_of(world: &TestServers, name: &str) -> Value {
     json_of(world, &CLAIM, &Name::within("shop", name))
 }
 
-/// An image of namespace `shop`.
-pub(crate) fn snapshot_of(world: &World, name: &str) -> Value {
+/// A snapshot of namespace `shop`.
+pub(crate) fn snapshot_of(world: &TestServers, name: &str) -> Value {
     json_of(world, &SNAPSHOT_KIND, &Name::within("shop", name))
 }
 
 /// A volume.
-pub(crate) fn volume_of(world: &World, name: &str) -> Value {
+pub(crate) fn volume_of(world: &TestServers, name: &str) -> Value {
     json_of(world, &VOLUME, &Name::cluster_wide(name))
 }

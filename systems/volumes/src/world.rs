@@ -41,7 +41,7 @@ const SYNCING: &str = "d";
 const SECOND: &str = "second";
 /// The uid of the cluster.
 const HERE: &str = "uid-a";
-/// As many subjects as controllers have at most, over all states: claims, volumes, images, what
+/// As many subjects as controllers have at most, over all states: claims, volumes, snapshots, what
 /// syncs, places, and claims that are filled.
 const MOST: [usize; 6] = [8, 12, 24, 1, 4, 2];
 /// Longer than any pause after a failure.
@@ -60,9 +60,9 @@ pub const ENTRY: Entry = Entry {
 /// What syncs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// A source whose images are the product.
-    Images,
-    /// A source whose images go into a repository.
+    /// A source whose snapshots are the product.
+    Snapshots,
+    /// A source whose snapshots go into a repository.
     Backups,
     /// A destination.
     Destination,
@@ -72,7 +72,7 @@ impl Kind {
     /// The kind of its object.
     fn object(self) -> interlock_kernel::Kind {
         match self {
-            Kind::Images | Kind::Backups => SOURCE,
+            Kind::Snapshots | Kind::Backups => SOURCE,
             Kind::Destination => DESTINATION,
         }
     }
@@ -82,7 +82,7 @@ impl Kind {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Machine {
     storage: Storage,
-    /// The images and PVC's that somebody deleted by hand, by uid: nothing else shows who did it.
+    /// The snapshots and PVC's that somebody deleted by hand, by uid: nothing else shows who did it.
     by_hand: BTreeSet<String>,
 }
 
@@ -115,9 +115,9 @@ pub struct Syncs {
     second: u8,
     hostility: Hostility,
     /// Only steps of the second program are under way: those in which a second populator makes PVC'.
-    /// People who delete images by hand spare the latest.
+    /// People who delete snapshots by hand spare the latest.
     is_second_late: bool,
-    /// Every step is compared with the protocol, for which every image is remembered.
+    /// Every step is compared with the protocol, for which every snapshot is remembered.
     is_refined: bool,
     live: bool,
     /// What is done otherwise, on purpose.
@@ -152,7 +152,7 @@ impl System for Syncs {
         match name {
             "SetTag" => Some("in this size nobody asks for another sync"),
             "DeleteClaim" | "MakeClaimAgain" => Some("in this size nobody deletes a claim"),
-            "DeleteImage" => Some("in this size nobody deletes an image by hand"),
+            "DeleteSnapshot" => Some("in this size nobody deletes a snapshot by hand"),
             "DeletePrime" => Some("in this size nobody deletes a PVC' by hand"),
             "DeleteObject" => Some("in this size nobody deletes the source or destination"),
             "Collect" => Some("nothing is left for the garbage collector"),
@@ -170,7 +170,7 @@ impl System for Syncs {
     fn may_pass(&self, scene: &Scene<'_, Self>) -> bool {
         let storage = &scene.machines[0].storage;
         let is_failed = |thing: &Thing| matches!(thing, Thing::Failed(_));
-        let mut things = storage.volumes.values().chain(storage.images.values());
+        let mut things = storage.volumes.values().chain(storage.snapshots.values());
         let object = scene.cluster(0).get(&self.kind.object(), &Name::within(first::SHOP, SYNCING));
         let intent = object.and_then(|object| Intent::read(&object).ok().flatten());
         let is_said = |((sync, number), attempt): (&(String, u32), &Attempt)| match attempt {
@@ -194,13 +194,13 @@ impl System for Syncs {
         let mut program = Program::new("volumes", Some(0))
             .asking(mistakes::claims(bends), MOST[0])
             .asking(mistakes::volumes(bends), MOST[1])
-            .asking(mistakes::images(bends), MOST[2]);
+            .asking(mistakes::snapshots(bends), MOST[2]);
         let syncing = || match self.kind {
-            Kind::Images | Kind::Backups => mistakes::sources(bends, Serves::Own),
+            Kind::Snapshots | Kind::Backups => mistakes::sources(bends, Serves::Own),
             Kind::Destination => mistakes::destinations(bends, Serves::Own, here()),
         };
         program = program.asking(syncing(), MOST[3]);
-        if self.kind != Kind::Images {
+        if self.kind != Kind::Snapshots {
             program = program.asking(mistakes::keeper(bends), MOST[4]);
         }
         if self.claims > 0 {
@@ -278,28 +278,31 @@ impl System for Syncs {
 
     fn is_done(&self, truth: &Truth) -> bool {
         let is_filled = truth.claim.is_none() || truth.is_bound() || !truth.has_latest();
-        let is_left = truth.object.as_ref().is_some_and(|object| object.is_going);
+        let is_left = truth.object.as_ref().is_some_and(|object| object.is_terminating);
         is_filled && truth.is_synced() && !is_left
     }
 
     fn show(&self, truth: &Truth) -> Vec<(&'static str, String)> {
         let object = truth.object.as_ref().map(|object| {
-            let going = if object.is_going { "being deleted, " } else { "" };
+            let terminating = if object.is_terminating { "being deleted, " } else { "" };
             format!(
-                "{going}tag {}, answered {}, given up {}, latest {:?}, sync {:?}",
+                "{terminating}tag {}, answered {}, given up {}, latest {:?}, sync {:?}",
                 object.tag, object.answered, object.given_up, object.latest, object.intent
             )
         });
         let claim = truth.claim.as_ref().map(|claim| {
-            let going = if claim.is_going { "being deleted, " } else { "" };
-            format!("{going}{:?}, pin {:?}, volume {:?}", claim.phase, claim.pin, claim.volume)
+            let terminating = if claim.is_terminating { "being deleted, " } else { "" };
+            format!(
+                "{terminating}{:?}, pin {:?}, volume {:?}",
+                claim.phase, claim.pin, claim.volume
+            )
         });
-        let image = |(uid, image): (&String, &truth::Image)| {
-            let going = if image.is_going { " being deleted" } else { "" };
-            let ready = if image.is_ready { " ready" } else { "" };
-            format!("{uid}{ready}{going} held {:?} has {:?}", image.holders, image.data)
+        let snapshot = |(uid, snapshot): (&String, &truth::Snapshot)| {
+            let terminating = if snapshot.is_terminating { " being deleted" } else { "" };
+            let ready = if snapshot.is_ready { " ready" } else { "" };
+            format!("{uid}{ready}{terminating} held {:?} has {:?}", snapshot.holders, snapshot.data)
         };
-        let images: Vec<String> = truth.images.iter().map(image).collect();
+        let snapshots: Vec<String> = truth.snapshots.iter().map(snapshot).collect();
         let volume = |(name, volume): (&String, &truth::Volume)| {
             let inside = volume.inside.as_ref().map(|inside| &inside.data);
             format!("{name} of {} has {inside:?}", volume.owner)
@@ -308,7 +311,7 @@ impl System for Syncs {
         vec![
             ("object", object.unwrap_or_else(|| "none".to_owned())),
             ("claim", claim.unwrap_or_else(|| "none".to_owned())),
-            ("images", images.join("; ")),
+            ("snapshots", snapshots.join("; ")),
             ("volumes", volumes.join("; ")),
             ("movers", format!("{:?}", truth.running)),
         ]

@@ -17,6 +17,8 @@ mod custom;
 mod deleting;
 #[path = "kubectl/inert.rs"]
 mod inert;
+#[path = "kubectl/issuers.rs"]
+mod issuers;
 #[path = "kubectl/reading.rs"]
 mod reading;
 #[path = "kubectl/world.rs"]

@@ -3,8 +3,8 @@
 
 use anyhow::{Context, Result, bail};
 use interlock_api::placement::{
-    CopyState, DataCopy, ForceOutcome, ForceRelease, ForceReleaseStatus, Grant, GrantStatus, Image,
-    OnUnreachable, Phase, Pin, Placement, Ref, VolumePolicy, WorkloadCluster,
+    CopyState, DataCopy, ForceOutcome, ForceRelease, ForceReleaseStatus, Grant, GrantStatus,
+    OnUnreachable, Phase, Pin, Placement, Ref, Snapshot, VolumePolicy, WorkloadCluster,
 };
 use interlock_apiserver::access::identity::{MASTERS, Scope};
 use interlock_apiserver::{Config, Identity, Server};
@@ -18,7 +18,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 /// A scenario that takes longer hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Runs a scenario with a client of a server in memory that has our kinds, as `interlock serve` does.
 async fn with_own_kinds<F>(scenario: impl FnOnce(Client) -> F)
@@ -31,7 +31,7 @@ where
     let server = Server::start(config).await.expect("a server in memory starts");
     let admin = Identity::authenticated("admin", vec![MASTERS.to_owned()], Scope::Hub);
     let client = Client::new(server.service(admin), "default");
-    let outcome = tokio::time::timeout(PATIENCE, scenario(client)).await;
+    let outcome = tokio::time::timeout(TIMEOUT, scenario(client)).await;
     server.stop().await;
     outcome.expect("the scenario hangs").expect("the scenario succeeds");
 }
@@ -209,19 +209,19 @@ async fn a_whole_grant_comes_back_as_it_was() {
         let grants: Api<Grant> = Api::all(client);
         let grant = granted(&grants).await?;
         let (a, b) = (Ref::new("a", "uid-a"), Ref::new("b", "uid-b"));
-        let pin = |image: Image| {
+        let pin = |snapshot: Snapshot| {
             let mut pin: Pin = read(json!({ "claim": "data", "claimUID": "c", "epoch": 4,
-                "taken": "2026-01-02T03:04:05Z", "image": { "fresh": {} } }));
-            pin.image = image;
+                "taken": "2026-01-02T03:04:05Z", "snapshot": { "fresh": {} } }));
+            pin.snapshot = snapshot;
             pin
         };
         let (namespace, name, uid) = ("n".to_owned(), "s".to_owned(), "u".to_owned());
         let snapshot_id = "4f".to_owned();
         let pins = vec![
-            pin(Image::VolumeSnapshot { cluster: a.clone(), namespace, name, uid }),
-            pin(Image::Restic { secret: "backup".to_owned(), snapshot_id }),
-            pin(Image::InPlace { cluster: a.clone(), volume: "pv".to_owned() }),
-            pin(Image::Fresh {}),
+            pin(Snapshot::VolumeSnapshot { cluster: a.clone(), namespace, name, uid }),
+            pin(Snapshot::Restic { secret: "backup".to_owned(), snapshot_id }),
+            pin(Snapshot::InPlace { cluster: a.clone(), volume: "pv".to_owned() }),
+            pin(Snapshot::Fresh {}),
         ];
         let status = GrantStatus {
             phase: Phase::Granted,
@@ -252,16 +252,16 @@ async fn a_grant_is_for_one_namespace() {
 }
 
 #[tokio::test]
-async fn the_wish_of_a_grant_comes_and_goes() {
+async fn the_target_of_a_grant_is_set_and_removed() {
     with_own_kinds(async |client| {
         let grants: Api<Grant> = Api::all(client);
         let name = granted(&grants).await?.name_any();
-        let wish = |target: Value| Patch::Merge(json!({ "spec": { "target": target } }));
+        let target = |target: Value| Patch::Merge(json!({ "spec": { "target": target } }));
         let params = PatchParams::default();
         let b = json!({ "name": "b", "uid": "uid-b" });
-        let wished = grants.patch(&name, &params, &wish(b)).await?;
-        assert_eq!(wished.spec.target, Some(Ref::new("b", "uid-b")));
-        let none = grants.patch(&name, &params, &wish(Value::Null)).await?;
+        let desired = grants.patch(&name, &params, &target(b)).await?;
+        assert_eq!(desired.spec.target, Some(Ref::new("b", "uid-b")));
+        let none = grants.patch(&name, &params, &target(Value::Null)).await?;
         assert_eq!(none.spec.target, None);
         Ok(())
     })
@@ -359,7 +359,7 @@ async fn the_outcome_of_a_force_release_is_final() {
             force.status = Some(ForceReleaseStatus { outcome, because: None });
             force = forces.replace_status("shop-4", &params, &force).await?;
         }
-        let because = Some("epoch is 7, you named 4".to_owned());
+        let because = Some("the epoch is 7; the ForceRelease names 4".to_owned());
         force.status = Some(ForceReleaseStatus { outcome: ForceOutcome::Refused, because });
         refused(forces.replace_status("shop-4", &params, &force).await, "final")
     })

@@ -34,13 +34,13 @@ pub struct Counts {
     pub moments: u64,
     /// Namespaces that went from one cluster to another.
     pub moves: u64,
-    /// Copies of an image into a volume that came to their end.
+    /// Copies of a snapshot into a volume that came to their end.
     pub copies: u64,
-    /// Volumes, images and copies that failed on the way.
+    /// Volumes, snapshots and copies that failed on the way.
     pub failures: u64,
     /// Machines and programs that were struck while something was being made there.
     pub strikes: u64,
-    /// Images that somebody deleted by hand.
+    /// Snapshots that somebody deleted by hand.
     pub by_hand: u64,
 }
 

@@ -1,6 +1,6 @@
 //! The engine: one server, programs whose steps go on by one request at a time, news that comes when
 //! chance says so, and a story of what happened. What people, machines and promises there are is said
-//! by a [`World`].
+//! by a [`Simulated`].
 
 pub(crate) mod actor;
 pub(crate) mod chance;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use truth::Truth;
 
-/// How many events are told when a promise was broken.
+/// How many events are reported when a promise was broken.
 const TOLD: usize = 60;
 
 /// A promise that was broken, in words.
@@ -32,7 +32,7 @@ pub(crate) type Broken = String;
 /// What is simulated: the programs of a fleet and what is around them, what people do, and what must
 /// be true. A new system adds a world.
 #[allow(async_fn_in_trait, reason = "worlds are of this crate, and each runs in one thread")]
-pub(crate) trait World: Sized {
+pub(crate) trait Simulated: Sized {
     /// The kinds that promises are about, at the hub.
     const AT_HUB: &'static [Kind];
     /// The same, at clusters.
@@ -82,7 +82,11 @@ pub(crate) trait World: Sized {
     }
 
     /// A program did something.
-    async fn acted(_: &mut Engine<Self>, _instance: u64, _deeds: &[String]) -> Result<(), Broken> {
+    async fn acted(
+        _: &mut Engine<Self>,
+        _instance: u64,
+        _actions: &[String],
+    ) -> Result<(), Broken> {
         Ok(())
     }
 
@@ -111,7 +115,7 @@ pub(crate) struct UnderWay {
     pub(crate) subject: Subject,
     pub(crate) future: Stepping,
     /// What it has set out to do so far, in words.
-    pub(crate) deeds: Vec<String>,
+    pub(crate) actions: Vec<String>,
     /// It is stuck until this event.
     pub(crate) held_until: u64,
 }
@@ -139,13 +143,13 @@ pub(crate) struct Engine<W> {
     pub(crate) floor: u64,
     pub(crate) counts: Counts,
     events: VecDeque<String>,
-    /// Whether every event is told when it happens.
+    /// Whether every event is reported when it happens.
     is_aloud: bool,
     pub(crate) event_count: u64,
     history: u64,
 }
 
-impl<W: World> Engine<W> {
+impl<W: Simulated> Engine<W> {
     /// A world at its beginning, made with its chance and its clock.
     pub(crate) async fn new(
         seed: u64,
@@ -155,7 +159,7 @@ impl<W: World> Engine<W> {
         let chance = Arc::new(Chance::of(seed));
         let clock = Arc::new(SimulatedClock::default());
         let world = make(&clock, &chance);
-        let server = start((seed, world.definitions()?), &clock).await?;
+        let server = start(seed, world.definitions()?, &clock).await?;
         let lines = Lines {
             server: server.clone(),
             gate: Arc::new(Gate::default()),
@@ -184,7 +188,7 @@ impl<W: World> Engine<W> {
             history: 0xcbf2_9ce4_8422_2325,
         };
         W::furnish(&mut engine).await?;
-        engine.truth.begin(&engine.lines, (W::AT_HUB, W::AT_CLUSTER)).await?;
+        engine.truth.begin(&engine.lines, W::AT_HUB, W::AT_CLUSTER).await?;
         engine.lines.journal.take();
         engine.floor = engine.truth.newest;
         W::revive(&mut engine, None).await?;
@@ -194,7 +198,7 @@ impl<W: World> Engine<W> {
         Ok(engine)
     }
 
-    /// One whole life: a calm beginning, trouble, and a calm end in which every wish is met.
+    /// One whole life: a calm beginning, trouble, and a calm end in which every namespace is on its desired cluster.
     pub(crate) async fn live(&mut self) -> Result<(), Broken> {
         W::begin(self).await?;
         self.is_trouble = true;
@@ -321,7 +325,8 @@ pub(crate) fn api_of(client: &Client, kind: &Kind, namespace: Option<&str>) -> A
 }
 
 async fn start(
-    (seed, hub_definitions): (u64, Vec<Value>),
+    seed: u64,
+    hub_definitions: Vec<Value>,
     clock: &Arc<SimulatedClock>,
 ) -> Result<Server, Broken> {
     let (clock, random) = (Arc::clone(clock), Chance::of(seed ^ 0xa5a5_a5a5));

@@ -1,7 +1,7 @@
 //! The world of placement and volumes: three clusters, each a machine with processes, locks and a disk.
 //!
-//! People place namespaces and wish them elsewhere; the promises are that no two clusters write, that
-//! no data is lost, and that every wish is met in the end.
+//! People place namespaces and change their desired clusters; the promises are that no two clusters write, that
+//! no data is lost, and that every namespace is on its desired cluster in the end.
 
 mod calm;
 mod data;
@@ -23,12 +23,12 @@ use crate::engine::actor::Actor;
 use crate::engine::chance::{Chance, SimulatedClock};
 use crate::engine::line::Sent;
 use crate::engine::truth::Truth;
-use crate::engine::{Broken, Engine, World, api_of, create, said};
+use crate::engine::{Broken, Engine, Simulated, api_of, create, said};
 use data::DataPromises;
 use disk::{BUSY, Disks, Whose};
-use interlock_api::names::{LOCAL_CLASS, LOCAL_DRIVER};
+use interlock_api::names::{LOCAL_CLASS, LOCAL_DRIVER, RUNTIME_CLASS};
 use interlock_api::placement::Ref;
-use interlock_kernel::Kind;
+use interlock_kernel::{GroupVersion, Kind};
 use interlock_placement::kinds::{
     CLAIM, FORCE_RELEASE, GRANT, NAMESPACE, POD, STORAGE_CLASS, WORKLOAD_CLUSTER,
 };
@@ -36,6 +36,7 @@ use interlock_programs::roles::{self, Grant};
 use interlock_volumes::kinds::SNAPSHOT_CLASS;
 use machine::{Machine, OnMachine, Records};
 use mover::OnDisk;
+use programs::Wings;
 use promises::Promises;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -45,12 +46,18 @@ const EVENTS: usize = 900;
 /// The same where data is carried, which takes longer.
 const EVENTS_WITH_DATA: usize = 1100;
 /// A logical cluster of the server.
-const LOGICAL_CLUSTER: Kind =
-    Kind::cluster_wide(("interlock.dev", "v1alpha1"), "LogicalCluster", "logicalclusters");
-const RBAC: (&str, &str) = ("rbac.authorization.k8s.io", "v1");
+const LOGICAL_CLUSTER: Kind = Kind::cluster_wide(
+    GroupVersion::new("interlock.dev", "v1alpha1"),
+    "LogicalCluster",
+    "logicalclusters",
+);
+const RBAC: GroupVersion = GroupVersion::new("rbac.authorization.k8s.io", "v1");
 const CLUSTER_ROLE: Kind = Kind::cluster_wide(RBAC, "ClusterRole", "clusterroles");
 const CLUSTER_ROLE_BINDING: Kind =
     Kind::cluster_wide(RBAC, "ClusterRoleBinding", "clusterrolebindings");
+/// The class that pods which run as processes name.
+const CLASS_OF_PODS: Kind =
+    Kind::cluster_wide(GroupVersion::new("node.k8s.io", "v1"), "RuntimeClass", "runtimeclasses");
 
 /// The fleet.
 pub(crate) struct Fleet {
@@ -68,8 +75,10 @@ pub(crate) struct Fleet {
 impl Fleet {
     /// A fleet without clusters. Data is carried in three lives of seven.
     pub(crate) fn new(
-        (seed, flaw): (u64, Flaw),
-        of: (&Arc<SimulatedClock>, &Arc<Chance>),
+        seed: u64,
+        flaw: Flaw,
+        clock: &Arc<SimulatedClock>,
+        chance: &Arc<Chance>,
     ) -> Fleet {
         Fleet {
             flaw,
@@ -77,7 +86,7 @@ impl Fleet {
             clusters: Vec::new(),
             machines: Vec::new(),
             records: Arc::default(),
-            disks: Arc::new(Mutex::new(Disks::new(of, flaw))),
+            disks: Arc::new(Mutex::new(Disks::new(clock, chance, flaw))),
             promises: Promises::default(),
             data_promises: DataPromises::default(),
         }
@@ -89,7 +98,7 @@ impl Fleet {
     }
 }
 
-impl World for Fleet {
+impl Simulated for Fleet {
     const AT_HUB: &'static [Kind] =
         &[GRANT, NAMESPACE, POD, CLAIM, FORCE_RELEASE, WORKLOAD_CLUSTER];
     const AT_CLUSTER: &'static [Kind] = &[NAMESPACE, POD, CLAIM];
@@ -103,6 +112,7 @@ impl World for Fleet {
 
     async fn furnish(engine: &mut Engine<Self>) -> Result<(), Broken> {
         engine.allow(crate::HUB, &roles::at_hub()).await?;
+        engine.give_runtime_class(crate::HUB).await?;
         for name in crate::CLUSTERS {
             engine.register(name).await?;
         }
@@ -126,11 +136,11 @@ impl World for Fleet {
     }
 
     fn check_sent(&mut self, sent: &[Sent], truth: &Truth) -> Result<(), Broken> {
-        self.promises.check_deletions(sent, (truth, &self.clusters))
+        self.promises.check_deletions(sent, truth, &self.clusters)
     }
 
     fn check(&mut self, truth: &Truth) -> Result<(), Broken> {
-        self.promises.check(truth, (&self.machines, &self.clusters))?;
+        self.promises.check(truth, &self.machines, &self.clusters)?;
         if self.carries_data { self.check_data(truth) } else { Ok(()) }
     }
 
@@ -150,7 +160,7 @@ impl World for Fleet {
         let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
         let mut disks = self.disks();
         for (place, machine) in self.machines.iter().enumerate() {
-            machine.tick(&mut records, (place, &mut disks));
+            machine.tick(&mut records, place, &mut disks);
         }
         disks.tick();
     }
@@ -162,9 +172,9 @@ impl World for Fleet {
     async fn acted(
         engine: &mut Engine<Self>,
         instance: u64,
-        deeds: &[String],
+        actions: &[String],
     ) -> Result<(), Broken> {
-        engine.moment(instance, deeds).await
+        engine.moment(instance, actions).await
     }
 
     async fn before_start(engine: &mut Engine<Self>, instance: u64) -> Result<u64, Broken> {
@@ -195,11 +205,12 @@ impl Engine<Fleet> {
         let uid = made.metadata.uid.unwrap_or_default();
         self.world.disks().add(&uid);
         self.world.clusters.push(Ref::new(name, uid));
-        let machine = Machine::new(name, (&self.clock, &self.chance), self.world.flaw);
+        let machine = Machine::new(name, &self.clock, &self.chance, self.world.flaw);
         self.world.machines.push(machine);
         let grants = roles::of_cluster(name, name, &[]);
         self.allow(crate::HUB, &grants.at_hub).await?;
         self.allow(name, &grants.on_cluster).await?;
+        self.give_runtime_class(name).await?;
         if self.carries_data() { self.give_classes(name).await } else { Ok(()) }
     }
 
@@ -216,7 +227,15 @@ impl Engine<Fleet> {
         Ok(())
     }
 
-    /// A cluster gets the classes of volumes and images, and the namespace of places at a mover.
+    /// A pod that names a runtime class which is not there is refused, at the hub and on the cluster.
+    async fn give_runtime_class(&self, at: &str) -> Result<(), Broken> {
+        let admin = self.lines.admin("user", at);
+        let class = json!({"metadata": {"name": RUNTIME_CLASS}, "handler": RUNTIME_CLASS});
+        create(&api_of(&admin, &CLASS_OF_PODS, None), &CLASS_OF_PODS, class).await?;
+        Ok(())
+    }
+
+    /// A cluster gets the classes of volumes and snapshots, and the namespace of places at a mover.
     async fn give_classes(&self, cluster: &str) -> Result<(), Broken> {
         let user = self.lines.admin("user", cluster);
         let is_default = json!({"storageclass.kubernetes.io/is-default-class": "true"});
@@ -249,7 +268,7 @@ impl Engine<Fleet> {
     pub(crate) async fn revive(&mut self, cluster: Option<usize>) -> Result<(), Broken> {
         let is_there = |place: usize| {
             let name = self.world.clusters[place].name.as_str();
-            self.truth.get((crate::HUB, &WORKLOAD_CLUSTER), (None, name)).is_some()
+            self.truth.get(crate::HUB, &WORKLOAD_CLUSTER, None, name).is_some()
         };
         if !cluster.is_none_or(is_there) {
             return Ok(());
@@ -257,8 +276,9 @@ impl Engine<Fleet> {
         self.numbered += 1;
         let clock = Arc::clone(&self.clock);
         let clock: interlock_shell::Clock = Arc::new(move || clock.now());
+        let wings = Wings { lines: &self.lines, clock, flaw: self.world.flaw };
         let mut actor = match cluster {
-            None => programs::hub(&self.lines, (clock, self.world.flaw), self.numbered),
+            None => programs::hub(wings, self.numbered),
             Some(place) => {
                 let whose = Whose { place, instance: self.numbered };
                 let disk = OnDisk {
@@ -266,7 +286,7 @@ impl Engine<Fleet> {
                     whose,
                     gate: Arc::clone(&self.lines.gate),
                 };
-                let hands = OnMachine {
+                let driver = OnMachine {
                     machine: Arc::clone(&self.world.machines[place]),
                     instance: self.numbered,
                     gate: Arc::clone(&self.lines.gate),
@@ -277,7 +297,7 @@ impl Engine<Fleet> {
                 let is_second = self.actors.iter().any(|actor| actor.cluster == Some(place));
                 self.counts.twins += u64::from(is_second);
                 let name = if is_second { format!("{}-2", of.name) } else { of.name.clone() };
-                programs::agent((&name, of), &self.lines, (clock, self.world.flaw), &hands)
+                programs::agent(wings, &name, of, &driver)
             }
         };
         actor.cluster = cluster;

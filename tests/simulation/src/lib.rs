@@ -2,12 +2,12 @@
 //!
 //! Real: the store and the API server, the shell's `step_once`, and every controller of placement and
 //! of volumes. Made up: time, chance, the lines in between, the machines (processes and locks as data)
-//! and their disks (volumes, images and copies as data).
+//! and their disks (volumes, snapshots and copies as data).
 //!
 //! Nothing runs by itself. The simulation picks, by the seed, what happens next: news comes to a
 //! cache, a step of a controller goes on by one request, a request or its reply is lost, a program
 //! dies, the power fails, a person does something, time passes. After every event the promises are
-//! checked against what is true; at the end the faults stop, and every wish must be met.
+//! checked against what is true; at the end the faults stop, and every namespace must be on its desired cluster.
 
 mod counts;
 mod engine;
@@ -16,7 +16,7 @@ mod many;
 
 pub use counts::Counts;
 pub use fleet::Flaw;
-pub use many::{Summary, run_many};
+pub use many::{Search, Summary, run_many};
 
 use engine::Engine;
 use fleet::Fleet;
@@ -81,7 +81,7 @@ pub fn run(seed: u64, flaw: Flaw) -> Result<Told, Red> {
     live(seed, flaw, false)
 }
 
-/// The same, and every event is told on standard error when it happens.
+/// The same, and every event is reported on standard error when it happens.
 pub fn run_aloud(seed: u64, flaw: Flaw) -> Result<Told, Red> {
     live(seed, flaw, true)
 }
@@ -91,7 +91,7 @@ fn live(seed: u64, flaw: Flaw, is_aloud: bool) -> Result<Told, Red> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let runtime = runtime.map_err(|error| red(error.to_string(), String::new()))?;
     runtime.block_on(async {
-        let make = |clock: &_, chance: &_| Fleet::new((seed, flaw), (clock, chance));
+        let make = |clock: &_, chance: &_| Fleet::new(seed, flaw, clock, chance);
         let world = Engine::new(seed, make, is_aloud).await;
         let mut world = world.map_err(|broken| red(broken, String::new()))?;
         let ended = world.live().await;

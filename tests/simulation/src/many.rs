@@ -20,33 +20,47 @@ pub struct Summary {
     pub took: Duration,
 }
 
-/// Runs seeds until one is red or all are done; told after each how it stands. `is_red` says which
-/// broken promises count: all of them, or only those that a breakage is looked for by.
+/// Which seeds to run, and what counts as broken.
+#[derive(Debug, Clone)]
+pub struct Search {
+    /// The seeds, in their order.
+    pub seeds: RangeInclusive<u64>,
+    /// No seed is begun after so long; None: all seeds are run.
+    pub time: Option<Duration>,
+    /// What is broken on purpose. Then only harm counts, not what comes late.
+    pub flaw: Flaw,
+}
+
+impl Search {
+    fn counts(&self, red: &Red) -> bool {
+        self.flaw == Flaw::None || red.is_harm()
+    }
+}
+
+/// Runs seeds until one is red, all are done, or the time is up; `progress` is called after each.
 ///
 /// Seeds are taken in their order and each that was begun is ended, so the red one is the first
 /// there is, however many cores there are.
-pub fn run_many(
-    seeds: RangeInclusive<u64>,
-    (flaw, is_red): (Flaw, &(dyn Fn(&Red) -> bool + Sync)),
-    progress: &(dyn Fn(&Summary) + Sync),
-) -> Summary {
+pub fn run_many(search: &Search, progress: &(dyn Fn(&Summary) + Sync)) -> Summary {
     let began = Instant::now();
+    let seeds = &search.seeds;
+    let is_time_up = || search.time.is_some_and(|time| began.elapsed() >= time);
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let (next, is_over) = (AtomicU64::new(*seeds.start()), AtomicBool::new(false));
     let together = Mutex::new(Summary::default());
     let work = || {
-        while !is_over.load(Ordering::SeqCst) {
+        while !is_over.load(Ordering::SeqCst) && !is_time_up() {
             let seed = next.fetch_add(1, Ordering::SeqCst);
             if seed > *seeds.end() {
                 return;
             }
-            let ended = run(seed, flaw);
+            let ended = run(seed, search.flaw);
             let mut together = together.lock().unwrap_or_else(PoisonError::into_inner);
             together.seeds += 1;
             together.took = began.elapsed();
             match ended {
                 Ok(told) => together.counts += told.counts,
-                Err(red) if is_red(&red) => {
+                Err(red) if search.counts(&red) => {
                     is_over.store(true, Ordering::SeqCst);
                     if together.red.as_ref().is_none_or(|known| known.seed > red.seed) {
                         together.red = Some(red);

@@ -1,11 +1,11 @@
-//! Moves with their data: breakages of the mover and of what holds its images, which the simulation
+//! Moves with their data: breakages of the mover and of what holds its snapshots, which the simulation
 //! must find.
 
-use interlock_simulation::{Flaw, Red, run, run_many};
+use interlock_simulation::{Flaw, Search, run, run_many};
 
 /// A breakage must do harm in one of the first so many seeds.
 fn is_found(flaw: Flaw, seeds: u64) {
-    let summary = run_many(1..=seeds, (flaw, &Red::is_harm), &|_| {});
+    let summary = run_many(&Search { seeds: 1..=seeds, time: None, flaw }, &|_| {});
     let Some(red) = summary.red else { panic!("{flaw:?} was not found in {seeds} seeds") };
     eprintln!("{flaw:?} was found in seed {}: {}", red.seed, red.broken);
 }
@@ -27,6 +27,6 @@ fn a_copy_that_is_empty_is_found() {
 }
 
 #[test]
-fn an_image_that_is_not_held_is_found() {
-    is_found(Flaw::ImageIsNotHeld, 60);
+fn a_snapshot_that_is_not_held_is_found() {
+    is_found(Flaw::SnapshotIsNotHeld, 60);
 }

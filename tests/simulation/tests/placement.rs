@@ -1,13 +1,13 @@
 //! Seeds of the simulation, and breakages that it must find.
 
-use interlock_simulation::{Flaw, Red, run, run_many};
+use interlock_simulation::{Flaw, Search, run, run_many};
 
 /// How many seeds are run with the other tests. For more there is the crate's own program.
 const SEEDS: u64 = 60;
 
 #[test]
 fn every_promise_is_kept_in_every_seed() {
-    let summary = run_many(1..=SEEDS, (Flaw::None, &|_| true), &|_| {});
+    let summary = run_many(&Search { seeds: 1..=SEEDS, time: None, flaw: Flaw::None }, &|_| {});
     if let Some(red) = summary.red {
         panic!("{red}");
     }
@@ -30,7 +30,7 @@ fn one_seed_is_one_history() {
 
 /// A breakage must do harm in one of the first so many seeds.
 fn is_found(flaw: Flaw, seeds: u64) {
-    let summary = run_many(1..=seeds, (flaw, &Red::is_harm), &|_| {});
+    let summary = run_many(&Search { seeds: 1..=seeds, time: None, flaw }, &|_| {});
     let Some(red) = summary.red else { panic!("{flaw:?} was not found in {seeds} seeds") };
     eprintln!("{flaw:?} was found in seed {}: {}", red.seed, red.broken);
 }

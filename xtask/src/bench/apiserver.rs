@@ -90,11 +90,11 @@ impl Bench<'_> {
                 let measured = self.load.run("etcd-puts", &etcd.address, &args)?;
                 rounds.add(&format!("etcd {writers}"), &measured);
             }
-            for (deed, protocol, clients) in WRITES {
-                let args = [deed, protocol, "--writers", clients, "--seconds", &seconds];
+            for (action, protocol, clients) in WRITES {
+                let args = [action, protocol, "--writers", clients, "--seconds", &seconds];
                 let args = [&args[..], &["--pid", &pids.0]].concat();
                 let measured = self.ask(&server, "api-writes", &args)?;
-                rounds.add(&format!("{deed} {protocol} {clients}"), &measured);
+                rounds.add(&format!("{action} {protocol} {clients}"), &measured);
             }
         }
         etcd.running.stop()?;
@@ -115,9 +115,13 @@ impl Bench<'_> {
         };
         for clients in ["1", "64"] {
             row(clients, "etcd, guarded put of 2 KiB over gRPC", &format!("etcd {clients}"));
-            for (deed, protocol, _) in WRITES.iter().filter(|(.., it)| *it == clients) {
+            for (action, protocol, _) in WRITES.iter().filter(|(.., it)| *it == clients) {
                 let wire = if *protocol == "h2" { "HTTP/2" } else { "HTTP/1.1" };
-                row(clients, &format!("{deed}, {wire}"), &format!("{deed} {protocol} {clients}"));
+                row(
+                    clients,
+                    &format!("{action}, {wire}"),
+                    &format!("{action} {protocol} {clients}"),
+                );
             }
         }
         Ok(())

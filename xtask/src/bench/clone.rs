@@ -1,4 +1,4 @@
-//! Images of volumes and volumes from images, against `cp -a` of the same files, in turn; for root on
+//! Snapshots of volumes and volumes from snapshots, against `cp -a` of the same files, in turn; for root on
 //! file systems of our own, so that nobody waits for what others write, and else on that of the build.
 
 use super::cost::Cost;
@@ -18,17 +18,17 @@ pub(crate) fn run(is_quick: bool) -> anyhow::Result<bool> {
     let clone = build_example("interlock-outside", "clone")?;
     let (rounds, part) = if is_quick { (1, 10) } else { (3, 1) };
     // So much, ten times as much, and a hundred times as much.
-    let small = [200, 2_000, 20_000].map(|files| (files / part, 4 << 10));
-    let large = [5, 50, 500].map(|megabytes| (1, (megabytes << 20) / part));
+    let small = [200, 2_000, 20_000].map(|files| Size { files: files / part, bytes: 4 << 10 });
+    let large = [5, 50, 500].map(|megabytes| Size { files: 1, bytes: (megabytes << 20) / part });
     say(
-        "| file system | data | `cp -a` | image, with digest | times as fast | volume from image | times as fast | processor `cp -a` | image | volume |",
+        "| file system | data | `cp -a` | snapshot, with digest | times as fast | volume from snapshot | times as fast | processor `cp -a` | snapshot | volume |",
     );
     say("|---|---|---:|---:|---:|---:|---:|---:|---:|---:|");
     let mut missed = Vec::new();
-    for place in Place::all()? {
+    for place in FileSystem::all()? {
         for size in small.into_iter().chain(large) {
             let mut all = Rounds::default();
-            place.measure(&clone, size, (rounds, &mut all))?;
+            place.measure(&clone, size, rounds, &mut all)?;
             let slow = tell(&place.title, &files::title(size), &all);
             missed.extend(slow.into_iter().filter(|_| !place.shares_blocks));
         }
@@ -41,7 +41,7 @@ pub(crate) fn run(is_quick: bool) -> anyhow::Result<bool> {
 }
 
 /// A file system to copy on.
-struct Place {
+struct FileSystem {
     title: String,
     shares_blocks: bool,
     folder: PathBuf,
@@ -58,13 +58,13 @@ impl Drop for Mount {
     }
 }
 
-impl Place {
+impl FileSystem {
     fn all() -> anyhow::Result<Vec<Self>> {
         if !is_root() {
             say("not root: measured here only, and not where blocks can be shared");
             let directory = Directory::new("clone")?;
             let folder = directory.path().to_owned();
-            let here = Place {
+            let here = FileSystem {
                 title: "here".to_owned(),
                 shares_blocks: false,
                 folder,
@@ -85,14 +85,15 @@ impl Place {
         succeed(Command::new(format!("mkfs.{kind}")).arg("-q").arg(&file))?;
         succeed(Command::new("mount").args(["-o", "loop"]).arg(&file).arg(&folder))?;
         let (title, mount) = (kind.to_owned(), Some(Mount(folder.clone())));
-        Ok(Place { title, shares_blocks, folder, _mount: mount, _directory: directory })
+        Ok(FileSystem { title, shares_blocks, folder, _mount: mount, _directory: directory })
     }
 
     fn measure(
         &self,
         clone: &Path,
         size: Size,
-        (rounds, all): (usize, &mut Rounds),
+        rounds: usize,
+        all: &mut Rounds,
     ) -> anyhow::Result<()> {
         // One for each size: to remove it takes longer than to fill it.
         let folder = self.folder.join(files::title(size));
@@ -106,14 +107,14 @@ impl Place {
         let source = folder.join("volumes/bench/source");
         files::make(&source, Sort::Noise, size)?;
         for round in 0..rounds {
-            let (image, volume) = (format!("image-{round}"), format!("volume-{round}"));
+            let (snapshot, volume) = (format!("snapshot-{round}"), format!("volume-{round}"));
             let copy = folder.join(format!("copy-{round}"));
             let mut cp = Command::new("cp");
             cp.arg("-aT").arg(&source).arg(&copy);
             let mut each = [
                 ("cp", cp),
-                ("image", ours(&["image", &image, "source"])),
-                ("volume", ours(&["volume", &volume, &image])),
+                ("snapshot", ours(&["snapshot", &snapshot, "source"])),
+                ("volume", ours(&["volume", &volume, &snapshot])),
             ];
             // Who is first changes from round to round.
             if round % 2 == 1 {
@@ -133,19 +134,19 @@ impl Place {
 fn tell(place: &str, title: &str, all: &Rounds) -> Vec<String> {
     let seconds = |what: &str| all.of(what, "seconds").median;
     let processor = |what: &str| time(all.of(what, "processor").median * 1e6);
-    let (cp, image, volume) = (seconds("cp"), seconds("image"), seconds("volume"));
+    let (cp, snapshot, volume) = (seconds("cp"), seconds("snapshot"), seconds("volume"));
     say(&format!(
         "| {place} | {title} | {} | {} | {:.2} | {} | {:.2} | {} | {} | {} |",
         time(cp * 1e6),
-        time(image * 1e6),
-        cp / image,
+        time(snapshot * 1e6),
+        cp / snapshot,
         time(volume * 1e6),
         cp / volume,
         processor("cp"),
-        processor("image"),
+        processor("snapshot"),
         processor("volume"),
     ));
-    let ratios = [("an image", cp / image), ("a volume", cp / volume)];
+    let ratios = [("a snapshot", cp / snapshot), ("a volume", cp / volume)];
     let missed = ratios.into_iter().filter(|(_, ratio)| *ratio < 0.9);
     missed.map(|(what, ratio)| format!("{place}, {title}, {what}: {ratio:.2}")).collect()
 }

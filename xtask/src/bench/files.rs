@@ -15,10 +15,14 @@ pub(crate) enum Sort {
 }
 
 /// How many files, and of how many bytes each.
-pub(crate) type Size = (usize, usize);
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Size {
+    pub(crate) files: usize,
+    pub(crate) bytes: usize,
+}
 
 /// `20,000 files of 4 KiB`, `one file of 96 MiB`.
-pub(crate) fn title((files, bytes): Size) -> String {
+pub(crate) fn title(Size { files, bytes }: Size) -> String {
     let each = match bytes >> 20 {
         0 => format!("{} KiB", bytes >> 10),
         megabytes => format!("{megabytes} MiB"),
@@ -42,11 +46,7 @@ impl Numbers {
 }
 
 /// Makes so many files of about so many bytes each in a new folder, a hundred to a folder in it.
-pub(crate) fn make(
-    folder: &Path,
-    sort: Sort,
-    (files, bytes): (usize, usize),
-) -> anyhow::Result<()> {
+pub(crate) fn make(folder: &Path, sort: Sort, Size { files, bytes }: Size) -> anyhow::Result<()> {
     fs::create_dir_all(folder)?;
     let mut numbers = Numbers(1);
     for number in 0..files {
@@ -71,8 +71,8 @@ pub(crate) fn make(
 
 fn write_line(file: &mut impl Write, number: u64) -> std::io::Result<usize> {
     const WORDS: [&str; 16] = [
-        "volume", "image", "claim", "epoch", "pinned", "held", "bound", "moved", "north", "south",
-        "west", "granted", "fenced", "stopped", "started", "waiting",
+        "volume", "snapshot", "claim", "epoch", "pinned", "held", "bound", "moved", "north",
+        "south", "west", "granted", "fenced", "stopped", "started", "waiting",
     ];
     let word = |shift: u32| WORDS[(number >> shift) as usize % WORDS.len()];
     let line = format!(

@@ -45,12 +45,20 @@ pub(crate) fn run(sizes: &[(usize, usize)]) -> anyhow::Result<bool> {
     let mut from = 0;
     for (round, (namespaces, moves)) in sizes.iter().enumerate() {
         let pid = running.pid().to_string();
-        say(&fleet.grow(&pid, (from, *namespaces), (round, *moves))?);
+        say(&fleet.grow(&pid, Growth { round, from, to: *namespaces, moves: *moves })?);
         from = *namespaces;
     }
     running.stop()?;
     say(&fleet.restart(from)?);
     Ok(true)
+}
+
+/// From how many namespaces to how many a fleet grows in a round, and how many move at once then.
+struct Growth {
+    round: usize,
+    from: usize,
+    to: usize,
+    moves: usize,
 }
 
 struct Fleet {
@@ -77,12 +85,8 @@ impl Fleet {
     }
 
     /// More namespaces, then moves, then rest: a row of the table.
-    fn grow(
-        &self,
-        pid: &str,
-        (from, to): (usize, usize),
-        (round, moves): (usize, usize),
-    ) -> anyhow::Result<String> {
+    fn grow(&self, pid: &str, growth: Growth) -> anyhow::Result<String> {
+        let Growth { round, from, to, moves } = growth;
         eprintln!("placing {} namespaces", count(to - from));
         let placed = self.measure("fleet-place", &[&from.to_string(), &to.to_string(), pid])?;
         eprintln!("moving one, then {} at once", count(moves));

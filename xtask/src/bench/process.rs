@@ -10,7 +10,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 /// How long a server may take to start or to stop.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A directory that is gone afterwards. All are on one file system, that of the build.
 pub(crate) struct Directory(PathBuf);
@@ -72,7 +72,7 @@ impl Running {
     /// Waits for a line with this word in it; how long it took since the start, and the line.
     pub(crate) fn says(&self, word: &str) -> anyhow::Result<(Duration, String)> {
         let mut last = String::new();
-        while let Ok(line) = self.lines.recv_timeout(PATIENCE) {
+        while let Ok(line) = self.lines.recv_timeout(TIMEOUT) {
             if line.contains(word) {
                 return Ok((self.started.elapsed(), line));
             }
@@ -84,7 +84,7 @@ impl Running {
     /// Waits until something is true; how long it took since the start.
     pub(crate) fn becomes(&self, is_true: impl Fn() -> bool) -> anyhow::Result<Duration> {
         while !is_true() {
-            if self.started.elapsed() > PATIENCE {
+            if self.started.elapsed() > TIMEOUT {
                 bail!("{} does not become ready", self.name);
             }
             std::thread::sleep(Duration::from_millis(2));
@@ -111,7 +111,7 @@ impl Running {
         let asked = Instant::now();
         Command::new("kill").arg(self.pid().to_string()).status().context("cannot run kill")?;
         while self.child.try_wait()?.is_none() {
-            if asked.elapsed() > PATIENCE {
+            if asked.elapsed() > TIMEOUT {
                 bail!("{} does not stop", self.name);
             }
             std::thread::sleep(Duration::from_millis(5));

@@ -1,7 +1,7 @@
 //! The mover against the restic program: the same data, the same key, in turn.
 
 use super::cost::Cost;
-use super::files::{self, Sort};
+use super::files::{self, Size, Sort};
 use super::process::Directory;
 use super::spread::{Rounds, grouped};
 use super::{build_example, say_goals};
@@ -18,9 +18,9 @@ pub(crate) fn run(is_quick: bool) -> anyhow::Result<bool> {
     let mover = build_example("interlock-restic", "mover")?;
     let (rounds, part) = if is_quick { (1, 20) } else { (5, 1) };
     let sets = [
-        ("text", Sort::Text, (20_000 / part, 4 << 10)),
-        ("noise", Sort::Noise, (4, (96 << 20) / part)),
-        ("text", Sort::Text, (4, (64 << 20) / part)),
+        ("text", Sort::Text, Size { files: 20_000 / part, bytes: 4 << 10 }),
+        ("noise", Sort::Noise, Size { files: 4, bytes: (96 << 20) / part }),
+        ("text", Sort::Text, Size { files: 4, bytes: (64 << 20) / part }),
     ];
     say(
         "| data | work | restic | ours | times as fast | processor restic | ours | ratio | memory restic | ours | ratio |",
@@ -36,9 +36,7 @@ pub(crate) fn run(is_quick: bool) -> anyhow::Result<bool> {
         // freed in the last minutes, and whoever makes many files after a deletion pays for it.
         let mut left = Vec::new();
         for number in 0..rounds {
-            let place = Directory::new(&format!("restic-{number}"))?;
-            round(&mover, (data.path(), place.path()), number, &mut all)?;
-            left.push(place);
+            left.push(round(&mover, data.path(), number, &mut all)?);
         }
         for work in WORKS {
             missed.extend(tell(title, work, &all));
@@ -53,14 +51,10 @@ pub(crate) fn run(is_quick: bool) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// One round; who is first changes from round to round.
-fn round(
-    mover: &Path,
-    (data, place): (&Path, &Path),
-    number: usize,
-    all: &mut Rounds,
-) -> anyhow::Result<()> {
-    let at = |name: &str| place.join(name);
+/// One round, in a directory of its own; who is first changes from round to round.
+fn round(mover: &Path, data: &Path, number: usize, all: &mut Rounds) -> anyhow::Result<Directory> {
+    let place = Directory::new(&format!("restic-{number}"))?;
+    let at = |name: &str| place.path().join(name);
     // One key: how much work a password is, restic decides by how busy the machine is.
     let restic = |args: &[&str], repository: &str| {
         let mut command = Command::new("restic");
@@ -96,7 +90,7 @@ fn round(
             both.reverse();
         }
         for (who, command) in both {
-            let cost = Cost::of(command, place)?;
+            let cost = Cost::of(command, place.path())?;
             let what = format!("{work} {who}");
             all.note(&what, "seconds", cost.seconds);
             all.note(&what, "processor", cost.processor_seconds);
@@ -104,7 +98,7 @@ fn round(
         }
     }
     all.note("repository", "bytes", size(&at("ours"))? / size(&at("theirs"))?);
-    Ok(())
+    Ok(place)
 }
 
 /// Prints a line; returns which goals it misses.

@@ -72,7 +72,7 @@ impl Documents {
 }
 
 impl Property {
-    /// What stands behind the type: how lists merge, and the default as the last thing.
+    /// What is behind the type: how lists merge, and the default as the last thing.
     pub(super) fn attributes(&self) -> String {
         let mut text = String::new();
         let declared = &self.declared;

@@ -52,15 +52,15 @@ pub(super) fn output(command: &mut Command, folder: &Path) -> anyhow::Result<Str
 /// Waits until something is so.
 pub(super) fn eventually(
     what: &str,
-    patience: Duration,
+    timeout: Duration,
     mut is_so: impl FnMut() -> anyhow::Result<bool>,
 ) -> anyhow::Result<()> {
     let started = Instant::now();
     while !is_so().unwrap_or(false) {
-        if started.elapsed() > patience {
+        if started.elapsed() > timeout {
             // Once more, for its own complaint.
             is_so()?;
-            bail!("not within {} s: {what}", patience.as_secs());
+            bail!("not within {} s: {what}", timeout.as_secs());
         }
         std::thread::sleep(Duration::from_millis(200));
     }

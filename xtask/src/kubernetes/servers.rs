@@ -17,10 +17,10 @@ const CONTROLLERS: &str = "namespace-controller,serviceaccount-controller,\
 
 /// The kinds that the CSI snapshotter brings to a cluster. These definitions stand in for its own:
 /// the names are the same, and any field is let through.
-const SNAPSHOTS: [(&str, &str, bool); 3] = [
-    ("VolumeSnapshot", "volumesnapshots", true),
-    ("VolumeSnapshotContent", "volumesnapshotcontents", false),
-    ("VolumeSnapshotClass", "volumesnapshotclasses", false),
+const SNAPSHOTS: [(&str, &str, &str); 3] = [
+    ("VolumeSnapshot", "volumesnapshots", "Namespaced"),
+    ("VolumeSnapshotContent", "volumesnapshotcontents", "Cluster"),
+    ("VolumeSnapshotClass", "volumesnapshotclasses", "Cluster"),
 ];
 
 /// An API server with its controllers.
@@ -113,7 +113,7 @@ impl Server {
         serde_json::from_str(&text).context("kubectl printed no JSON")
     }
 
-    /// Applies a file or a folder as it stands.
+    /// Applies a file or a folder as it is.
     pub(super) fn apply(&self, what: &Path) -> anyhow::Result<()> {
         let what = what.to_string_lossy();
         self.kubectl(&["apply", "--server-side", "-f", &what]).map(drop)
@@ -128,7 +128,7 @@ impl Server {
 
     /// Brings the kinds of volume snapshots.
     pub(super) fn bring_snapshots(&self) -> anyhow::Result<()> {
-        let definitions: Vec<Value> = SNAPSHOTS.iter().map(definition).collect();
+        let definitions = SNAPSHOTS.map(|(kind, plural, scope)| definition(kind, plural, scope));
         let list = json!({"apiVersion": "v1", "kind": "List", "items": definitions});
         self.apply_text("snapshots", &list.to_string())?;
         self.kubectl(&["wait", "--for=condition=Established", "crd", "--all"]).map(drop)
@@ -155,7 +155,7 @@ fn kubeconfig(address: &str, authority: &Path, token: &str) -> Value {
     })
 }
 
-fn definition((kind, plural, is_namespaced): &(&str, &str, bool)) -> Value {
+fn definition(kind: &str, plural: &str, scope: &str) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {
@@ -164,7 +164,7 @@ fn definition((kind, plural, is_namespaced): &(&str, &str, bool)) -> Value {
         },
         "spec": {
             "group": "snapshot.storage.k8s.io",
-            "scope": if *is_namespaced { "Namespaced" } else { "Cluster" },
+            "scope": scope,
             "names": {"kind": kind, "plural": plural, "listKind": format!("{kind}List")},
             "versions": [{
                 "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},

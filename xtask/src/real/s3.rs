@@ -1,6 +1,6 @@
 //! An S3 server that is not ours: moto's, out of its Python package.
 
-use crate::{say, scratch};
+use super::python;
 use anyhow::{Context, bail};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -17,19 +17,7 @@ pub(super) struct S3 {
 impl S3 {
     /// Gets the package once, starts the server, and makes a bucket.
     pub(super) fn start() -> anyhow::Result<S3> {
-        let folder = scratch().join("moto");
-        if !folder.join("moto").is_dir() {
-            say(&format!("getting {PACKAGE}"));
-            let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
-            let got = Command::new("python3")
-                .args(pip)
-                .args(["--target".as_ref(), folder.as_os_str(), PACKAGE.as_ref()])
-                .status()
-                .context("cannot start python3: apt-get install --yes python3-pip")?;
-            if !got.success() {
-                bail!("pip cannot get {PACKAGE}, which the tests of S3 repositories need");
-            }
-        }
+        let folder = python::package("moto", PACKAGE)?;
         let mut server = Command::new("python3")
             .args(["-m", "moto.server", "-H", "127.0.0.1", "-p", "0"])
             .env("PYTHONPATH", &folder)
@@ -56,7 +44,7 @@ impl S3 {
         Ok(s3)
     }
 
-    /// What tests are told of it.
+    /// What tests are reported it.
     pub(super) fn settings(&self) -> [(&'static str, String); 3] {
         let repository = format!("s3:http://{}/{BUCKET}/test", self.address.trim());
         [

@@ -6,7 +6,7 @@ use kube_derive::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What is wished of it.
+/// The desired state of the cluster.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
 #[kube(
     group = "interlock.dev",
@@ -17,36 +17,36 @@ use serde::{Deserialize, Serialize};
     category = "interlock",
     status = "WorkloadClusterStatus",
     derive = "PartialEq",
-    doc = "A cluster that namespaces can run on. Its labels say where it is and what it is like; Placements select by them.",
+    doc = "A WorkloadCluster is a cluster that namespaces can run on. Placements select clusters by their labels.",
     printcolumn(
         name = "Ready",
         type_ = "string",
         json_path = ".status.conditions[?(@.type==\"Ready\")].status",
-        description = "Whether new grants may go there"
+        description = "Whether the cluster accepts new grants"
     ),
     printcolumn(
         name = "Reachable",
         type_ = "string",
         json_path = ".status.conditions[?(@.type==\"Reachable\")].status",
-        description = "Whether its syncer was heard of lately"
+        description = "Whether the syncer sent a heartbeat recently"
     ),
     printcolumn(
         name = "Grants",
         type_ = "integer",
         json_path = ".status.grants",
-        description = "How many namespaces it owns"
+        description = "Number of namespaces that the cluster owns"
     ),
     printcolumn(
         name = "Unschedulable",
         type_ = "boolean",
         json_path = ".spec.unschedulable",
-        description = "Whether new grants are kept away"
+        description = "Whether new grants are refused"
     ),
     printcolumn(
         name = "Drain",
         type_ = "boolean",
         json_path = ".spec.drain",
-        description = "Whether what it owns moves away"
+        description = "Whether the namespaces of the cluster move away"
     ),
     printcolumn(
         name = "Syncer",
@@ -64,13 +64,13 @@ pub struct WorkloadClusterSpec {
     /// How the syncer reaches the cluster: exactly one of logicalCluster, kubeconfigSecret and
     /// inCluster.
     pub connection: Connection,
-    /// Keeps new grants away; what runs there stays.
+    /// No new grants are made to the cluster; its namespaces stay.
     #[serde(default)]
     pub unschedulable: bool,
-    /// Moves away what fits elsewhere, and keeps new grants away.
+    /// Namespaces that fit on another cluster move away, and no new grants are made to the cluster.
     #[serde(default)]
     pub drain: bool,
-    /// Further kinds of namespaced objects that are carried down to this cluster, besides Secrets,
+    /// Further kinds of namespaced objects that are copied to this cluster, in addition to Secrets,
     /// ConfigMaps, ServiceAccounts, Services, claims, Pods, Deployments and StatefulSets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
@@ -86,7 +86,7 @@ pub enum Connection {
     LogicalCluster(#[schemars(length(min = 1, max = 253))] String),
     /// A Secret at the hub that holds the kubeconfig of another API server.
     KubeconfigSecret(SecretKey),
-    /// Not at all from the hub: its syncer runs in the cluster, and comes to the hub.
+    /// The hub does not connect to the cluster: the syncer runs in the cluster and connects to the hub.
     InCluster {},
 }
 
@@ -133,16 +133,16 @@ pub struct FurtherKind {
     pub plural: String,
 }
 
-/// What is known about it.
+/// The observed state of the cluster.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(crates(kube_core = "::kube_core"))]
 pub struct WorkloadClusterStatus {
-    /// The syncer that serves the cluster, as it introduces itself.
+    /// The syncer that serves the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Syncer")]
     pub syncer: Option<Syncer>,
-    /// The sign of life of the syncer.
+    /// The heartbeat of the syncer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Heartbeat")]
     pub heartbeat: Option<Heartbeat>,
@@ -150,11 +150,11 @@ pub struct WorkloadClusterStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["name".to_owned()]))]
     pub storage_classes: Vec<StorageClass>,
-    /// How many namespaces the cluster owns.
+    /// Number of namespaces that the cluster owns.
     #[serde(default)]
     #[schemars(range(min = 0))]
     pub grants: i32,
-    /// Ready, Reachable and RuntimeReady; when it is being deleted, also what it waits for.
+    /// Ready, Reachable and RuntimeReady; while the cluster is being deleted, also what the deletion waits for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".to_owned()]))]
     pub conditions: Vec<Condition>,
@@ -164,53 +164,53 @@ pub struct WorkloadClusterStatus {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Syncer {
-    /// Which instance it is; another one after each start.
+    /// The instance of the syncer; it changes with each start.
     pub instance: String,
-    /// The version it was built as.
+    /// The version of the syncer.
     pub version: String,
-    /// The boot of the machine that it runs on; another one after each restart of the machine.
+    /// The boot ID of the machine that the syncer runs on.
     #[serde(rename = "bootID")]
     pub boot_id: String,
 }
 
-/// A sign of life.
+/// A heartbeat.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Heartbeat {
-    /// Counted up by the syncer; that it changes is the sign of life.
+    /// A counter of the syncer; each change is a heartbeat.
     #[schemars(range(min = 0))]
     pub sequence: i64,
-    /// When the syncer counted last, by its own clock: it alone reads it, to know when to count next.
+    /// When the syncer last increased the sequence, by its own clock; only the syncer uses this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Time")]
     pub sent_at: Option<Time>,
-    /// The sequence that receivedAt was noted for; when it differs from sequence, a new sign of life
-    /// has not been noted yet.
+    /// The sequence that receivedAt belongs to; if it differs from sequence, the hub has not yet seen
+    /// the last heartbeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "i64", range(min = 0))]
     pub received_sequence: Option<i64>,
-    /// When the hub saw the sequence change, by the clock of the hub alone.
+    /// When the hub saw the sequence change, by the clock of the hub.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Time")]
     pub received_at: Option<Time>,
 }
 
-/// A storage class, as far as moves need to know it.
+/// A storage class of the cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StorageClass {
-    /// Its name.
+    /// The name of the storage class.
     pub name: String,
-    /// Who makes its volumes.
+    /// The provisioner of the storage class.
     #[serde(default)]
     pub provisioner: String,
-    /// Whether claims that name no class get this one.
+    /// Whether this is the default storage class.
     #[serde(default)]
     pub is_default: bool,
-    /// Whether its volumes can be snapshotted; a class that cannot takes part in no move.
+    /// Whether the class supports snapshots; data in other classes cannot be moved.
     #[serde(default)]
     pub can_snapshot: bool,
-    /// How many bytes are free for new volumes, where that is known.
+    /// The free bytes for new volumes, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "i64", range(min = 0))]
     pub free_bytes: Option<i64>,

@@ -24,11 +24,11 @@ pub const STOPPED: &str = "Stopped";
 pub const DATA_SYNCED: &str = "DataSynced";
 /// Grant: every claim is filled at the owner.
 pub const FILLED: &str = "Filled";
-/// Grant: the owner is not heard of; the message says since when, and the command that ends it.
+/// Grant: the owner sends no heartbeat; the message says since when, and the command that ends it.
 pub const OWNER_UNREACHABLE: &str = "OwnerUnreachable";
 /// Grant: the owner was declared gone by a ForceRelease.
 pub const FENCED: &str = "Fenced";
-/// Grant: what a forced release may have lost: the last image of each claim and its age.
+/// Grant: what a forced release may have lost: the last snapshot of each claim and its age.
 pub const DATA_LOSS_BOUND: &str = "DataLossBound";
 /// Grant: a cluster kept writing after its last copy; the message names it and the epoch.
 pub const DIVERGED: &str = "Diverged";

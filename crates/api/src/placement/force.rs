@@ -5,7 +5,7 @@ use kube_derive::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What is declared. It cannot be edited: it is about one grant, one owner and one epoch.
+/// The declaration. The spec is immutable: it names one grant, one owner and one epoch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
 #[kube(
     group = "interlock.dev",
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
     category = "interlock",
     status = "ForceReleaseStatus",
     derive = "PartialEq",
-    doc = "Declares, once, that the owner of a grant is gone, so that another cluster may take over from the last complete images. It takes effect only for the grant, owner and epoch that it names.",
+    doc = "A ForceRelease declares that the owner of a grant is gone, so that another cluster may take over from the last complete snapshots. It takes effect only for the grant, owner and epoch that it names.",
     printcolumn(name = "Grant", type_ = "string", json_path = ".spec.grant.name"),
     printcolumn(name = "Owner", type_ = "string", json_path = ".spec.owner.name"),
     printcolumn(name = "Epoch", type_ = "integer", json_path = ".spec.epoch"),
@@ -34,40 +34,39 @@ use serde::{Deserialize, Serialize};
         .message("a ForceRelease cannot be edited; create another one")
 )]
 pub struct ForceReleaseSpec {
-    /// The Grant that it is about.
+    /// The Grant to release.
     pub grant: Ref,
-    /// The WorkloadCluster that is declared gone; it must own the Grant.
+    /// The WorkloadCluster to declare gone; it must own the Grant.
     pub owner: Ref,
-    /// The epoch of the Grant; another one means that the Grant has changed hands since.
+    /// The epoch of the Grant; the ForceRelease is refused if the Grant has another epoch.
     #[schemars(range(min = 0))]
     pub epoch: i64,
-    /// What is known about the owner. PoweredOff: its machines are off. StorageFenced: it cannot
-    /// reach its storage. AcceptDivergence: nothing is known, and two clusters may write.
+    /// The state of the owner. PoweredOff: its machines are off. StorageFenced: it cannot reach its
+    /// storage. AcceptDivergence: the state is unknown, and two clusters may write.
     pub attestation: Attestation,
-    /// Why, for those who read it later: at least ten characters.
+    /// The reason, for the record: at least ten characters.
     #[schemars(length(min = 10, max = 1024))]
     pub reason: String,
-    /// Who asks for it.
+    /// The person who requested the release.
     #[schemars(length(min = 1, max = 253))]
     pub requester: String,
 }
 
-/// What a person knows about a cluster that is not heard of. It must be true when the ForceRelease
-/// is created; later does not matter.
+/// The state of a cluster that sends no heartbeat. It must be true when the ForceRelease is created.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 pub enum Attestation {
-    /// Its machines are off.
+    /// The machines of the owner are off.
     PoweredOff,
-    /// It cannot reach its storage.
+    /// The owner cannot reach its storage.
     StorageFenced,
-    /// Nothing is known, and two clusters may write.
+    /// The state is unknown, and two clusters may write.
     AcceptDivergence,
 }
 displayed_as_on_the_wire!(Attestation { PoweredOff, StorageFenced, AcceptDivergence });
 
-/// What became of a ForceRelease: Pending, Applied or Refused.
+/// The outcome of a ForceRelease: Pending, Applied or Refused.
 #[derive(
     Debug,
     Clone,
@@ -83,17 +82,17 @@ displayed_as_on_the_wire!(Attestation { PoweredOff, StorageFenced, AcceptDiverge
     JsonSchema,
 )]
 pub enum ForceOutcome {
-    /// Not answered yet.
+    /// The ForceRelease has no outcome yet.
     #[default]
     Pending,
-    /// The Grant is fenced by it.
+    /// The Grant is fenced.
     Applied,
-    /// The Grant is not what it names.
+    /// The Grant does not match the ForceRelease.
     Refused,
 }
 displayed_as_on_the_wire!(ForceOutcome { Pending, Applied, Refused });
 
-/// What became of it.
+/// The observed state of the ForceRelease.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
@@ -102,17 +101,17 @@ displayed_as_on_the_wire!(ForceOutcome { Pending, Applied, Refused });
         .message("the outcome is final")
 )]
 pub struct ForceReleaseStatus {
-    /// Pending, until it is Applied or Refused; both are final.
+    /// Pending, Applied or Refused; Applied and Refused are final.
     #[serde(default)]
     pub outcome: ForceOutcome,
-    /// Why it was refused, or what it did.
+    /// Why the ForceRelease was refused, or what was applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub because: Option<String>,
 }
 
 impl ForceRelease {
-    /// The status, or that of one which nobody has looked at yet.
+    /// The status, or that of one which no controller has handled yet.
     pub fn status_or_default(&self) -> ForceReleaseStatus {
         self.status.clone().unwrap_or_default()
     }

@@ -7,7 +7,7 @@ use kube_derive::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What is wished.
+/// The desired state of the grant.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
 #[kube(
     group = "interlock.dev",
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
     status = "GrantStatus",
     derive = "PartialEq",
     derive = "Default",
-    doc = "Says which cluster may use the volumes of one namespace. It is the only record that decides; labels only mirror it.",
+    doc = "A Grant names the cluster that may use the volumes of one namespace. Only the Grant decides; labels are copies of it.",
     printcolumn(
         name = "Namespace",
         type_ = "string",
@@ -30,37 +30,37 @@ use serde::{Deserialize, Serialize};
         name = "Owner",
         type_ = "string",
         json_path = ".status.owner.name",
-        description = "The cluster that may use its volumes, or the last one that might"
+        description = "The cluster that may use the volumes, or the last owner"
     ),
     printcolumn(
         name = "Epoch",
         type_ = "integer",
         json_path = ".status.epoch",
-        description = "How often it was granted"
+        description = "Number of grants so far"
     ),
     printcolumn(
         name = "Phase",
         type_ = "string",
         json_path = ".status.phase",
-        description = "What is true of the owner now"
+        description = "The phase of the grant"
     ),
     printcolumn(
         name = "Since",
         type_ = "date",
         json_path = ".status.phaseSince",
-        description = "How long it has been in that phase"
+        description = "Time in the current phase"
     ),
     printcolumn(
         name = "Target",
         type_ = "string",
         json_path = ".spec.target.name",
-        description = "The cluster that is wished"
+        description = "The desired cluster"
     ),
     printcolumn(
         name = "Running",
         type_ = "string",
         json_path = ".status.conditions[?(@.type==\"Running\")].status",
-        description = "Whether the owner runs its workloads",
+        description = "Whether the owner runs the workloads",
         priority = 1
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
@@ -74,24 +74,24 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "camelCase")]
 #[x_kube(crates(kube_core = "::kube_core"))]
 pub struct GrantSpec {
-    /// The namespace at the hub. It cannot be changed: a namespace made again under its name has
+    /// The namespace at the hub. Immutable: a namespace that is created again under the same name has
     /// another Grant.
     #[x_kube(validation = Rule::new("self == oldSelf")
         .message("a grant is for one namespace and no other"))]
     pub namespace: Ref,
-    /// The cluster that is wished, resolved; nothing while no cluster fits.
+    /// The desired cluster, resolved; absent while no cluster fits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Ref>,
-    /// What to do when the owner is not heard of; taken over from the Placement.
+    /// What to do when the owner sends no heartbeat; copied from the Placement.
     #[serde(default)]
     pub on_unreachable: OnUnreachable,
-    /// How the volumes move; taken over from the Placement.
+    /// How the volumes move; copied from the Placement.
     #[serde(default)]
     #[schemars(extend("default" = {}))]
     pub volumes: VolumePolicy,
 }
 
-/// What is true. A Grant without it is Unassigned at epoch 0.
+/// The observed state of the grant. A Grant without a status is Unassigned at epoch 0.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
@@ -104,41 +104,41 @@ pub struct GrantSpec {
     .message("another owner needs another epoch")
 )]
 pub struct GrantStatus {
-    /// Unassigned: nobody has it yet. Granted: the owner may use the volumes. Revoking: the owner has
-    /// to stop and to hand over. Released: the owner has stopped, and every claim has its image.
-    /// Fenced: the owner was declared gone. Deleting: the namespace goes.
+    /// Unassigned: the grant has no owner. Granted: the owner may use the volumes. Revoking: the owner has
+    /// to stop and to hand over. Released: the owner has stopped, and every claim has its snapshot.
+    /// Fenced: the owner was declared gone. Deleting: the namespace is being deleted.
     #[serde(default)]
     pub phase: Phase,
-    /// Since when it is in that phase, by the clock of whoever brought it there; written together
-    /// with the phase.
+    /// When the phase began, by the clock of the controller that wrote it; written together with the
+    /// phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Time")]
     pub phase_since: Option<Time>,
-    /// The cluster that has it, or had it last. It changes only with the epoch.
+    /// The owner, or the last owner. It changes only with the epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Ref")]
     pub owner: Option<Ref>,
-    /// From 0, one more at each grant, never used again.
+    /// Starts at 0 and increases by one with each grant.
     #[serde(default)]
     #[schemars(range(min = 0))]
     pub epoch: i64,
-    /// The ForceRelease that fenced it last.
+    /// The last ForceRelease that fenced the grant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Ref")]
     pub fenced_by: Option<Ref>,
-    /// Why it is being revoked: Move, Drain or Deletion.
+    /// Why the grant is being revoked: Move, Drain or Deletion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "RevokedBecause")]
     pub because: Option<RevokedBecause>,
-    /// The claims of the namespace, and how far they are at the owner.
+    /// The claims of the namespace, and their state at the owner.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["uid".to_owned()]))]
     pub claims: Vec<Claim>,
-    /// The images that the owner starts from; after a release, those that the next one starts from.
+    /// The snapshots that the owner starts from; after a release, those that the next owner starts from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub pins: Vec<Pin>,
-    /// Where data of this namespace still is. The Grant goes only when this is empty.
+    /// The clusters that have data of the namespace. The Grant is deleted only when this list is empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub copies: Vec<DataCopy>,
@@ -149,7 +149,7 @@ pub struct GrantStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// What is true of the owner of a Grant.
+/// The phase of a Grant.
 #[derive(
     Debug,
     Clone,
@@ -165,18 +165,18 @@ pub struct GrantStatus {
     JsonSchema,
 )]
 pub enum Phase {
-    /// Nobody has it yet.
+    /// The grant has no owner.
     #[default]
     Unassigned,
     /// The owner may use the volumes.
     Granted,
     /// The owner has to stop and to hand over.
     Revoking,
-    /// The owner has stopped, and every claim has its image.
+    /// The owner has stopped, and every claim has its snapshot.
     Released,
     /// The owner was declared gone.
     Fenced,
-    /// The namespace goes.
+    /// The namespace is being deleted.
     Deleting,
 }
 displayed_as_on_the_wire!(Phase { Unassigned, Granted, Revoking, Released, Fenced, Deleting });
@@ -193,7 +193,7 @@ impl Phase {
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 pub enum RevokedBecause {
-    /// Another cluster is wished.
+    /// Another cluster is desired.
     Move,
     /// Its cluster is being drained.
     Drain,
@@ -211,35 +211,35 @@ pub struct Claim {
     /// The uid of the claim at the hub.
     #[schemars(length(min = 1, max = 128))]
     pub uid: String,
-    /// How far its volume at the owner is: Waiting, Filling or Filled.
+    /// The state of the volume at the owner: Waiting, Filling or Filled.
     #[serde(default)]
     pub fill: Fill,
-    /// The last complete image of it; what a forced release falls back to.
+    /// The last complete snapshot of the claim; a forced release starts from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Pin")]
-    pub last_image: Option<Pin>,
-    /// How far its data has come, while it fills.
+    pub last_snapshot: Option<Pin>,
+    /// The progress of the copy while the claim fills.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Progress")]
     pub progress: Option<Progress>,
 }
 
-/// How far the data of a claim has come.
+/// The progress of the copy of a claim.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Progress {
-    /// How many bytes have arrived.
+    /// The number of copied bytes.
     #[schemars(range(min = 0))]
     pub bytes: i64,
-    /// How many there are in all, once they are counted.
+    /// The total number of bytes, once it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "i64", range(min = 0))]
     pub of_bytes: Option<i64>,
-    /// When that was so, by the clock of the owner.
+    /// The time of this progress, by the clock of the owner.
     pub at: Time,
 }
 
-/// How far the volume of a claim at the owner is.
+/// The state of the volume of a claim at the owner.
 #[derive(
     Debug,
     Clone,
@@ -255,17 +255,17 @@ pub struct Progress {
     JsonSchema,
 )]
 pub enum Fill {
-    /// Nothing has arrived.
+    /// No data was copied yet.
     #[default]
     Waiting,
-    /// Data arrives.
+    /// Data is being copied.
     Filling,
-    /// All of it is there and equals the pin.
+    /// All data is copied and equals the pin.
     Filled,
 }
 displayed_as_on_the_wire!(Fill { Waiting, Filling, Filled });
 
-/// An image of a claim that a Grant holds on to.
+/// A snapshot of a claim that a Grant holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Pin {
@@ -274,57 +274,57 @@ pub struct Pin {
     /// The uid of the claim at the hub.
     #[serde(rename = "claimUID")]
     pub claim_uid: String,
-    /// The epoch that the image was taken in.
+    /// The epoch that the snapshot was taken in.
     #[schemars(range(min = 0))]
     pub epoch: i64,
-    /// When it was taken.
+    /// When the snapshot was taken.
     pub taken: Time,
-    /// How many files are in it.
+    /// The number of files in the snapshot.
     #[serde(default)]
     #[schemars(range(min = 0))]
     pub files: i64,
-    /// How many bytes are in it.
+    /// The number of bytes in the snapshot.
     #[serde(default)]
     #[schemars(range(min = 0))]
     pub bytes: i64,
-    /// The digest over names and contents; what arrives has to have the same.
+    /// The digest over names and contents; the copied data must have the same digest.
     #[serde(default)]
     pub digest: String,
-    /// Where it is: exactly one of volumeSnapshot, restic, inPlace and fresh.
-    pub image: Image,
+    /// Where the snapshot is: exactly one of volumeSnapshot, restic, inPlace and fresh.
+    pub snapshot: Snapshot,
 }
 
-/// Where an image is: exactly one of these.
+/// Where a snapshot is: exactly one of these.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Image {
+pub enum Snapshot {
     /// A VolumeSnapshot on a cluster.
     VolumeSnapshot {
-        /// The cluster that it is on.
+        /// The cluster.
         cluster: Ref,
-        /// Its namespace there.
+        /// The namespace of the VolumeSnapshot.
         namespace: String,
-        /// Its name.
+        /// The name of the VolumeSnapshot.
         name: String,
-        /// Its uid.
+        /// The uid of the VolumeSnapshot.
         uid: String,
     },
     /// A snapshot in a restic repository.
     Restic {
-        /// The Secret in the namespace that opens the repository.
+        /// The Secret of the repository, in the namespace.
         secret: String,
-        /// The snapshot in the repository.
+        /// The ID of the snapshot in the repository.
         #[serde(rename = "snapshotID")]
         snapshot_id: String,
     },
-    /// The volume itself, left where it is; good on that cluster only.
+    /// The volume itself, left in place; it can be used on that cluster only.
     InPlace {
-        /// The cluster that it is on.
+        /// The cluster.
         cluster: Ref,
-        /// The volume there.
+        /// The name of the volume.
         volume: String,
     },
-    /// A claim that was never used: an empty volume will do.
+    /// A claim that was never used: it starts with an empty volume.
     Fresh {},
 }
 
@@ -332,29 +332,29 @@ pub enum Image {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DataCopy {
-    /// The cluster that it is on.
+    /// The cluster.
     pub cluster: Ref,
-    /// The epoch that it was written in.
+    /// The epoch in which the data was written.
     #[schemars(range(min = 0))]
     pub epoch: i64,
-    /// Live: the owner's. Superseded: closed, and another one has all of it. Unclosed: its owner was
-    /// declared gone and has not been heard of since. Diverged: it was written after its last image;
-    /// only a person gives it up.
+    /// Live: the copy of the owner. Superseded: closed, and another cluster has all of its data.
+    /// Unclosed: its owner was declared gone and has sent no heartbeat since. Diverged: it has writes
+    /// after its last snapshot; only a person may delete it.
     pub state: CopyState,
 }
 
-/// What a copy is worth.
+/// The state of a copy.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 pub enum CopyState {
-    /// The owner's.
+    /// The copy of the owner.
     Live,
-    /// Closed, and another one has all of it.
+    /// Closed, and another cluster has all of its data.
     Superseded,
-    /// Its owner was declared gone and has not been heard of since.
+    /// Its owner was declared gone and has sent no heartbeat since.
     Unclosed,
-    /// It was written after its last image.
+    /// It has writes after its last snapshot.
     Diverged,
 }
 displayed_as_on_the_wire!(CopyState { Live, Superseded, Unclosed, Diverged });

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What to do when the owner of a namespace is not heard of. Hold: nothing, until it answers or a
+/// What to do when the owner of a namespace sends no heartbeat. Hold: wait until the owner answers or a
 /// ForceRelease declares it gone. TakeOverAfterLease: not supported yet, treated as Hold.
 #[derive(
     Debug,
@@ -32,8 +32,8 @@ pub enum OnUnreachable {
 }
 displayed_as_on_the_wire!(OnUnreachable { Hold, TakeOverAfterLease });
 
-/// How the data of a volume travels. Copy: straight from cluster to cluster. Restic: through a
-/// restic repository, which must be named.
+/// How the data of a volume is moved. Copy: directly from cluster to cluster. Restic: through a restic
+/// repository, which must be named.
 #[derive(
     Debug,
     Clone,
@@ -49,7 +49,7 @@ displayed_as_on_the_wire!(OnUnreachable { Hold, TakeOverAfterLease });
     JsonSchema,
 )]
 pub enum Transport {
-    /// Straight from cluster to cluster.
+    /// Directly from cluster to cluster.
     #[default]
     Copy,
     /// Through a restic repository.
@@ -66,26 +66,26 @@ displayed_as_on_the_wire!(Transport { Copy, Restic });
         .message("transport Restic needs a repository")
 )]
 pub struct VolumePolicy {
-    /// How the data travels: Copy, straight from cluster to cluster, or Restic, through a repository.
+    /// How the data is moved: Copy, directly from cluster to cluster, or Restic, through a repository.
     #[serde(default)]
     pub transport: Transport,
-    /// The Secret in the namespace itself that says where the restic repository is and how to open it.
+    /// The Secret in the namespace with the address and the password of the restic repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", length(min = 1, max = 253))]
     pub repository: Option<String>,
-    /// Which storage class takes the place of which on another cluster. A class that is not named
-    /// here keeps its name.
+    /// Maps storage classes to their names on other clusters. A class that is not listed keeps its
+    /// name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub storage_classes: BTreeMap<String, String>,
-    /// How long the volumes of the cluster before are kept once the new owner runs, as in 168h or
+    /// How long the volumes of the previous owner are kept once the new owner runs, such as 168h or
     /// 1h30m.
     #[serde(default = "VolumePolicy::a_week")]
     pub keep_superseded: Period,
-    /// Whether the files that arrived are compared with those that left before anything starts.
+    /// Whether the copied files are compared with the original files before the pods start.
     #[serde(default = "VolumePolicy::yes")]
     pub verify_on_arrival: bool,
-    /// When to copy in the background, as a cron schedule, so that the last copy of a move is short.
-    /// Without it only moves copy.
+    /// A cron schedule for background copies, which make the last copy of a move short. If not set, data
+    /// is copied only by moves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", length(min = 1, max = 128))]
     pub sync_schedule: Option<String>,

@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube_derive::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
-/// What is wished.
+/// The desired state of the Placement.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
 #[kube(
     group = "interlock.dev",
@@ -18,24 +18,24 @@ use serde::{Deserialize, Serialize};
     status = "PlacementStatus",
     derive = "PartialEq",
     derive = "Default",
-    doc = "Says which placed namespaces go to which clusters, and how they move. Where several match a namespace, the first by name counts.",
+    doc = "A Placement selects the clusters for placed namespaces, and configures how they move. If several Placements select a namespace, the first by name is used.",
     printcolumn(
         name = "Unreachable",
         type_ = "string",
         json_path = ".spec.onUnreachable",
-        description = "What is done when an owner is not heard of"
+        description = "The policy for owners that send no heartbeat"
     ),
     printcolumn(
         name = "Transport",
         type_ = "string",
         json_path = ".spec.volumes.transport",
-        description = "How data travels"
+        description = "How data is moved"
     ),
     printcolumn(
         name = "Accepted",
         type_ = "string",
         json_path = ".status.conditions[?(@.type==\"Accepted\")].status",
-        description = "Whether the rules can be followed as they are written"
+        description = "Whether the Placement is accepted"
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     crates(kube = "::kube_derive", kube_core = "::kube_core")
@@ -43,16 +43,16 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "camelCase")]
 #[x_kube(crates(kube_core = "::kube_core"))]
 pub struct PlacementSpec {
-    /// Which namespaces this is for, by their labels. Empty: all that are labelled
+    /// Selects namespaces by their labels. Empty: all namespaces with the label
     /// interlock.dev/placed.
     #[serde(default)]
     #[schemars(extend("default" = {}))]
     pub namespace_selector: LabelSelector,
-    /// Which clusters they may run on, by the labels of the WorkloadClusters. Empty: all.
+    /// Selects WorkloadClusters by their labels. Empty: all clusters.
     #[serde(default)]
     #[schemars(extend("default" = {}))]
     pub cluster_selector: LabelSelector,
-    /// What to do when the cluster that owns such a namespace is not heard of.
+    /// What to do when the cluster that owns such a namespace sends no heartbeat.
     #[serde(default)]
     pub on_unreachable: OnUnreachable,
     /// How the volumes of such a namespace move.
@@ -61,12 +61,12 @@ pub struct PlacementSpec {
     pub volumes: VolumePolicy,
 }
 
-/// What is known about it.
+/// The observed state of the Placement.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(crates(kube_core = "::kube_core"))]
 pub struct PlacementStatus {
-    /// Accepted: whether the rules can be followed as they are written.
+    /// Accepted: whether the Placement is accepted as written.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".to_owned()]))]
     pub conditions: Vec<Condition>,

@@ -1,4 +1,4 @@
-//! The ReplicationDestination: brings an image back, and publishes the latest.
+//! The ReplicationDestination: brings a snapshot back, and publishes the latest.
 
 use super::{Amount, Anything, CopyMethod, CustomAuthority, External, MoverStatus, Trigger};
 use interlock_kernel::conditions::Condition;
@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What is wished.
+/// The desired state of the ReplicationDestination.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
 #[kube(
     group = "volsync.backube",
@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
     status = "ReplicationDestinationStatus",
     derive = "PartialEq",
     derive = "Default",
-    doc = "Says what is brought back, when, how, and into which volume.",
+    doc = "A ReplicationDestination configures what is restored, when, how, and into which volume.",
     printcolumn(
         name = "Last sync",
         type_ = "string",
@@ -39,7 +39,7 @@ use std::collections::BTreeMap;
 #[serde(rename_all = "camelCase")]
 #[x_kube(crates(kube_core = "::kube_core"))]
 pub struct ReplicationDestinationSpec {
-    /// When to sync. Without it: always.
+    /// When to sync. If not set: continuously.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Trigger")]
     pub trigger: Option<Trigger>,
@@ -59,11 +59,11 @@ pub struct ReplicationDestinationSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "ReplicationDestinationRestic")]
     pub restic: Option<ReplicationDestinationRestic>,
-    /// Replication by somebody else, Interlock among them.
+    /// Replication by an external provider, such as Interlock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "External")]
     pub external: Option<External>,
-    /// Whether no new sync begins. One that runs ends.
+    /// Whether new syncs are paused. A running sync is finished.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
 }
@@ -72,7 +72,7 @@ pub struct ReplicationDestinationSpec {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplicationDestinationRestic {
-    /// How an image of the volume comes about: Direct, None, Clone or Snapshot.
+    /// The copy method: Direct, None, Clone or Snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "CopyMethod")]
     pub copy_method: Option<CopyMethod>,
@@ -88,21 +88,21 @@ pub struct ReplicationDestinationRestic {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1))]
     pub access_modes: Vec<String>,
-    /// The snapshot class of images.
+    /// The VolumeSnapshotClass of snapshots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub volume_snapshot_class_name: Option<String>,
-    /// The claim that is written. Without it one is made, and capacity and accessModes are needed.
+    /// The claim to write to. If not set, a claim is created, and capacity and accessModes are required.
     #[serde(rename = "destinationPVC", default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub destination_pvc: Option<String>,
-    /// Whether a claim that was made for a sync goes after it.
+    /// Whether a claim that was created for a sync is deleted after it.
     #[serde(rename = "cleanupTempPVC", default, skip_serializing_if = "std::ops::Not::not")]
     pub cleanup_temp_pvc: bool,
-    /// The Secret that says where the repository is and how it is opened.
+    /// The Secret with the address and the password of the repository.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub repository: String,
-    /// Whom to believe who the repository is.
+    /// The certificate authority of the repository.
     #[serde(rename = "customCA", default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "CustomAuthority")]
     pub custom_ca: Option<CustomAuthority>,
@@ -117,21 +117,21 @@ pub struct ReplicationDestinationRestic {
     /// The access modes of the cache of VolSync's mover.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cache_access_modes: Vec<String>,
-    /// Whether the cache of VolSync's mover goes after a sync.
+    /// Whether the cache of VolSync's mover is deleted after a sync.
     #[serde(rename = "cleanupCachePVC", default, skip_serializing_if = "std::ops::Not::not")]
     pub cleanup_cache_pvc: bool,
-    /// How many of the newest snapshots are left out.
+    /// The number of newest snapshots to skip.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "i32")]
     pub previous: Option<i32>,
-    /// No snapshot younger than this.
+    /// Restore a snapshot that is not newer than this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Time")]
     pub restore_as_of: Option<Time>,
-    /// Whether files go that the snapshot does not have.
+    /// Whether files that are not in the snapshot are deleted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub enable_file_deletion: bool,
-    /// Of the pods of VolSync's movers.
+    /// The security context of VolSync's movers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Anything")]
     pub mover_security_context: Option<Anything>,
@@ -142,11 +142,11 @@ pub struct ReplicationDestinationRestic {
     /// Further labels for the pods of VolSync's movers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub mover_pod_labels: BTreeMap<String, String>,
-    /// What the pods of VolSync's movers may use.
+    /// The resources of VolSync's movers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Anything")]
     pub mover_resources: Option<Anything>,
-    /// Where the pods of VolSync's movers run.
+    /// The affinity of VolSync's movers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Anything")]
     pub mover_affinity: Option<Anything>,
@@ -155,46 +155,46 @@ pub struct ReplicationDestinationRestic {
     pub mover_volumes: Vec<Anything>,
 }
 
-/// What is known.
+/// The observed state.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplicationDestinationStatus {
-    /// When the last sync that went well was over.
+    /// When the last successful sync ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Time")]
     pub last_sync_time: Option<Time>,
-    /// When the sync that runs began.
+    /// When the running sync began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Time")]
     pub last_sync_start_time: Option<Time>,
-    /// How long the last sync took.
+    /// The duration of the last sync.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub last_sync_duration: Option<String>,
-    /// When the next sync begins, for those with a schedule.
+    /// When the next scheduled sync begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Time")]
     pub next_sync_time: Option<Time>,
-    /// The last word of spec.trigger.manual whose sync is done.
+    /// The last value of spec.trigger.manual whose sync is done.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub last_manual_sync: String,
-    /// How the latest mover fared.
+    /// The result of the last mover.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "MoverStatus")]
     pub latest_mover_status: Option<MoverStatus>,
-    /// The latest image that is whole.
+    /// The latest complete snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "TypedLocalObjectReference")]
     pub latest_image: Option<TypedLocalObjectReference>,
-    /// What VolSync says of rsync over SSH.
+    /// The status that VolSync reports for rsync over SSH.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Anything")]
     pub rsync: Option<Anything>,
-    /// What VolSync says of rsync over TLS.
+    /// The status that VolSync reports for rsync over TLS.
     #[serde(rename = "rsyncTLS", default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Anything")]
     pub rsync_tls: Option<Anything>,
-    /// What an external provider has to say.
+    /// The status of the external provider.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub external: BTreeMap<String, String>,
     /// Synchronizing; interlock.dev/Accepted and interlock.dev/Healthy.

@@ -4,11 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// When to sync. Without any: always.
+/// When to sync. If nothing is set: continuously.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Trigger {
-    /// When to sync, as cron has it, in UTC: minute, hour, day of the month, month, day of the week;
+    /// A cron schedule in UTC: minute, hour, day of the month, month, day of the week;
     /// or one of @hourly, @daily, @weekly, @monthly, @yearly, @annually.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
@@ -18,18 +18,17 @@ pub struct Trigger {
         )
     )]
     pub schedule: Option<String>,
-    /// A word that asks for one sync. Once it is done, status.lastManualSync is this word, and the
-    /// next sync comes with another one.
+    /// A new value starts one sync. When the sync is done, status.lastManualSync has this value.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub manual: String,
 }
 
-/// How an image of a volume comes about.
+/// The copy method of a volume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum CopyMethod {
-    /// None is made: the volume itself is read or written.
+    /// No snapshot: the volume itself is read or written.
     Direct,
-    /// The old word for Direct.
+    /// The deprecated name of Direct.
     None,
     /// By cloning the volume.
     Clone,
@@ -37,19 +36,19 @@ pub enum CopyMethod {
     Snapshot,
 }
 
-/// A replication by somebody else than VolSync.
+/// Replication by an external provider.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct External {
-    /// Who does it: domain.com/provider.
+    /// The name of the provider: domain.com/provider.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub provider: String,
-    /// What the provider is told.
+    /// Parameters for the provider.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parameters: BTreeMap<String, String>,
 }
 
-/// Whom to believe who a repository is.
+/// The certificate authority of a repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CustomAuthority {
@@ -59,7 +58,7 @@ pub struct CustomAuthority {
     /// The ConfigMap that holds the certificate; not together with secretName.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub config_map_name: String,
-    /// The key of the certificate in it.
+    /// The key of the certificate.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub key: String,
 }
@@ -71,14 +70,14 @@ impl CustomAuthority {
     }
 }
 
-/// How the latest mover fared.
+/// The result of the last mover.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MoverStatus {
     /// Successful or Failed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub result: String,
-    /// What it had to say.
+    /// The log output of the mover.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub logs: String,
 }

@@ -1,4 +1,4 @@
-//! The ReplicationSource: images of a claim, taken on a trigger.
+//! The ReplicationSource: snapshots of a claim, taken on a trigger.
 
 use super::{Amount, Anything, CopyMethod, CustomAuthority, External, MoverStatus, Trigger};
 use interlock_kernel::conditions::Condition;
@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What is wished.
+/// The desired state of the ReplicationSource.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
 #[kube(
     group = "volsync.backube",
@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
     status = "ReplicationSourceStatus",
     derive = "PartialEq",
     derive = "Default",
-    doc = "Says which claim is replicated, when, and how.",
+    doc = "A ReplicationSource configures which claim is replicated, when, and how.",
     printcolumn(name = "Source", type_ = "string", json_path = ".spec.sourcePVC"),
     printcolumn(
         name = "Last sync",
@@ -39,10 +39,10 @@ use std::collections::BTreeMap;
 #[serde(rename_all = "camelCase")]
 #[x_kube(crates(kube_core = "::kube_core"))]
 pub struct ReplicationSourceSpec {
-    /// The claim that is replicated.
+    /// The claim to replicate.
     #[serde(rename = "sourcePVC", default, skip_serializing_if = "String::is_empty")]
     pub source_pvc: String,
-    /// When to sync. Without it: always.
+    /// When to sync. If not set: continuously.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Trigger")]
     pub trigger: Option<Trigger>,
@@ -66,11 +66,11 @@ pub struct ReplicationSourceSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "ReplicationSourceRestic")]
     pub restic: Option<ReplicationSourceRestic>,
-    /// Replication by somebody else, Interlock among them.
+    /// Replication by an external provider, such as Interlock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "External")]
     pub external: Option<External>,
-    /// Whether no new sync begins. One that runs ends.
+    /// Whether new syncs are paused. A running sync is finished.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
 }
@@ -79,38 +79,38 @@ pub struct ReplicationSourceSpec {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplicationSourceRestic {
-    /// How an image of the volume comes about: Direct, None, Clone or Snapshot.
+    /// The copy method: Direct, None, Clone or Snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "CopyMethod")]
     pub copy_method: Option<CopyMethod>,
-    /// The size of the image.
+    /// The size of the snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Amount")]
     pub capacity: Option<Amount>,
-    /// The storage class of the image.
+    /// The storage class of the snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub storage_class_name: Option<String>,
-    /// The access modes of the image.
+    /// The access modes of the snapshot.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1))]
     pub access_modes: Vec<String>,
-    /// The snapshot class of images.
+    /// The VolumeSnapshotClass of snapshots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub volume_snapshot_class_name: Option<String>,
-    /// How many days there are between two prunes; 7 if it does not say.
+    /// Days between two prunes; 7 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "i32")]
     pub prune_interval_days: Option<i32>,
-    /// The Secret that says where the repository is and how it is opened.
+    /// The Secret with the address and the password of the repository.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub repository: String,
-    /// Whom to believe who the repository is.
+    /// The certificate authority of the repository.
     #[serde(rename = "customCA", default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "CustomAuthority")]
     pub custom_ca: Option<CustomAuthority>,
-    /// Which snapshots stay; the last one if it does not say.
+    /// Which snapshots are kept; the last one by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Retain")]
     pub retain: Option<Retain>,
@@ -125,10 +125,10 @@ pub struct ReplicationSourceRestic {
     /// The access modes of the cache of VolSync's mover.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cache_access_modes: Vec<String>,
-    /// A word that asks for the removal of dead locks with the next sync.
+    /// A new value removes stale locks with the next sync.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub unlock: String,
-    /// Of the pods of VolSync's movers.
+    /// The security context of VolSync's movers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Anything")]
     pub mover_security_context: Option<Anything>,
@@ -139,11 +139,11 @@ pub struct ReplicationSourceRestic {
     /// Further labels for the pods of VolSync's movers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub mover_pod_labels: BTreeMap<String, String>,
-    /// What the pods of VolSync's movers may use.
+    /// The resources of VolSync's movers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Anything")]
     pub mover_resources: Option<Anything>,
-    /// Where the pods of VolSync's movers run.
+    /// The affinity of VolSync's movers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Anything")]
     pub mover_affinity: Option<Anything>,
@@ -152,101 +152,101 @@ pub struct ReplicationSourceRestic {
     pub mover_volumes: Vec<Anything>,
 }
 
-/// Which snapshots stay.
+/// Which snapshots are kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Retain {
-    /// One an hour, for so many.
+    /// The number of hourly snapshots to keep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "i32")]
     pub hourly: Option<i32>,
-    /// One a day, for so many.
+    /// The number of daily snapshots to keep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "i32")]
     pub daily: Option<i32>,
-    /// One a week, for so many.
+    /// The number of weekly snapshots to keep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "i32")]
     pub weekly: Option<i32>,
-    /// One a month, for so many.
+    /// The number of monthly snapshots to keep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "i32")]
     pub monthly: Option<i32>,
-    /// One a year, for so many.
+    /// The number of yearly snapshots to keep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "i32")]
     pub yearly: Option<i32>,
-    /// All of this last time: 3h, 7d, 1y6m.
+    /// Keep all snapshots of this period, such as 3h, 7d or 1y6m.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub within: Option<String>,
-    /// The last so many; a number, with quotes.
+    /// The number of last snapshots to keep, as a string.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub last: Option<String>,
 }
 
-/// What is known.
+/// The observed state.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplicationSourceStatus {
-    /// When the last sync that went well was over.
+    /// When the last successful sync ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Time")]
     pub last_sync_time: Option<Time>,
-    /// When the sync that runs began.
+    /// When the running sync began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Time")]
     pub last_sync_start_time: Option<Time>,
-    /// How long the last sync took.
+    /// The duration of the last sync.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub last_sync_duration: Option<String>,
-    /// When the next sync begins, for those with a schedule.
+    /// When the next scheduled sync begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Time")]
     pub next_sync_time: Option<Time>,
-    /// The last word of spec.trigger.manual whose sync is done.
+    /// The last value of spec.trigger.manual whose sync is done.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub last_manual_sync: String,
-    /// How the latest mover fared.
+    /// The result of the last mover.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "MoverStatus")]
     pub latest_mover_status: Option<MoverStatus>,
-    /// What VolSync says of rsync over SSH.
+    /// The status that VolSync reports for rsync over SSH.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Anything")]
     pub rsync: Option<Anything>,
-    /// What VolSync says of rsync over TLS.
+    /// The status that VolSync reports for rsync over TLS.
     #[serde(rename = "rsyncTLS", default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Anything")]
     pub rsync_tls: Option<Anything>,
-    /// What VolSync says of Syncthing.
+    /// The status that VolSync reports for Syncthing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Anything")]
     pub syncthing: Option<Anything>,
-    /// What an external provider has to say.
+    /// The status of the external provider.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub external: BTreeMap<String, String>,
     /// Synchronizing; interlock.dev/Accepted and interlock.dev/Healthy.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<meta::Condition>")]
     pub conditions: Vec<Condition>,
-    /// What is known of the restic repository.
+    /// The state of the restic repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "ResticStatus")]
     pub restic: Option<ResticStatus>,
 }
 
-/// What is known of the restic repository.
+/// The state of the restic repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResticStatus {
-    /// When it was pruned last.
+    /// When the repository was last pruned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Time")]
     pub last_pruned: Option<Time>,
-    /// The last word of spec.restic.unlock whose sync is done.
+    /// The last value of spec.restic.unlock whose sync is done.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub last_unlocked: String,
 }

@@ -85,7 +85,7 @@ impl ClusterRoles {
                     }
                 }
             }
-            // The first one selected is looked at first, as upstream gathers by name.
+            // The first one selected is read first, as upstream gathers by name.
             waiting.extend(selected.into_iter().rev());
         }
         Some(gathered)

@@ -61,6 +61,13 @@ pub fn cluster_role_bindings() -> &'static [Value] {
     static BINDINGS: LazyLock<Vec<Value>> = LazyLock::new(|| {
         vec![
             binding("cluster-admin", &[identity::MASTERS]),
+            // A cloud reads the keys of an issuer without an account here. Whoever rules the cluster
+            // closes that by taking the subjects out of this binding.
+            binding_of(
+                "interlock:issuer-discovery",
+                "system:service-account-issuer-discovery",
+                &[identity::AUTHENTICATED, identity::UNAUTHENTICATED],
+            ),
             binding("system:basic-user", &[identity::AUTHENTICATED]),
             binding("system:discovery", &[identity::AUTHENTICATED]),
             binding("system:monitoring", &["system:monitoring"]),
@@ -262,8 +269,12 @@ fn labelled(mut role: Value, labels: &[&str]) -> Value {
 
 /// The binding of the role of the same name.
 fn binding(name: &str, groups: &[&str]) -> Value {
+    binding_of(name, name, groups)
+}
+
+fn binding_of(name: &str, role: &str, groups: &[&str]) -> Value {
     let mut binding = object("ClusterRoleBinding", name);
-    binding["roleRef"] = json!({"apiGroup": GROUP, "kind": "ClusterRole", "name": name});
+    binding["roleRef"] = json!({"apiGroup": GROUP, "kind": "ClusterRole", "name": role});
     let subject = |group: &&str| json!({"apiGroup": GROUP, "kind": "Group", "name": group});
     binding["subjects"] = groups.iter().map(subject).collect();
     binding
@@ -283,7 +294,7 @@ fn object(kind: &str, name: &str) -> Value {
 }
 
 /// A uid that is the same in every process: a version 8 UUID from the kind and the name.
-fn stable_uid(kind: &str, name: &str) -> String {
+pub(crate) fn stable_uid(kind: &str, name: &str) -> String {
     let hash = digest::digest(&digest::SHA256, format!("interlock/{kind}/{name}").as_bytes());
     let number =
         hash.as_ref().iter().take(16).fold(0_u128, |sum, byte| sum << 8 | u128::from(*byte));
@@ -313,7 +324,7 @@ mod tests {
             }
         }
         assert_eq!(objects("clusterroles").len(), 13);
-        assert_eq!(objects("clusterrolebindings").len(), 6);
+        assert_eq!(objects("clusterrolebindings").len(), 7);
         assert!(objects("roles").is_empty());
     }
 
@@ -325,7 +336,7 @@ mod tests {
             .flatten()
             .filter_map(|object| object["metadata"]["uid"].as_str())
             .collect();
-        assert_eq!(all.len(), 19);
+        assert_eq!(all.len(), 20);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::status::Status;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Its members may do anything, and no rule is looked at.
+/// Its members may do anything, and no rule is read.
 pub const MASTERS: &str = "system:masters";
 /// Everyone whom we know.
 pub const AUTHENTICATED: &str = "system:authenticated";
@@ -84,7 +84,7 @@ impl Identity {
         self.groups.iter().any(|member| member == group)
     }
 
-    /// Whether no rule needs to be looked at.
+    /// Whether no rule needs to be read.
     pub fn is_master(&self) -> bool {
         self.is_in(MASTERS)
     }

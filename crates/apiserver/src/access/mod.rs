@@ -22,6 +22,7 @@ pub mod validation;
 mod aggregation;
 mod rules;
 
+pub(crate) use bootstrap::stable_uid;
 pub use identity::{Identity, Scope};
 pub use rbac::{Attributes, Decision, RoleSet};
 pub use rules::Rule;

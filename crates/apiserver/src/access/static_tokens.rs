@@ -6,7 +6,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a token file is not used. It names the line, never what stands there.
+/// Why a token file is not used. It names the line, never what is there.
 #[derive(Debug, thiserror::Error)]
 pub enum StaticTokensError {
     /// It could not be read.
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_line_is_named_without_what_stands_there() {
+    fn a_bad_line_is_named_without_its_content() {
         for (text, line, word) in [
             ("hunter2,alice", 1, "3 columns"),
             ("t,a,u\n,alice,u", 2, "empty token"),

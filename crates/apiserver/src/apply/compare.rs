@@ -47,7 +47,7 @@ pub(super) fn nothing() -> &'static Value {
 }
 
 impl<'a> Difference<'a> {
-    /// Compares two whole objects. What nobody ever owns is not looked at.
+    /// Compares two whole objects. What nobody ever owns is not read.
     pub(super) fn between(shape: Shape<'a>, old: &'a Value, new: &'a Value) -> Self {
         let root = Type::Resource(shape);
         // Only built-in types have names.
@@ -225,7 +225,7 @@ impl Walker {
         }
     }
 
-    /// Compares what stands under one name in two lists. Where it stands several times, it is one
+    /// Compares what is under one name in two lists. Where it occurs several times, it is one
     /// leaf.
     fn same_elements<'a>(
         &self,

@@ -197,7 +197,7 @@ fn remove(of: Type<'_>, value: &mut Value, items: &Set<'_>, emptied: Emptied<'_>
         ) => {
             list.retain_mut(|item| {
                 let (below, emptied) = {
-                    // What cannot be told apart cannot be named either: it stays.
+                    // What cannot be distinguished cannot be named either: it stays.
                     let Ok(element) = element_of(kind, elements, item) else { return true };
                     if items.has(&element) {
                         return false;

@@ -3,13 +3,15 @@
 //!
 //! Recording never waits for the disk: lines go to a writer thread. If that falls behind, lines
 //! about reads are the first to be left out; lines about writes have eight times the room, which is
-//! more than can be in flight. What was left out is counted, and the log itself says that there is
+//! more than can be in flight. Refusals of one caller are left out beyond a few each second. What was left out is counted, and the log itself says that there is
 //! a gap. Lines are not synced one by one: after power loss the last seconds may be missing (the
 //! store's own history has each change).
 
 mod file;
+mod refusals;
 
 use self::file::RotatingFile;
+use self::refusals::Refusals;
 use crate::access::Identity;
 use crate::request::ResourceRequest;
 use crate::timestamp;
@@ -94,6 +96,8 @@ pub(crate) struct AuditEvent<'a> {
     pub(crate) received: Timestamp,
     /// How long it took.
     pub(crate) took: Duration,
+    /// What admission policies say about it.
+    pub(crate) annotations: BTreeMap<String, String>,
 }
 
 /// How the log is doing.
@@ -110,6 +114,7 @@ pub struct Stats {
 /// The audit log. Closed when it is dropped.
 pub struct AuditLog {
     shared: Arc<Shared>,
+    refusals: Mutex<Refusals>,
     waiting_lines: usize,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
@@ -152,6 +157,7 @@ impl AuditLog {
         })?;
         Ok(AuditLog {
             shared,
+            refusals: Mutex::default(),
             waiting_lines: options.waiting_lines,
             writer: Mutex::new(Some(writer)),
         })
@@ -159,6 +165,12 @@ impl AuditLog {
 
     /// Writes a request down. Returns at once.
     pub(crate) fn record(&self, event: &AuditEvent<'_>) {
+        if self.is_one_refusal_too_many(event) {
+            let mut queue = self.shared.lock();
+            queue.gap += 1;
+            queue.stats.dropped += 1;
+            return;
+        }
         let room = if is_write(event.verb) { 8 * self.waiting_lines } else { self.waiting_lines };
         let line = line_of(event);
         let mut queue = self.shared.lock();
@@ -170,6 +182,15 @@ impl AuditLog {
         queue.lines.push(line);
         queue.taken += 1;
         self.shared.has_work.notify_one();
+    }
+
+    fn is_one_refusal_too_many(&self, event: &AuditEvent<'_>) -> bool {
+        if event.code < 400 {
+            return false;
+        }
+        let second = event.received.as_second();
+        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        !refusals.takes(event.cluster, &event.identity.user, second)
     }
 
     /// How the log is doing.
@@ -329,6 +350,8 @@ struct Nothing {}
 struct Annotations<'a> {
     #[serde(rename = "interlock.dev/cluster")]
     cluster: &'a str,
+    #[serde(flatten)]
+    of_policies: &'a BTreeMap<String, String>,
 }
 
 fn line_of(event: &AuditEvent<'_>) -> String {
@@ -351,7 +374,7 @@ fn line_of(event: &AuditEvent<'_>) -> String {
         response_status: ResponseStatus { metadata: Nothing {}, code: event.code },
         request_received_timestamp: timestamp::micros(received),
         stage_timestamp: timestamp::micros(received.saturating_add(took)),
-        annotations: Annotations { cluster: event.cluster },
+        annotations: Annotations { cluster: event.cluster, of_policies: &event.annotations },
     };
     serde_json::to_string(&line).expect("all of its keys are texts")
 }

@@ -22,6 +22,7 @@ fn event<'a>(verb: &'a str, uri: &str, identity: &'a Identity) -> AuditEvent<'a>
         cluster: "team-a",
         received: Timestamp::from_second(1_794_729_448).expect("in range"),
         took: Duration::from_micros(1500),
+        annotations: std::collections::BTreeMap::new(),
     }
 }
 
@@ -95,7 +96,12 @@ fn long_texts_are_cut_between_letters() {
 #[test]
 fn reads_are_left_out_first_and_the_gap_is_said() {
     let identity = alice();
-    let log = AuditLog { shared: Arc::default(), waiting_lines: 2, writer: Mutex::default() };
+    let log = AuditLog {
+        shared: Arc::default(),
+        refusals: Mutex::default(),
+        waiting_lines: 2,
+        writer: Mutex::default(),
+    };
     for _ in 0..5 {
         log.record(&event("get", "/", &identity));
     }

@@ -56,7 +56,7 @@ impl Keeper {
         }
     }
 
-    /// What was taken while nobody looked.
+    /// What was taken while not read.
     async fn look_everywhere(&self) {
         let namespaces = KeyRange::prefix(storage::table_of("", "namespaces", "-"), "");
         let Ok(page) = self.server.storage().range(namespaces, None, usize::MAX).await else {
@@ -81,7 +81,7 @@ impl Keeper {
     async fn restore(&self, cluster: &str, namespace: &str) {
         match self.put(cluster, namespace).await {
             Ok(()) => {}
-            // The namespace goes or is gone, or somebody was faster.
+            // The namespace is being deleted or is gone, or somebody was faster.
             Err(status) if matches!(status.code, 403 | 404 | 409) => {}
             Err(status) => tracing::warn!(
                 namespace, name = object::name(&self.object), because = %status.message,

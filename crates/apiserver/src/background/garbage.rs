@@ -17,7 +17,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long to wait before an object that could not be handled is looked at again.
+/// How long to wait before an object that could not be handled is checked again.
 const RETRY: Duration = Duration::from_secs(1);
 /// How often one object is tried before it waits for its next change.
 const TRIES: u32 = 10;
@@ -89,7 +89,7 @@ pub(super) async fn run(server: Server) {
     }
 }
 
-/// Most objects have no owners and no such finalizers: they are told apart without decoding them.
+/// Most objects have no owners and no such finalizers: they are distinguished without decoding them.
 fn is_of_interest(version: &Versioned) -> bool {
     let bytes = version.value.bytes();
     let has = |word: &[u8]| memchr::memmem::find(bytes, word).is_some();
@@ -399,7 +399,7 @@ impl Collector<'_> {
     }
 }
 
-/// Writes an object's owners, if it is still the object that was looked at.
+/// Writes an object's owners, if it is still the object that was read.
 async fn set_owners(
     call: &crate::handlers::call::Call,
     seen: &Value,
@@ -415,7 +415,7 @@ async fn set_owners(
     settled(call.change(false, |_| Ok(object.clone())).await.map(|_| ()))
 }
 
-/// What is gone, or changed since, will be looked at again if it must be.
+/// What is gone, or changed since, will be read again if it must be.
 fn settled(done: Result<(), Status>) -> Result<(), Status> {
     match done {
         Err(status) if status.code == 404 => Ok(()),

@@ -1,13 +1,14 @@
-//! Duties: what the server does by itself, without which its API would lie.
+//! Background controllers: what the server does by itself.
 //!
 //! Garbage is collected by owner references, namespaces, definitions and logical clusters that are being deleted
-//! are emptied, namespaces keep what they come with, old events go, and history is cut off. Everything here works on
-//! what is stored: a duty that was interrupted finds its work again after a restart.
+//! are emptied, namespaces keep what they come with, old events are deleted, and history is compacted. Everything here works on
+//! what is stored: a controller that was interrupted finds its work again after a restart.
 
 mod contents;
 mod expiry;
 mod garbage;
 mod purge;
+mod quotas;
 mod terminating;
 
 use crate::server::{Server, stopped};
@@ -20,6 +21,7 @@ pub(crate) fn begin(server: &Server) {
     spawn(server, terminating::run(server.clone()));
     spawn(server, contents::run(server.clone()));
     spawn(server, expiry::run(server.clone()));
+    spawn(server, quotas::run(server.clone()));
     spawn(server, compaction(server.clone()));
     spawn(server, renewal(server.clone()));
 }
@@ -27,13 +29,14 @@ pub(crate) fn begin(server: &Server) {
 /// One round of what is due, in one order and with nothing left running.
 pub(crate) async fn round(server: &Server) {
     terminating::round_of_all(server).await;
+    quotas::round(server).await;
 }
 
-fn spawn(server: &Server, duty: impl Future<Output = ()> + Send + 'static) {
+fn spawn(server: &Server, controller: impl Future<Output = ()> + Send + 'static) {
     let mut stopping = server.stopping();
     tokio::spawn(async move {
         tokio::select! {
-            () = duty => {}
+            () = controller => {}
             () = stopped(&mut stopping) => {}
         }
     });

@@ -18,7 +18,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How long a round waits before it looks again at what is held.
+/// How long a round waits before it checks again what is held.
 const FIRST_WAIT: Duration = Duration::from_millis(20);
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 /// How many are emptied at the same time.
@@ -38,7 +38,7 @@ enum Sort {
     LogicalCluster,
 }
 
-/// Whether a thing that is being emptied was changed since it was last looked at.
+/// Whether a thing that is being emptied was changed since it was last checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Seen {
     AsItIs,
@@ -147,7 +147,7 @@ impl Work {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a thing must be looked at; if not, it is under way no more.
+    /// Whether a thing must be checked; if not, it is under way no more.
     fn is_changed(&self, key: &Key) -> bool {
         let mut under_way = self.under_way();
         let is_changed = under_way.insert(key.clone(), Seen::AsItIs) == Some(Seen::Changed);
@@ -410,7 +410,7 @@ struct Doomed<'a> {
 }
 
 impl Doomed<'_> {
-    /// What stands there now, if it is still the same one.
+    /// What is there now, if it is still the same one.
     fn still(&self, live: Option<&Live>) -> Result<Value, Status> {
         match live {
             Some(live) if object::uid(&live.object) == object::uid(self.object) => {
@@ -491,7 +491,7 @@ mod tests {
             call.delete_with(&DeleteOptions::default()).await.expect("it can be deleted");
         }
 
-        /// One more round for what was told of as being deleted.
+        /// One more round for what was reported as being deleted.
         async fn late_round(&self, sort: Sort, name: &str) -> bool {
             let tables = tables(&self.server);
             let table = tables.iter().find(|(it, _)| *it == sort).expect("each sort has one");
@@ -519,7 +519,7 @@ mod tests {
             "spec": {"group": "example.com", "scope": "Namespaced", "names": names, "versions": versions}})
     }
 
-    /// A change of the old one may be told of when the old one is gone and another one of its name lives.
+    /// A change of the old one may be reported when the old one is gone and another one of its name lives.
     #[tokio::test]
     async fn what_is_made_again_is_not_emptied_for_the_one_before() {
         let work = work().await;

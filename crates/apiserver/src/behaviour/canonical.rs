@@ -25,19 +25,36 @@ pub(crate) fn canonicalize(value: &mut Value, shape: Shape<'_>) {
         Some(_) | None => {}
     }
     match (value, &shape.node().form) {
-        (Value::Object(object), Form::Object(_) | Form::Map(_)) => {
+        (Value::Object(object), Form::Object(_)) => {
             for (key, value) in object {
                 if let Some(shape) = shape.field(key) {
                     canonicalize(value, shape);
                 }
             }
         }
+        (Value::Object(object), Form::Map(map)) => {
+            let values = shape.at(map.values);
+            object.values_mut().for_each(|value| canonicalize_element(value, values));
+        }
         (Value::Array(list), Form::List(_)) => {
             let Some(items) = shape.items() else { return };
-            list.iter_mut().for_each(|item| canonicalize(item, items));
+            list.iter_mut().for_each(|item| canonicalize_element(item, items));
         }
         _ => {}
     }
+}
+
+/// An element of a map or a list. One that is null is Go's zero value: the element is there, and empty.
+fn canonicalize_element(value: &mut Value, shape: Shape<'_>) {
+    if value.is_null() {
+        match (shape.node().name.as_deref(), &shape.node().form) {
+            (Some(QUANTITY), _) => *value = json!("0"),
+            (None, Form::String) => *value = json!(""),
+            _ => {}
+        }
+        return;
+    }
+    canonicalize(value, shape);
 }
 
 fn rewrite_time(value: &mut Value, format: &str) {

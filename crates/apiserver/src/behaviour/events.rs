@@ -47,6 +47,26 @@ fn rename(object: &mut Value, names: [(&str, &str); 7], api_version: &str) {
     object.insert("apiVersion".to_owned(), json!(api_version));
 }
 
+/// Renames the fields in those entries of managedFields that were written through the core face, so that all entries
+/// speak of the fields in the same words; and back. Each entry says by its apiVersion which face it is of.
+pub(super) fn rename_managed(object: &mut Value, to_newer: bool) {
+    let entries = object.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut);
+    for entry in entries.into_iter().flatten() {
+        if text(entry, "apiVersion") == GROUP_VERSION {
+            continue;
+        }
+        let Some(fields) = entry.get_mut("fieldsV1").and_then(Value::as_object_mut) else {
+            continue;
+        };
+        for (core, newer) in NAMES {
+            let (from, to) = if to_newer { (core, newer) } else { (newer, core) };
+            if let Some(set) = fields.remove(&format!("f:{from}")) {
+                fields.insert(format!("f:{to}"), set);
+            }
+        }
+    }
+}
+
 /// The field that a field selector of `events.k8s.io/v1` means in the stored form.
 pub(crate) fn core_field(field: &str) -> Option<String> {
     match field {

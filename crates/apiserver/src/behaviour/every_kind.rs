@@ -101,6 +101,8 @@ pub(crate) fn built_in(group: &str, kind: &str) -> Resource {
         identity: "-".into(),
         schema: Arc::new(schema),
         columns: Vec::new(),
+        selectable: Vec::new(),
+        deprecation: None,
     }
 }
 

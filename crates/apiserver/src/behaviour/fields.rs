@@ -1,7 +1,7 @@
 //! Field selectors: which fields of a kind can be selected by, and what they are.
 
 use super::events;
-use super::read::{is_true, list, number, text};
+use super::read::{at, is_true, list, number, text};
 use crate::resource::Resource;
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ pub(crate) fn selectable_fields(
         "metadata.namespace" if !is_strict_about_place(resource) => {
             return Some(text(object, field).to_owned());
         }
-        _ if resource.is_custom() => return None,
+        _ if resource.is_custom() => return custom_field(resource, object, field),
         _ => {}
     }
     let plain = || Some(text(object, field).to_owned());
@@ -56,6 +56,18 @@ pub(crate) fn selectable_fields(
         }
         _ => None,
     }
+}
+
+/// A field that the definition of a custom kind names. What is not there is the empty text.
+fn custom_field(resource: &Resource, object: &Value, field: &str) -> Option<String> {
+    if !resource.selectable.iter().any(|selectable| &**selectable == field) {
+        return None;
+    }
+    Some(match at(object, field) {
+        Value::String(text) => text.clone(),
+        value @ (Value::Bool(_) | Value::Number(_)) => value.to_string(),
+        Value::Null | Value::Array(_) | Value::Object(_) => String::new(),
+    })
 }
 
 fn is_strict_about_place(resource: &Resource) -> bool {

@@ -9,6 +9,7 @@ mod defaults;
 pub(crate) mod events;
 #[cfg(test)]
 pub(crate) mod every_kind;
+mod faces;
 mod fields;
 mod immutable;
 mod prepare;
@@ -19,7 +20,9 @@ mod service;
 mod tests;
 mod validation;
 
+pub(crate) use canonical::canonicalize;
 pub(crate) use defaults::defaults;
+pub(crate) use faces::{from_face, has_face, rename_managed, to_face};
 pub(crate) use fields::selectable_fields;
 pub(crate) use prepare::{Endpoint, bump_generation, prepare_create, prepare_update};
 pub(crate) use validation::{validate, validate_create, validate_update};
@@ -39,8 +42,34 @@ pub(crate) fn name_rule(resource: &Resource) -> NameRule {
         ("", "Event") | ("rbac.authorization.k8s.io", _) => NameRule::PathSegment,
         ("certificates.k8s.io", "CertificateSigningRequest") => NameRule::PathSegment,
         ("apiregistration.k8s.io", "APIService") => NameRule::PathSegment,
+        ("networking.k8s.io", "IPAddress") => NameRule::Address,
         _ => NameRule::Dns1123Subdomain,
     }
+}
+
+/// Whether the finalizers of this kind must say whose they are. Custom kinds and those of the extension servers do not
+/// ask for it.
+pub(crate) fn has_standard_finalizers(resource: &Resource) -> bool {
+    !resource.is_custom()
+        && !matches!(
+            &*resource.group,
+            "apiextensions.k8s.io" | "apiregistration.k8s.io" | "admissionregistration.k8s.io"
+        )
+}
+
+/// Whether an update makes an object of this kind if there is none, as upstream has it.
+pub(crate) fn may_be_put(resource: &Resource) -> bool {
+    if resource.is_custom() {
+        return false;
+    }
+    matches!(
+        (&*resource.group, &*resource.kind),
+        ("", "Endpoints" | "Event" | "LimitRange" | "Service")
+            | ("events.k8s.io", "Event")
+            | ("coordination.k8s.io", "Lease")
+            | ("node.k8s.io", "RuntimeClass")
+            | ("rbac.authorization.k8s.io", _)
+    )
 }
 
 /// Whether an update of this kind that names no version overwrites whatever is there.

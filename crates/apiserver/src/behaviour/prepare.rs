@@ -186,12 +186,7 @@ pub(crate) fn bump_generation(resource: &Resource, old: Option<&Value>, new: &mu
     let is_changed = match rule {
         Generation::None | Generation::Fixed => false,
         Generation::Fields(fields) => {
-            // A write of the status may change annotations, and is no change of what is wanted.
-            let is_status = !same(at(old, "status"), at(new, "status"));
-            fields.iter().any(|field| {
-                (*field != "metadata.annotations" || !is_status)
-                    && !same(at(old, field), at(new, field))
-            })
+            fields.iter().any(|field| !same(at(old, field), at(new, field)))
         }
         Generation::Everything => is_changed_beside_metadata(resource, old, new),
     };
@@ -246,6 +241,7 @@ fn first_status(group: &str, kind: &str, object: &Value) -> Option<Value> {
         | ("batch", "Job" | "CronJob")
         | ("certificates.k8s.io", "CertificateSigningRequest")
         | ("flowcontrol.apiserver.k8s.io", _)
+        | ("resource.k8s.io", "ResourceClaim")
         | ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy") => json!({}),
         ("autoscaling", "HorizontalPodAutoscaler") => {
             json!({"currentMetrics": null, "desiredReplicas": 0})

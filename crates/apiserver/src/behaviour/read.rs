@@ -64,7 +64,7 @@ pub(crate) fn object_mut<'a>(
     here.as_object_mut()
 }
 
-/// The object at a path, made if nothing stands there. None if something else does.
+/// The object at a path, made if nothing is there. None if something else does.
 pub(crate) fn ensured<'a>(value: &'a mut Value, path: &str) -> Option<&'a mut Map<String, Value>> {
     let mut here = value.as_object_mut()?;
     for name in path.split('.') {

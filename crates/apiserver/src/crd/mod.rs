@@ -9,7 +9,7 @@ mod versions;
 mod tests;
 
 pub(crate) use spec::validate_update;
-pub(crate) use status::{accept_names, established, is_established};
+pub(crate) use status::{accept_names, established, is_established, terminating};
 
 use crate::resource::{Column, Resource, Scale};
 use crate::schema::Schema;
@@ -128,7 +128,29 @@ fn resource(
         identity: identity.into(),
         schema,
         columns: columns(version),
+        selectable: selectable(version),
+        deprecation: deprecation(spec, version),
     }
+}
+
+/// The fields that objects can be selected by, as selectors name them: `spec.color`.
+fn selectable(version: &Map<String, Value>) -> Vec<Arc<str>> {
+    let list = version.get("selectableFields").and_then(Value::as_array);
+    let paths = list.into_iter().flatten().filter_map(|field| field["jsonPath"].as_str());
+    paths.map(|path| Arc::from(path.trim_start_matches('.'))).collect()
+}
+
+/// The warning for clients that use a deprecated version.
+fn deprecation(spec: &Map<String, Value>, version: &Map<String, Value>) -> Option<Arc<str>> {
+    if version.get("deprecated") != Some(&json!(true)) {
+        return None;
+    }
+    if let Some(warning) = version.get("deprecationWarning").and_then(Value::as_str) {
+        return Some(Arc::from(warning));
+    }
+    let kind = spec.get("names").and_then(|names| names["kind"].as_str()).unwrap_or_default();
+    let (group, version) = (text(spec, "group"), text(version, "name"));
+    Some(Arc::from(format!("{group}/{version} {kind} is deprecated")))
 }
 
 fn scale(scale: &Map<String, Value>) -> Scale {

@@ -3,7 +3,8 @@
 use super::text;
 use super::versions::{self, Paths};
 use crate::name;
-use crate::status::{FieldError, Path};
+use crate::status::{FieldError, Path, Problem};
+use crate::table::MOST_COLUMNS;
 use serde_json::{Map, Value, json};
 
 type Object = Map<String, Value>;
@@ -104,7 +105,7 @@ fn check_versions(spec: &Object, path: &Path<'_>, errors: &mut Vec<FieldError>) 
             errors.push(FieldError::invalid(own.field("name"), &json!(name), detail));
         }
         check_deprecation(version, &own, errors);
-        // What all versions have in common is told once.
+        // What all versions have in common is reported once.
         if !paths.subresources_are_equal || index == 0 {
             let base = if paths.subresources_are_equal { path } else { &own };
             check_scale(version, &base.field("subresources"), errors);
@@ -253,6 +254,13 @@ fn check_columns(version: &Object, path: &Path<'_>, errors: &mut Vec<FieldError>
     const FORMATS: [&str; 8] =
         ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
     let list = version.get("additionalPrinterColumns").and_then(Value::as_array);
+    let count = list.map_or(0, Vec::len);
+    if count > MOST_COLUMNS {
+        // Each one is read from each object of each table.
+        let detail = format!("must have at most {MOST_COLUMNS} items, but has {count}");
+        errors.push(FieldError::new(Problem::TooMany, path, detail));
+        return;
+    }
     for (index, column) in list.into_iter().flatten().enumerate() {
         let Some(column) = column.as_object() else { continue };
         let path = path.index(index);
@@ -282,13 +290,54 @@ fn check_columns(version: &Object, path: &Path<'_>, errors: &mut Vec<FieldError>
     }
 }
 
-/// Field selectors on custom fields are not served, and a CRD that relies on them is told so.
+/// Field selectors on custom fields are not served, and a CRD that relies on them reports that.
+/// As upstream: more than this are refused.
+const SELECTABLE_LIMIT: usize = 8;
+
 fn check_selectable(version: &Object, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     let list = version.get("selectableFields").and_then(Value::as_array);
-    if list.is_some_and(|list| !list.is_empty()) {
-        let detail = "selectable fields are not supported by this server";
-        errors.push(FieldError::forbidden(path.field("selectableFields"), detail));
+    let fields = path.field("selectableFields");
+    let mut seen: Vec<&str> = Vec::new();
+    for (index, field) in list.into_iter().flatten().enumerate() {
+        let one = fields.index(index);
+        let path = one.field("jsonPath");
+        let given = field["jsonPath"].as_str().unwrap_or_default();
+        let mut refuse = |detail: &str| {
+            errors.push(FieldError::invalid(path, &json!(given), detail));
+        };
+        if given.is_empty() {
+            errors.push(FieldError::required(path, ""));
+            continue;
+        }
+        match selected_type(version, given) {
+            None => refuse("is an invalid path: does not refer to a valid field"),
+            Some(_) if given == ".metadata" || given.starts_with(".metadata.") => {
+                refuse("must not point to fields in metadata");
+            }
+            Some("string" | "boolean" | "integer") => {}
+            Some(_) => refuse(
+                "must point to a field of type string, boolean or integer. Enum string fields and \
+                 strings with formats are allowed.",
+            ),
+        }
+        if seen.contains(&given) {
+            errors.push(FieldError::duplicate(path, &json!(given)));
+        }
+        seen.push(given);
     }
+    if seen.len() > SELECTABLE_LIMIT {
+        let detail = format!("must have at most {SELECTABLE_LIMIT} items");
+        errors.push(FieldError::invalid(fields, &json!(seen.len()), detail));
+    }
+}
+
+/// The type of the field at a plain path, `.spec.color`, if the schema has it.
+fn selected_type<'v>(version: &'v Object, path: &str) -> Option<&'v str> {
+    let mut schema = versions::schema(version)?.as_object()?;
+    for name in path.strip_prefix('.')?.split('.') {
+        schema = schema.get("properties")?.get(name)?.as_object()?;
+    }
+    Some(text(schema, "type"))
 }
 
 fn check_names(own: &Object, path: &Path<'_>, errors: &mut Vec<FieldError>) {

@@ -48,7 +48,7 @@ pub(super) fn name_conflict(crd: &Value, taken: &TakenNames) -> Option<Conflict>
             let is_taken = name != text(granted, word) && set.contains(name);
             is_taken.then(|| in_use(name)).into_iter().collect()
         };
-        // The last one found is told, as upstream does.
+        // The last one found is reported, as upstream does.
         if let [one] = &clashes[..] {
             found = Some(Conflict { reason, message: one.clone() });
         } else if !clashes.is_empty() {
@@ -84,6 +84,19 @@ pub(crate) fn established(crd: &mut Value, now: &str) {
     };
     set_condition(status, &accepted, now);
     set_condition(status, &established, now);
+}
+
+/// Notes that the deletion of the CRD was asked for.
+pub(crate) fn terminating(crd: &mut Value, now: &str) {
+    let Some(status) = status_of(crd) else { return };
+    let terminating = Condition {
+        kind: "Terminating",
+        is_true: true,
+        reason: "InstanceDeletionPending",
+        message: "CustomResourceDefinition marked for deletion; CustomResource deletion will begin \
+                  soon",
+    };
+    set_condition(status, &terminating, now);
 }
 
 /// Notes that a name the CRD wants is taken. If it was established, it stays so, under its old

@@ -15,7 +15,7 @@ use serde_json::Value;
 /// Values nested deeper are refused.
 const DEPTH_LIMIT: usize = 128;
 
-/// As upstream: no more than this many are told.
+/// As upstream: no more than this many are reported.
 const DUPLICATES_LIMIT: usize = 100;
 
 /// Nor are paths longer than this together, or a long key above many short ones would be written

@@ -40,7 +40,7 @@ fn broken_json_is_refused_with_its_position() {
 }
 
 #[test]
-fn keys_that_stand_twice_are_told_by_path_and_the_last_one_counts() {
+fn keys_that_stand_twice_are_reported_by_path_and_the_last_one_counts() {
     let read = read_json(r#"{"spec":{"a":1,"a":2,"b":[{},{"c":1,"c":1,"c":3}]},"spec":{"x":1}}"#);
     assert_eq!(read.duplicates, ["spec.a", "spec.b[1].c", "spec"]);
     assert_eq!(read.value, value!({"spec": {"x": 1}}));

@@ -1,5 +1,6 @@
 //! A call: one request that passed the gate, with all that its handler needs to know.
 
+use super::notes::Notes;
 use crate::access::Identity;
 use crate::behaviour;
 use crate::clusters::Cluster;
@@ -7,12 +8,14 @@ use crate::decode;
 use crate::kinds;
 use crate::protobuf;
 use crate::resource::Resource;
+use crate::resource::Scale;
 use crate::schema;
 use crate::server::Server;
 use crate::status::Status;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use tokio::time::Instant;
 
 /// Through which door a write comes, which says what of the object it may touch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,8 +77,27 @@ pub(crate) struct Call {
     pub(crate) field_validation: FieldValidation,
     /// The time of the call.
     pub(crate) now: Timestamp,
-    /// What the client is told beside the answer.
-    pub(crate) warnings: Mutex<Vec<String>>,
+    /// When it began: webhooks have a limited time for all of it.
+    pub(crate) began: Instant,
+    /// What is said about the call beside the answer.
+    pub(crate) notes: Arc<Notes>,
+    /// What admission is shown of the write.
+    pub(crate) shown: Shown,
+    /// The options that the client gave: `fieldManager`, `propagationPolicy`.
+    pub(crate) options: Value,
+    /// Whether it is the server's own background work, which no policy of a tenant may stop.
+    pub(crate) is_own: bool,
+}
+
+/// What admission is shown of a write.
+#[derive(Debug, Clone)]
+pub(crate) enum Shown {
+    /// The object before and after.
+    Object,
+    /// The `Scale` of the object before and after.
+    Scale(Scale),
+    /// What was posted below the object: a Binding, an Eviction, a TokenRequest.
+    Posted(Arc<Value>),
 }
 
 impl Call {
@@ -91,7 +113,7 @@ impl Call {
 
     /// Tells the client something beside the answer.
     pub(crate) fn warn(&self, text: impl Into<String>) {
-        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(text.into());
+        self.notes.warn(text.into());
     }
 
     /// The same call for another object of the same resource.
@@ -110,7 +132,11 @@ impl Call {
             dry_run: self.dry_run,
             field_validation: self.field_validation,
             now: self.now,
-            warnings: Mutex::default(),
+            began: self.began,
+            notes: Arc::clone(&self.notes),
+            shown: self.shown.clone(),
+            options: self.options.clone(),
+            is_own: self.is_own,
         }
     }
 
@@ -128,33 +154,52 @@ impl Call {
         problems: &[String],
         refusal_code: u16,
     ) -> Result<Value, Status> {
-        self.check_kind(&mut object)?;
+        let unknown = self.check_form(&mut object)?;
+        self.report_fields(&unknown, problems, refusal_code)?;
+        self.fill_in(&mut object);
+        Ok(object)
+    }
+
+    /// Takes in an object that a webhook changed. The client does not answer for fields that only the webhook sent.
+    pub(crate) fn take_changed(&self, mut object: Value) -> Result<Value, Status> {
+        self.check_form(&mut object)?;
+        self.fill_in(&mut object);
+        Ok(object)
+    }
+
+    /// Drops what the schema does not know. Gives the paths of what was dropped.
+    fn check_form(&self, object: &mut Value) -> Result<Vec<String>, Status> {
+        self.check_kind(object)?;
         let shape = self.resource.schema.shape();
         if !self.resource.is_custom() {
-            schema::decode_check(&object, shape).map_err(|why| {
+            schema::decode_check(object, shape).map_err(|why| {
                 Status::bad_request(format!(
                     "{} in version {:?} cannot be handled as a {}: {why}",
                     self.resource.kind, self.resource.version, self.resource.kind
                 ))
             })?;
         }
-        let unknown = schema::prune(&mut object, shape);
-        self.report_fields(&unknown, problems, refusal_code)?;
-        if let Some(built_in) = kinds::built_in().of(&self.resource) {
-            kinds::built_in().as_upstream_writes(&built_in.openapi_name, &mut object);
-        }
-        if &*self.resource.group == "events.k8s.io" {
-            behaviour::events::from_events_v1(&mut object);
-        }
-        if self.resource.is_custom() {
-            schema::apply_defaults(&mut object, shape);
-        } else {
-            behaviour::defaults(&self.resource, &mut object);
-        }
-        Ok(object)
+        Ok(schema::prune(object, shape))
     }
 
-    /// What a strict client is refused for, and a warned one is told.
+    /// Gives an object its stored form, and defaults for what is not given.
+    fn fill_in(&self, object: &mut Value) {
+        let shape = self.resource.schema.shape();
+        if let Some(built_in) = kinds::built_in().of(&self.resource) {
+            kinds::built_in().as_upstream_writes(&built_in.openapi_name, object);
+        }
+        behaviour::from_face(&self.resource, object);
+        if self.resource.is_custom() {
+            if let Some(shape) = shape.field("metadata") {
+                behaviour::canonicalize(&mut object["metadata"], shape);
+            }
+            schema::apply_defaults(object, shape);
+        } else {
+            behaviour::defaults(&self.resource, object);
+        }
+    }
+
+    /// What a strict client is refused for, and a warned one is reported.
     pub(super) fn report_fields(
         &self,
         unknown: &[String],

@@ -1,6 +1,7 @@
 //! Deletion: marks, finalizers, grace periods, and who goes along.
 
 use super::call::Call;
+use super::special;
 use super::write::{Live, Outcome, Written, may_go};
 use crate::clusters::HUB_GROUP;
 use crate::object;
@@ -15,6 +16,25 @@ pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 pub(crate) const ORPHAN: &str = "orphan";
 
 impl Call {
+    /// Takes in the options of a deletion.
+    pub(super) fn take_delete_options(&mut self, options: &DeleteOptions) {
+        self.dry_run = options.dry_run;
+        let mut given = json!({});
+        if let Some(seconds) = options.grace_period_seconds {
+            given["gracePeriodSeconds"] = json!(seconds);
+        }
+        if let Some(policy) = &options.propagation_policy {
+            given["propagationPolicy"] = json!(policy);
+        }
+        if let Some(uid) = &options.uid {
+            given["preconditions"]["uid"] = json!(uid);
+        }
+        if let Some(version) = &options.resource_version {
+            given["preconditions"]["resourceVersion"] = json!(version);
+        }
+        self.options = given;
+    }
+
     /// Deletes the object that the call names.
     pub(crate) async fn delete_with(&self, options: &DeleteOptions) -> Result<Written, Status> {
         self.delete(|live| {
@@ -48,7 +68,10 @@ impl Call {
     fn marked(&self, live: &Live, options: &DeleteOptions) -> (Value, bool) {
         let mut object = live.object.clone();
         let was_deleting = object::is_deleting(&object);
-        set_propagation(&mut object, options);
+        set_propagation(&mut object, options, self.orphans_by_default());
+        if !was_deleting {
+            special::prepare_delete(self, &mut object);
+        }
         let grace = self.grace_seconds(&object, options);
         let metadata = object::metadata_mut(&mut object);
         if was_deleting {
@@ -94,7 +117,18 @@ impl Call {
         }
         let own = object::at(object, &["spec", "terminationGracePeriodSeconds"]);
         let own = own.and_then(Value::as_i64).unwrap_or(30);
-        options.grace_period_seconds.unwrap_or(own).max(0)
+        let seconds = options.grace_period_seconds.unwrap_or(own);
+        // As upstream: whoever gives less than no time gives one second.
+        if seconds < 0 { 1 } else { seconds }
+    }
+
+    /// Whether dependents are let go if nobody says what is to happen to them: these kinds are older than the garbage
+    /// collector.
+    fn orphans_by_default(&self) -> bool {
+        matches!(
+            (&*self.resource.group, &*self.resource.plural),
+            ("batch", "jobs") | ("", "replicationcontrollers")
+        )
     }
 
     fn after(&self, seconds: i64) -> String {
@@ -123,12 +157,18 @@ impl Call {
 }
 
 /// Puts on and takes off the finalizers that the garbage collector works by.
-fn set_propagation(object: &mut Value, options: &DeleteOptions) {
+fn set_propagation(object: &mut Value, options: &DeleteOptions, orphans_by_default: bool) {
     let wanted = match (options.propagation_policy.as_deref(), options.orphan_dependents) {
         (Some("Foreground"), _) => Some(FOREGROUND),
         (Some("Orphan"), _) | (None, Some(true)) => Some(ORPHAN),
         (Some(_), _) | (None, Some(false)) => None,
         // Nothing was said: what the object asks for itself stands.
+        (None, None)
+            if orphans_by_default
+                && !object::finalizers(object).any(|name| matches!(name, FOREGROUND | ORPHAN)) =>
+        {
+            Some(ORPHAN)
+        }
         (None, None) => return,
     };
     let mut finalizers: Vec<String> = object::finalizers(object)

@@ -2,6 +2,9 @@
 
 pub(crate) mod call;
 mod delete;
+mod listing;
+mod mutated;
+pub(crate) mod notes;
 mod patch;
 mod pod;
 mod questions;
@@ -9,8 +12,9 @@ mod quiet;
 mod read;
 mod render;
 mod selection;
+mod shared;
 pub(crate) mod special;
-mod subresources;
+pub(crate) mod subresources;
 mod watch;
 pub(crate) mod write;
 
@@ -27,15 +31,17 @@ use crate::negotiate::Accepted;
 use crate::object;
 use crate::request::{DeleteOptions, ListOptions, Query, Verb, WriteKind};
 use crate::server::Server;
+use crate::standing::Standing;
 use crate::status::{FieldError, Status};
 use crate::table::IncludeObject;
 use ::http::Response;
 use bytes::Bytes;
-use call::{Call, Endpoint, FieldValidation};
+use call::{Call, Endpoint, FieldValidation, Shown};
 use render::{Form, Rendering};
 use selection::{Reading, Selection};
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use tokio::time::Instant;
 use write::{Outcome, Written};
 
 /// What a request brings along beside what its path says.
@@ -52,18 +58,37 @@ pub(crate) struct Brought {
     pub(crate) body: Bytes,
     /// Whether the request is about all clusters.
     pub(crate) is_wildcard: bool,
-    /// Held while the request is served.
+    /// What a watch holds and is let in by; None for what does not last.
+    pub(crate) lasting: Option<Lasting>,
+}
+
+/// What a watch holds while it lasts.
+pub(crate) struct Lasting {
+    /// Its place.
     pub(crate) permit: Permit,
+    /// By what it was let in.
+    pub(crate) standing: Standing,
 }
 
 /// Serves one request.
 pub(crate) async fn serve(call: Call, brought: Brought) -> Result<Response<Body>, Status> {
-    let Some(values) = quiet::Values::of(&call, &brought) else {
-        return serve_any(call, brought).await;
-    };
+    if let Some(deprecation) = &call.resource.deprecation {
+        call.warn(deprecation.to_string());
+    }
+    let notes = Arc::clone(&call.notes);
+    let values = quiet::Values::of(&call, &brought);
     match serve_any(call, brought).await {
-        Err(status) => Err(values.taken_out_of(status).await),
-        answer => answer,
+        Ok(mut response) => {
+            http::warn(&mut response, &notes.warnings());
+            Ok(response)
+        }
+        Err(mut status) => {
+            status.details.warnings = notes.warnings();
+            match values {
+                Some(values) => Err(values.taken_out_of(status).await),
+                None => Err(status),
+            }
+        }
     }
 }
 
@@ -92,7 +117,7 @@ async fn serve_any(mut call: Call, brought: Brought) -> Result<Response<Body>, S
         Verb::List => {
             let options = brought.query.list_options()?;
             let reading = call.reading(&brought, &options)?;
-            call.list(&options, &reading).await
+            call.list(&options, reading).await
         }
         Verb::Watch => {
             let mut options = brought.query.list_options()?;
@@ -103,7 +128,8 @@ async fn serve_any(mut call: Call, brought: Brought) -> Result<Response<Body>, S
                 options.field_selector = if all.is_empty() { one } else { format!("{all},{one}") };
             }
             let reading = call.reading(&brought, &options)?;
-            call.watch(&options, reading, brought.permit).await
+            let lasting = brought.lasting.ok_or_else(not_allowed)?;
+            call.watch(&options, reading, lasting).await
         }
         // A right on the name in the path would else be one on any other.
         Verb::Create if call.subresource.is_empty() && !has_name => {
@@ -123,7 +149,7 @@ async fn serve_any(mut call: Call, brought: Brought) -> Result<Response<Body>, S
         }
         Verb::Delete if call.subresource.is_empty() => {
             let options = delete_options(&brought)?;
-            call.dry_run = options.dry_run;
+            call.take_delete_options(&options);
             special::admit_delete(&call)?;
             let written = call.delete_with(&options).await?;
             match call.deletion_answer(&written) {
@@ -166,7 +192,8 @@ impl Call {
     fn rendering(&self, brought: &Brought) -> Result<Rendering, Status> {
         let include = IncludeObject::parse(brought.query.include_object()?).unwrap_or_default();
         let form = Form::of(brought.accepted.rendering, include);
-        Ok(Rendering::new(self, form, brought.is_wildcard))
+        let rendering = Rendering::new(self, form, brought.is_wildcard);
+        Ok(rendering.in_version(brought.accepted.meta_version))
     }
 
     fn reading(&self, brought: &Brought, options: &ListOptions) -> Result<Reading, Status> {
@@ -185,6 +212,15 @@ impl Call {
     fn take_options(&mut self, brought: &Brought, kind: WriteKind) -> Result<bool, Status> {
         let options = brought.query.write_options(kind)?;
         self.dry_run = options.dry_run;
+        self.options = json!({});
+        for (name, text) in [
+            ("fieldManager", &options.field_manager),
+            ("fieldValidation", &options.field_validation),
+        ] {
+            if !text.is_empty() {
+                self.options[name] = json!(text);
+            }
+        }
         if !options.field_manager.is_empty() {
             self.manager = options.field_manager;
         }
@@ -204,24 +240,30 @@ impl Call {
                 "the name of the object must be given in its metadata",
             ));
         }
-        if matches!(object::meta_text(&object, "resourceVersion"), "" | "0")
-            && !behaviour::may_be_overwritten(&self.resource)
-        {
-            return Err(Status::invalid(
-                &self.resource.group,
-                &self.resource.kind,
-                object::name(&object),
-                &[FieldError::invalid(
-                    "metadata.resourceVersion",
-                    &json!(0),
-                    "must be specified for an update",
-                )],
-            ));
-        }
-        // Upstream makes these on a PUT too.
-        let may_create = self.resource.group.is_empty()
-            && matches!(&*self.resource.plural, "events" | "endpoints" | "limitranges");
-        self.change(may_create, |_| Ok(object.clone())).await
+        let names_no_version = matches!(object::meta_text(&object, "resourceVersion"), "" | "0");
+        let may_create = self.subresource.is_empty() && behaviour::may_be_put(&self.resource);
+        self.change(may_create, |live| match live {
+            Some(_) if names_no_version && !behaviour::may_be_overwritten(&self.resource) => {
+                Err(Status::invalid(
+                    &self.resource.group,
+                    &self.resource.kind,
+                    object::name(&object),
+                    &[FieldError::invalid(
+                        "metadata.resourceVersion",
+                        &json!(0),
+                        "must be specified for an update",
+                    )],
+                ))
+            }
+            Some(_) => Ok(object.clone()),
+            // What the client saw is gone; what it wants is made anew.
+            None => {
+                let mut new = object.clone();
+                object::metadata_mut(&mut new).remove("resourceVersion");
+                Ok(new)
+            }
+        })
+        .await
     }
 
     /// The answer to a write.
@@ -229,10 +271,7 @@ impl Call {
         let rendering = self.rendering(brought)?;
         let code = if written.outcome == Outcome::Created { 201 } else { 200 };
         let stored = written.stored.as_ref().map(|(bytes, revision)| (&bytes[..], *revision));
-        let mut response = http::json_bytes(code, rendering.written(written.object, stored));
-        let warnings = self.warnings.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        http::warn(&mut response, &warnings);
-        Ok(response)
+        Ok(http::json_bytes(code, rendering.written(written.object, stored)))
     }
 }
 
@@ -252,7 +291,7 @@ fn delete_options(brought: &Brought) -> Result<DeleteOptions, Status> {
 /// Deletes all that a list would show.
 async fn delete_collection(call: &mut Call, brought: &Brought) -> Result<Response<Body>, Status> {
     let options = delete_options(brought)?;
-    call.dry_run = options.dry_run;
+    call.take_delete_options(&options);
     let list = brought.query.list_options()?;
     let selection = Selection::new(call, &list)?;
     let page = call
@@ -321,7 +360,11 @@ pub(crate) fn own_call_for(
         dry_run: false,
         field_validation: FieldValidation::Ignore,
         now: server.now(),
-        warnings: Mutex::default(),
+        began: Instant::now(),
+        notes: Arc::default(),
+        shown: Shown::Object,
+        options: Value::Null,
+        is_own: true,
     }
 }
 

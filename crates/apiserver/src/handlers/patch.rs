@@ -72,9 +72,7 @@ pub(super) fn apply_to(
 /// The object as the request's version shows it.
 fn face(call: &Call, live: Option<&Live>) -> Value {
     let mut object = live.map(|live| live.object.clone()).unwrap_or_default();
-    if &*call.resource.group == "events.k8s.io" {
-        behaviour::events::to_events_v1(&mut object);
-    }
+    behaviour::to_face(&call.resource, &mut object);
     object
 }
 
@@ -88,10 +86,11 @@ async fn apply_patch(call: &mut Call, brought: &Brought) -> Result<Written, Stat
     call.check_applied(&mut applied, &problems)?;
     let call = &*call;
     call.change(call.subresource.is_empty(), |live| {
-        let live = live.map(|live| &live.object);
-        let merged = call
-            .with_write(|write| apply::apply(write, live, &applied, force))
+        let live = live.map(|live| call.in_face(&live.object));
+        let mut merged = call
+            .with_write(|write| apply::apply(write, live.as_ref(), &applied, force))
             .map_err(|error| call.apply_refused(error))?;
+        behaviour::rename_managed(&call.resource, &mut merged, false);
         call.take(merged, &[], 422)
     })
     .await
@@ -124,6 +123,30 @@ impl Call {
             metadata.entry("namespace").or_insert_with(|| Value::from(self.namespace.as_str()));
         }
         let unknown = schema::prune(applied, self.resource.schema.shape());
-        self.report_fields(&unknown, problems, 400)
+        if !unknown.is_empty() {
+            return Err(self.not_declared(applied, &unknown));
+        }
+        self.report_fields(&[], problems, 400)
+    }
+
+    /// What is applied must be described by the schema, whatever is asked for of unknown fields: nobody could own it.
+    fn not_declared(&self, applied: &Value, unknown: &[String]) -> Status {
+        let lines: Vec<String> =
+            unknown.iter().map(|path| format!(".{path}: field not declared in schema")).collect();
+        let shown = match lines.as_slice() {
+            [only] => only.clone(),
+            many => format!("errors:\n  {}", many.join("\n  ")),
+        };
+        let (group, version) = (&self.resource.group, &self.resource.version);
+        Status::new(
+            500,
+            "",
+            format!(
+                "failed to create typed patch object ({}/{}; {group}/{version}, Kind={}): {shown}",
+                crate::object::namespace(applied),
+                crate::object::name(applied),
+                self.resource.kind,
+            ),
+        )
     }
 }

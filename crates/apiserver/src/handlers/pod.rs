@@ -1,4 +1,4 @@
-//! What of a pod's spec may change once it stands: `ephemeralcontainers` and `resize`.
+//! What of a pod's spec may change once it exists: `ephemeralcontainers` and `resize`.
 
 use super::Brought;
 use super::call::Call;

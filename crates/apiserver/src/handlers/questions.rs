@@ -2,14 +2,16 @@
 
 use super::Brought;
 use super::call::{Call, decode_body};
+use super::subresources::posted;
 use crate::access::identity::ServiceAccount;
 use crate::access::reviews::{self, AccessReview};
 use crate::access::tokens::BoundKind;
 use crate::access::{Decision, token_request};
+use crate::admission::{self, Admitting, Change, Operation};
 use crate::http::{self, Body};
 use crate::kinds;
 use crate::object;
-use crate::request::{ClusterName, Verb, WriteKind};
+use crate::request::{Verb, WriteKind};
 use crate::status::Status;
 use crate::storage;
 use ::http::Response;
@@ -67,31 +69,28 @@ async fn access(call: &Call, kind: AccessReview, question: Value) -> Result<Valu
 
 async fn token_review(call: &Call, question: Value) -> Result<Value, Status> {
     let (token, asked) = reviews::token_asked_about(&question)?;
-    let audiences: Vec<&str> = if asked.is_empty() {
-        call.server.token_key().own_audiences().to_vec()
-    } else {
-        asked.iter().map(String::as_str).collect()
-    };
-    let mut known = call.server.identify_token(token, &audiences).await.ok();
+    let asked: Vec<&str> = asked.iter().map(String::as_str).collect();
+    let audiences = (!asked.is_empty()).then_some(asked.as_slice());
+    let mut known = call.server.identify_token(token, audiences).await.ok();
     // A token that opens nothing here is nobody's here.
-    if let Some((identity, _)) = &known {
-        let here = if call.cluster.is_root() {
-            ClusterName::Root
-        } else {
-            ClusterName::Named(call.cluster.name.to_string())
-        };
-        if !call.server.may_enter(identity, &here).await? {
-            known = None;
-        }
+    if let Some((identity, _)) = &known
+        && !call.server.may_enter(identity, &call.cluster.address()).await?
+    {
+        known = None;
     }
     let unknown = || "the token is not known here, or has expired".to_owned();
     Ok(reviews::token_answer(question, known.ok_or_else(unknown)))
 }
 
 /// A token for a service account.
-pub(super) async fn token(call: &Call, brought: &Brought) -> Result<Response<Body>, Status> {
+pub(super) async fn token(mut call: Call, brought: &Brought) -> Result<Response<Body>, Status> {
     let request = decode_body(&brought.content_type, &brought.body, false)?.value;
     let account = call.found().await?.object;
+    let posted = posted("authentication.k8s.io/v1", "TokenRequest", &request);
+    let request = admission::mutate_posted(&mut call, posted).await?;
+    let change = Change { operation: Operation::Create, old: None, new: None };
+    admission::ask_webhooks(&call, &change, &mut Admitting::new(&call)).await?;
+    admission::judge(&call, &change).await?;
     let now = call.now.as_second();
     let who =
         ServiceAccount { namespace: &call.namespace, name: &call.name, uid: object::uid(&account) };

@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde_json::Value;
 
-/// What stands where a value stood.
+/// What is where a value stood.
 const HIDDEN: &str = "***";
 /// Shorter values are words that refusals have anyway, and no secrets.
 const SHORTEST_BYTES: usize = 4;
@@ -57,6 +57,7 @@ impl Values {
                 *text = text.replace(value.as_str(), HIDDEN);
             }
         };
+        status.details.warnings.iter_mut().for_each(hide);
         hide(&mut status.message);
         hide(&mut status.details.name);
         for cause in &mut status.details.causes {

@@ -1,9 +1,9 @@
 //! Reads: one object, or many in pages that all show one revision.
 
 use super::call::Call;
-use super::render::{Form, Rendering};
+use super::listing::Listing;
+use super::render::Rendering;
 use super::selection::Reading;
-use super::special;
 use crate::http::{self, Body};
 use crate::object;
 use crate::request::ListOptions;
@@ -16,7 +16,7 @@ use interlock_store::{KeyRange, Page, ReadError, Revision, Store, Versioned};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// How many rows are looked at in one go while a selector skips most of them.
+/// How many rows are read in one go while a selector skips most of them.
 const CHUNK: usize = 1000;
 
 /// Where a list goes on. Opaque to clients.
@@ -46,7 +46,7 @@ impl Call {
             rendering.write(&mut out, &versioned.value, &key.row, versioned.modified);
             return Ok(http::json_bytes(200, out));
         }
-        let shared = special::shared_object(&self.resource, &self.name);
+        let shared = self.shared_object(&self.name);
         let object = shared.ok_or_else(|| self.not_found())?;
         Ok(http::json(200, &rendering.value(object)))
     }
@@ -55,9 +55,9 @@ impl Call {
     pub(crate) async fn list(
         &self,
         options: &ListOptions,
-        reading: &Reading,
+        reading: Reading,
     ) -> Result<Response<Body>, Status> {
-        let found = self.find(options, reading).await?;
+        let found = self.find(options, &reading).await?;
         let mut metadata = json!({"resourceVersion": found.revision.to_string()});
         if let Some(token) = &found.continue_token {
             metadata["continue"] = json!(token);
@@ -65,60 +65,9 @@ impl Call {
         if let Some(remaining) = found.remaining.filter(|count| *count > 0) {
             metadata["remainingItemCount"] = json!(remaining);
         }
-        let shared = self.shared_items(&found, reading);
-        Ok(match reading.rendering.form() {
-            Form::Json => self.json_list(&found, shared, &metadata, reading),
-            Form::Metadata => {
-                let whole = whole_items(&found, shared, reading);
-                let items: Vec<Value> = whole.iter().map(object::partial).collect();
-                http::json(
-                    200,
-                    &json!({
-                        "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
-                        "metadata": metadata, "items": items,
-                    }),
-                )
-            }
-            Form::Table(_) => {
-                let whole = whole_items(&found, shared, reading);
-                let mut table = reading.rendering.table(&whole, true);
-                table["metadata"] = metadata;
-                http::json(200, &table)
-            }
-        })
-    }
-
-    fn json_list(
-        &self,
-        found: &Found,
-        shared: Vec<Value>,
-        metadata: &Value,
-        reading: &Reading,
-    ) -> Response<Body> {
-        let bytes: usize = found.items.iter().map(|item| item.value.bytes().len() + 64).sum();
-        let mut out = Vec::with_capacity(bytes + 256);
-        out.extend_from_slice(b"{\"kind\":");
-        object::write_value(&mut out, &json!(&*self.resource.list_kind));
-        out.extend_from_slice(b",\"apiVersion\":");
-        object::write_value(&mut out, &json!(self.resource.api_version()));
-        out.extend_from_slice(b",\"metadata\":");
-        object::write_value(&mut out, metadata);
-        out.extend_from_slice(b",\"items\":[");
-        let start = out.len();
-        for item in &found.items {
-            if out.len() > start {
-                out.push(b',');
-            }
-            reading.rendering.write(&mut out, &item.value, &item.key.row, item.modified);
-        }
-        for object in shared {
-            if out.len() > start {
-                out.push(b',');
-            }
-            object::write_value(&mut out, &object);
-        }
-        out.extend_from_slice(b"]}");
-        http::json_bytes(200, out)
+        let shared = self.shared_items(&found, &reading);
+        let listing = Listing::new(self, reading.rendering, metadata, found.items);
+        Ok(listing.with_shared(shared).answer())
     }
 
     /// Objects of the shared layer come with the last page.
@@ -126,15 +75,12 @@ impl Call {
         if found.continue_token.is_some() || reading.is_wildcard {
             return Vec::new();
         }
-        special::shared_objects(&self.resource)
-            .iter()
-            .filter(|object| {
-                let name = object::name(object);
-                reading.selection.takes_object(object)
-                    && !found.items.iter().any(|item| storage::parts(&item.key.row).2 == name)
-            })
-            .cloned()
-            .collect()
+        let mut shared = self.shared_objects();
+        shared.retain(|object| {
+            reading.selection.takes_object(object)
+                && !found.items.iter().any(|item| is_row_of(&item.key.row, object))
+        });
+        shared
     }
 
     /// The rows of a request.
@@ -287,12 +233,10 @@ impl Call {
     }
 }
 
-fn whole_items(found: &Found, shared: Vec<Value>, reading: &Reading) -> Vec<Value> {
-    let stored = found
-        .items
-        .iter()
-        .map(|item| reading.rendering.whole(&item.value, &item.key.row, item.modified));
-    stored.chain(shared).collect()
+/// Whether a row is that of an object.
+pub(super) fn is_row_of(row: &str, object: &Value) -> bool {
+    let (_, namespace, name) = storage::parts(row);
+    name == object::name(object) && namespace == object::namespace(object)
 }
 
 fn token(revision: Revision, after: &str) -> String {

@@ -3,7 +3,7 @@
 use super::call::Call;
 use crate::behaviour;
 use crate::clusters;
-use crate::negotiate;
+use crate::negotiate::{self, MetaVersion};
 use crate::object::{self, Head};
 use crate::resource::Resource;
 use crate::schema;
@@ -49,6 +49,8 @@ pub(crate) struct Rendering {
     is_wildcard: bool,
     /// Whether objects must be decoded: they are not served as they are stored.
     decodes: bool,
+    /// In which version tables and metadata are made.
+    meta_version: MetaVersion,
     now: Timestamp,
 }
 
@@ -59,12 +61,63 @@ impl Rendering {
         let has_defaults = resource.is_custom() && resource.schema.has_defaults();
         Rendering {
             head: Head::new(&resource.kind, &resource.api_version()),
-            decodes: has_defaults || is_wildcard || &*resource.group == "events.k8s.io",
+            decodes: has_defaults || is_wildcard || behaviour::has_face(&resource),
             form,
             is_wildcard,
+            meta_version: MetaVersion::default(),
             now: call.now,
             resource,
         }
+    }
+
+    /// The same, with tables and metadata in this version.
+    #[must_use]
+    pub(crate) fn in_version(self, meta_version: MetaVersion) -> Self {
+        Rendering { meta_version, ..self }
+    }
+
+    /// The metadata of an object alone.
+    pub(crate) fn partial(&self, object: &Value) -> Value {
+        let mut partial = object::partial(object);
+        partial["apiVersion"] = json!(self.meta_version.api_version());
+        partial
+    }
+
+    /// Whether the objects of a list name their kind. Those of built-in kinds do not, as upstream has it: the list
+    /// says it for all of them, and typed clients compare.
+    fn names_kind_in_lists(&self) -> bool {
+        self.resource.is_custom()
+    }
+
+    /// Appends one object of a list of whole objects.
+    pub(crate) fn write_in_list(
+        &self,
+        out: &mut Vec<u8>,
+        stored: &Stored,
+        row: &str,
+        revision: Revision,
+    ) {
+        if self.names_kind_in_lists() {
+            self.write(out, stored, row, revision);
+        } else if self.decodes {
+            self.write_value_in_list(out, self.whole(stored, row, revision));
+        } else {
+            object::write_json(out, stored.bytes(), Head::none(), revision);
+        }
+    }
+
+    /// The same for an object that is not stored.
+    pub(crate) fn write_value_in_list(&self, out: &mut Vec<u8>, mut object: Value) {
+        if let Some(fields) = object.as_object_mut().filter(|_| !self.names_kind_in_lists()) {
+            fields.remove("kind");
+            fields.remove("apiVersion");
+        }
+        object::write_value(out, &object);
+    }
+
+    /// In which version tables and metadata are made.
+    pub(crate) fn meta_version(&self) -> MetaVersion {
+        self.meta_version
     }
 
     /// The form.
@@ -80,7 +133,7 @@ impl Rendering {
             }
             Form::Json => object::write_value(out, &self.whole(stored, row, revision)),
             Form::Metadata => {
-                object::write_value(out, &object::partial(&self.whole(stored, row, revision)));
+                object::write_value(out, &self.partial(&self.whole(stored, row, revision)));
             }
             Form::Table(_) => {
                 object::write_value(out, &self.table(&[self.whole(stored, row, revision)], true));
@@ -105,9 +158,8 @@ impl Rendering {
 
     /// Turns an object from the stored form into the version that was asked for.
     pub(crate) fn face(&self, object: &mut Value) {
-        if &*self.resource.group == "events.k8s.io" {
-            behaviour::events::to_events_v1(object);
-        } else if self.resource.is_custom() {
+        behaviour::to_face(&self.resource, object);
+        if self.resource.is_custom() {
             schema::apply_defaults(object, self.resource.schema.shape());
             object["apiVersion"] = json!(self.resource.api_version());
         }
@@ -120,15 +172,35 @@ impl Rendering {
             Form::Json | Form::Metadata => table::IncludeObject::Metadata,
         };
         let metadata = objects.first().map_or_else(|| json!({}), table::single_metadata);
-        let options = table::TableOptions { include, with_columns, now: self.now };
-        table::table(&self.resource, objects, metadata, options)
+        table::table(&self.resource, objects, metadata, self.table_options(include, with_columns))
+    }
+
+    /// A bookmark as a table. What marks the end of the first part of a watch is shown also to those who want to see
+    /// nothing of the objects.
+    pub(crate) fn bookmark(&self, object: Value, with_columns: bool) -> Value {
+        let include = match self.form {
+            Form::Table(table::IncludeObject::Object) => table::IncludeObject::Object,
+            Form::Table(_) | Form::Json | Form::Metadata => table::IncludeObject::Metadata,
+        };
+        let metadata = table::single_metadata(&object);
+        let options = self.table_options(include, with_columns);
+        table::table(&self.resource, &[object], metadata, options)
+    }
+
+    fn table_options(
+        &self,
+        include: table::IncludeObject,
+        with_columns: bool,
+    ) -> table::TableOptions {
+        let api_version = self.meta_version.api_version();
+        table::TableOptions { include, with_columns, api_version, now: self.now }
     }
 
     /// An object that was just written, from the bytes that were stored if they can be served as they are.
     pub(crate) fn written(&self, mut object: Value, stored: Option<(&[u8], Revision)>) -> Vec<u8> {
         let mut out = Vec::new();
         // It has all defaults: those of the schema were put in before it was stored.
-        let is_as_stored = self.form == Form::Json && &*self.resource.group != "events.k8s.io";
+        let is_as_stored = self.form == Form::Json && !behaviour::has_face(&self.resource);
         if let Some((bytes, revision)) = stored.filter(|_| is_as_stored) {
             object::write_json(&mut out, bytes, &self.head, revision);
             return out;
@@ -142,7 +214,7 @@ impl Rendering {
     pub(crate) fn value(&self, object: Value) -> Value {
         match self.form {
             Form::Json => object,
-            Form::Metadata => object::partial(&object),
+            Form::Metadata => self.partial(&object),
             Form::Table(_) => self.table(&[object], true),
         }
     }

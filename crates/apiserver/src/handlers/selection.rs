@@ -78,9 +78,7 @@ impl Selection {
         });
         if !only_names {
             let mut object = object::decode(versioned);
-            if &*self.resource.group == "events.k8s.io" {
-                behaviour::events::to_events_v1(&mut object);
-            }
+            behaviour::to_face(&self.resource, &mut object);
             decoded = Some(object);
         }
         self.fields.matches(|field| match (field, &decoded) {

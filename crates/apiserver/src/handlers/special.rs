@@ -1,9 +1,11 @@
 //! What single kinds do on a write beyond their schema: the few whose objects change what the server itself does.
 
 use super::call::{Call, Endpoint};
-use crate::access::{bootstrap, escalation, validation};
+use crate::access::{escalation, validation};
+use crate::admission;
 use crate::clusters::{HUB_GROUP, HUB_IDENTITY, ROOT, definitions_table};
 use crate::crd;
+use crate::flowcontrol;
 use crate::name;
 use crate::object;
 use crate::resource::Resource;
@@ -30,7 +32,13 @@ enum Special {
     LogicalCluster,
     Rights,
     CertificateRequest,
+    Flow,
+    Admission,
 }
+
+/// What is accepted for those who read it again, and changes nothing, must not look as if it did.
+const NOT_BY_FLOW: &str = "this server shares requests out by its own limits: FlowSchemas and \
+                           PriorityLevelConfigurations are stored and have no effect";
 
 fn special(resource: &Resource) -> Option<Special> {
     match (&*resource.group, &*resource.plural) {
@@ -39,21 +47,10 @@ fn special(resource: &Resource) -> Option<Special> {
         (HUB_GROUP, "logicalclusters") => Some(Special::LogicalCluster),
         ("rbac.authorization.k8s.io", _) => Some(Special::Rights),
         ("certificates.k8s.io", "certificatesigningrequests") => Some(Special::CertificateRequest),
+        _ if admission::is_configuration(resource) => Some(Special::Admission),
+        (flowcontrol::GROUP, _) => Some(Special::Flow),
         _ => None,
     }
-}
-
-/// An object of the layer that all clusters share and none has written: the bootstrap roles.
-pub(crate) fn shared_object(resource: &Resource, name: &str) -> Option<Value> {
-    shared_objects(resource).iter().find(|object| object::name(object) == name).cloned()
-}
-
-/// All objects of that layer.
-pub(crate) fn shared_objects(resource: &Resource) -> &'static [Value] {
-    if &*resource.group != "rbac.authorization.k8s.io" {
-        return &[];
-    }
-    bootstrap::objects(&resource.plural)
 }
 
 /// Makes a new object whole before it is validated.
@@ -61,7 +58,6 @@ pub(crate) fn prepare_create(call: &Call, object: &mut Value) -> Result<(), Stat
     match special(&call.resource) {
         Some(Special::Definition) => {
             crd::defaults(object);
-            add_finalizer(object, CLEANUP);
         }
         Some(Special::LogicalCluster) => {
             let id = call.server.new_cluster_id(object::name(object));
@@ -71,6 +67,8 @@ pub(crate) fn prepare_create(call: &Call, object: &mut Value) -> Result<(), Stat
         }
         Some(Special::Rights) => validation::defaults(object),
         Some(Special::CertificateRequest) => name_requester(call, object),
+        Some(Special::Flow) => call.warn(NOT_BY_FLOW),
+        Some(Special::Admission) => admission::fill_status(call, object),
         Some(Special::Namespace) | None => {}
     }
     Ok(())
@@ -112,7 +110,9 @@ pub(crate) async fn prepare_update(
             }
         }
         Some(Special::CertificateRequest) => date_conditions(call, old, new),
-        Some(Special::Namespace) | None => {}
+        Some(Special::Flow) if call.endpoint == Endpoint::Main => call.warn(NOT_BY_FLOW),
+        Some(Special::Admission) => admission::fill_status(call, new),
+        Some(Special::Namespace | Special::Flow) | None => {}
     }
     Ok(())
 }
@@ -132,6 +132,14 @@ fn date_conditions(call: &Call, old: &Value, new: &mut Value) {
                 };
             }
         }
+    }
+}
+
+/// Makes an object whole whose deletion is asked for: a definition stays until its objects are gone, and says so.
+pub(crate) fn prepare_delete(call: &Call, object: &mut Value) {
+    if special(&call.resource) == Some(Special::Definition) {
+        add_finalizer(object, CLEANUP);
+        crd::terminating(object, &call.now_text());
     }
 }
 
@@ -159,7 +167,8 @@ pub(crate) fn validate(call: &Call, old: Option<&Value>, new: &Value) -> Vec<Fie
                 .map(|why| FieldError::invalid("metadata.name", &json!(given), why))
                 .collect()
         }
-        Some(Special::Namespace | Special::CertificateRequest) | None => Vec::new(),
+        Some(Special::Admission) => admission::validate(call, old, new),
+        Some(Special::Namespace | Special::CertificateRequest | Special::Flow) | None => Vec::new(),
     }
 }
 
@@ -200,7 +209,8 @@ pub(crate) async fn admit_create(call: &Call, object: &mut Value) -> Result<Tran
             grant_names(call, object).await?;
         }
         Some(Special::Rights) => admit_rights(call, None, object).await?,
-        Some(Special::CertificateRequest) | None => {}
+        Some(Special::Admission) => admission::check_param_rights(call, None, object).await?,
+        Some(Special::CertificateRequest | Special::Flow) | None => {}
     }
     Ok(plan)
 }
@@ -248,14 +258,20 @@ pub(crate) async fn admit_update(
     match special(&call.resource) {
         Some(Special::Definition) => admit_definition(call, new)?,
         Some(Special::Rights) => admit_rights(call, Some(old), new).await?,
-        Some(Special::Namespace | Special::LogicalCluster | Special::CertificateRequest) | None => {
-        }
+        Some(Special::Admission) => admission::check_param_rights(call, Some(old), new).await?,
+        Some(
+            Special::Namespace
+            | Special::LogicalCluster
+            | Special::CertificateRequest
+            | Special::Flow,
+        )
+        | None => {}
     }
     Ok(plan)
 }
 
 /// Whether somebody may delete the object that the call names. The server's own background work does not ask: a logical
-/// cluster goes with its namespaces.
+/// cluster is deleted with its namespaces.
 pub(crate) fn admit_delete(call: &Call) -> Result<(), Status> {
     let refused =
         |why: &str| Status::forbidden(&call.resource.group, &call.resource.plural, &call.name, why);
@@ -265,7 +281,7 @@ pub(crate) fn admit_delete(call: &Call) -> Result<(), Status> {
     }
     // Without its own copy a cluster would see the shared object again, under the same uid, and whoever waits for
     // the deletion would wait for ever.
-    if shared_object(&call.resource, &call.name).is_some() {
+    if call.shared_object(&call.name).is_some() {
         return Err(refused("it is part of every cluster and cannot be deleted"));
     }
     Ok(())

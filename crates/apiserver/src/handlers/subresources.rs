@@ -1,10 +1,14 @@
 //! Subresources with handlers of their own: scale, finalize, approval, binding, eviction, token.
 
 use super::Brought;
-use super::call::{Call, Endpoint, decode_body};
+use super::call::{Call, Endpoint, Shown, decode_body};
 use super::not_allowed;
 use super::patch::patch_value;
 use super::write::{Live, Written};
+use crate::access::Attributes;
+use crate::admission;
+use crate::apply;
+use crate::decode::{self, PatchForm};
 use crate::http::{self, Body};
 use crate::object;
 use crate::request::{DeleteOptions, Verb, WriteKind};
@@ -22,21 +26,24 @@ pub(super) async fn serve(mut call: Call, brought: Brought) -> Result<Response<B
     match place {
         (_, _, "scale") => scale(call, brought).await,
         ("", "namespaces", "finalize") if brought.verb == Verb::Update => {
-            copy_part(call, brought, &["spec", "finalizers"]).await
+            write_part(call, brought, Part::Finalizers).await
         }
         ("certificates.k8s.io", "certificatesigningrequests", "approval") => match brought.verb {
             Verb::Get => {
                 let rendering = call.rendering(&brought)?;
                 call.get(&rendering).await
             }
-            Verb::Update | Verb::Patch => copy_part(call, brought, &["status", "conditions"]).await,
+            Verb::Update | Verb::Patch => {
+                check_signer(&call).await?;
+                write_part(call, brought, Part::Approval).await
+            }
             _ => Err(not_allowed()),
         },
         ("", "pods", "ephemeralcontainers" | "resize") => super::pod::serve(call, brought).await,
         ("", "pods", "binding") if brought.verb == Verb::Create => bind(call, brought).await,
         ("", "pods", "eviction") if brought.verb == Verb::Create => evict(call, brought).await,
         ("", "serviceaccounts", "token") if brought.verb == Verb::Create => {
-            super::questions::token(&call, &brought).await
+            super::questions::token(call, &brought).await
         }
         ("", "pods", "log" | "exec" | "attach" | "portforward" | "proxy") => {
             call.found().await?;
@@ -48,11 +55,68 @@ pub(super) async fn serve(mut call: Call, brought: Brought) -> Result<Response<B
     }
 }
 
+/// As upstream: whoever approves or denies needs the right to approve for the signer, by its name or for its domain.
+async fn check_signer(call: &Call) -> Result<(), Status> {
+    let request = call.found().await?.object;
+    let signer = request["spec"]["signerName"].as_str().unwrap_or_default();
+    let all_of_domain = format!("{}/*", signer.split('/').next().unwrap_or_default());
+    for name in [signer, &all_of_domain] {
+        let attributes = Attributes {
+            verb: "approve",
+            group: &call.resource.group,
+            resource: "signers",
+            name,
+            ..Attributes::default()
+        };
+        match call.server.check(&call.identity, &call.cluster, &attributes).await {
+            Err(status) if status.code == 403 => {}
+            answer => return answer,
+        }
+    }
+    let why = format!("user not permitted to approve requests with signerName {signer:?}");
+    Err(Status::forbidden(&call.resource.group, &call.resource.plural, &call.name, why))
+}
+
+/// The part of an object that a subresource writes, beside the metadata.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// `spec.finalizers` of a namespace.
+    Finalizers,
+    /// The conditions of a request for a certificate.
+    Approval,
+}
+
+impl Part {
+    fn path(self) -> [&'static str; 2] {
+        match self {
+            Part::Finalizers => ["spec", "finalizers"],
+            Part::Approval => ["status", "conditions"],
+        }
+    }
+
+    /// The object with this part, and the metadata, of another one.
+    fn taken(self, live: &Value, given: &Value) -> Value {
+        let mut new = live.clone();
+        if let Some(metadata) = given.get("metadata").filter(|metadata| metadata.is_object()) {
+            new["metadata"] = metadata.clone();
+        }
+        let path = self.path();
+        match object::at(given, &path).filter(|part| !part.is_null()) {
+            Some(part) => object::put_at(&mut new, &path, part.clone()),
+            None => {
+                let parent = new.get_mut(path[0]).and_then(Value::as_object_mut);
+                parent.map(|fields| fields.remove(path[1]));
+            }
+        }
+        new
+    }
+}
+
 /// Replaces one part of the object by that of the object in the body, or of the patched object.
-async fn copy_part(
+async fn write_part(
     mut call: Call,
     brought: Brought,
-    path: &[&str],
+    part: Part,
 ) -> Result<Response<Body>, Status> {
     let is_patch = brought.verb == Verb::Patch;
     call.take_options(&brought, if is_patch { WriteKind::Patch } else { WriteKind::Update })?;
@@ -70,25 +134,7 @@ async fn copy_part(
             } else {
                 body.clone()
             };
-            let mut new = live;
-            let metadata = object::metadata_mut(&mut new);
-            for field in ["resourceVersion", "uid"] {
-                if let Some(seen) = object::metadata(&given).get(field) {
-                    metadata.insert(field.to_owned(), seen.clone());
-                }
-            }
-            let part = object::at(&given, path).cloned().unwrap_or(Value::Null);
-            if part.is_null() {
-                if let Some(parent) = object::at(&new, &path[..1]).cloned() {
-                    let mut parent = parent;
-                    if let Some(fields) = parent.as_object_mut() {
-                        fields.remove(path[1]);
-                    }
-                    new[path[0]] = parent;
-                }
-            } else {
-                object::put_at(&mut new, path, part);
-            }
+            let new = part.taken(&live, &given);
             schema::decode_check(&new, call.resource.schema.shape())
                 .map_err(Status::bad_request)?;
             Ok(new)
@@ -108,6 +154,10 @@ async fn scale(mut call: Call, brought: Brought) -> Result<Response<Body>, Statu
             let live = call.found().await?;
             Ok(http::json(200, &scale_of(&live.object, &paths)))
         }
+        Verb::Patch if PatchForm::of(Some(&brought.content_type), false)? == PatchForm::Apply => {
+            let written = apply_scale(&mut call, &brought, &paths).await?;
+            Ok(http::json(200, &scale_of(&written.object, &paths)))
+        }
         Verb::Update | Verb::Patch => {
             let is_patch = brought.verb == Verb::Patch;
             call.take_options(
@@ -119,6 +169,7 @@ async fn scale(mut call: Call, brought: Brought) -> Result<Response<Body>, Statu
             } else {
                 decode_body(&brought.content_type, &brought.body, false)?.value
             };
+            call.shown = Shown::Scale(paths.clone());
             let written = rescale(&call, &brought, &paths, &body).await?;
             Ok(http::json(200, &scale_of(&written.object, &paths)))
         }
@@ -165,8 +216,49 @@ async fn rescale(
     .await
 }
 
+/// Applies a `Scale`: who owns the number of replicas of the object is noted there, as if that one field of it had been
+/// applied.
+async fn apply_scale(call: &mut Call, brought: &Brought, paths: &Scale) -> Result<Written, Status> {
+    let force = call.take_options(brought, WriteKind::Apply)?;
+    call.is_apply = true;
+    call.shown = Shown::Scale(paths.clone());
+    let decoded = decode::patch_body(PatchForm::Apply, &brought.body)?;
+    call.report_fields(&[], &decoded.strict_errors(), 400)?;
+    let scale = decoded.value;
+    let (kind, version) = (object::text(&scale, "kind"), object::text(&scale, "apiVersion"));
+    if (kind, version) != ("Scale", "autoscaling/v1") {
+        return Err(Status::bad_request(format!(
+            "the applied configuration is {version} {kind}, the URL is of autoscaling/v1 Scale"
+        )));
+    }
+    let mut piece = json!({
+        "apiVersion": call.resource.api_version(), "kind": &*call.resource.kind,
+        "metadata": {"name": call.name},
+    });
+    match object::at(&scale, &["spec", "replicas"]) {
+        None | Some(Value::Null) => {}
+        Some(number)
+            if number.as_i64().is_some_and(|count| (0..=i64::from(i32::MAX)).contains(&count)) =>
+        {
+            object::put_at(&mut piece, &paths.spec_replicas, number.clone());
+        }
+        Some(number) => {
+            let detail = "must be greater than or equal to 0";
+            let error = FieldError::invalid("spec.replicas", number, detail);
+            return Err(Status::invalid("autoscaling", "Scale", &call.name, &[error]));
+        }
+    }
+    let call = &*call;
+    call.change(false, |live| {
+        let live = live.map(|live| &live.object);
+        let applied = call.with_write(|write| apply::apply(write, live, &piece, force));
+        applied.map_err(|error| call.apply_refused(error))
+    })
+    .await
+}
+
 /// An object's `Scale`.
-fn scale_of(object: &Value, paths: &Scale) -> Value {
+pub(crate) fn scale_of(object: &Value, paths: &Scale) -> Value {
     let number = |path: &[_]| object::at(object, path).and_then(Value::as_i64).unwrap_or(0);
     let metadata = object::metadata(object);
     let mut kept = serde_json::Map::new();
@@ -203,6 +295,8 @@ fn scale_of(object: &Value, paths: &Scale) -> Value {
 async fn bind(mut call: Call, brought: Brought) -> Result<Response<Body>, Status> {
     call.take_options(&brought, WriteKind::Create)?;
     let binding = decode_body(&brought.content_type, &brought.body, false)?.value;
+    let posted = posted("v1", "Binding", &binding);
+    let binding = admission::mutate_posted(&mut call, posted).await?;
     let node = binding["target"]["name"].as_str().unwrap_or_default().to_owned();
     if node.is_empty() {
         let error = FieldError::required("target.name", "");
@@ -252,14 +346,26 @@ fn bound(call: &Call, mut pod: Value, binding: &Value, node: &str) -> Result<Val
     Ok(pod)
 }
 
+/// What was posted below an object, with its kind.
+pub(super) fn posted(api_version: &str, kind: &str, body: &Value) -> Value {
+    let mut object = if body.is_object() { body.clone() } else { json!({}) };
+    object["apiVersion"] = json!(api_version);
+    object["kind"] = json!(kind);
+    object
+}
+
 /// Deletes a pod, for those who may evict but not delete.
 async fn evict(mut call: Call, brought: Brought) -> Result<Response<Body>, Status> {
     call.take_options(&brought, WriteKind::Create)?;
     let eviction = decode_body(&brought.content_type, &brought.body, false)?.value;
-    let mut options = match eviction.get("deleteOptions") {
-        Some(options) if options.is_object() => DeleteOptions::from_body(options)?,
-        _ => brought.query.delete_options()?,
+    let options = |eviction: &Value| match eviction.get("deleteOptions") {
+        Some(options) if options.is_object() => DeleteOptions::from_body(options),
+        _ => brought.query.delete_options(),
     };
+    call.dry_run |= options(&eviction)?.dry_run;
+    let posted = posted("policy/v1", "Eviction", &eviction);
+    let eviction = admission::mutate_posted(&mut call, posted).await?;
+    let mut options = options(&eviction)?;
     options.dry_run |= call.dry_run;
     call.dry_run = options.dry_run;
     call.delete_with(&options).await?;

@@ -1,20 +1,25 @@
 //! Watches: every change after a revision, once and in order, as a stream of lines.
 //!
 //! A watcher is a cursor into the store's history and a task that follows it. What the client does not take
-//! waits in the store, not here: a slow one costs nobody anything, and ends when it falls below the floor.
+//! waits in the store, not here: the next message is made when the last one was taken, and what is made counts as
+//! bytes that the client has not read. A client that takes nothing for too long gets 410, as one that falls below the floor.
 
+use super::Lasting;
 use super::call::Call;
+use super::read::is_row_of;
 use super::render::{Form, Rendering};
 use super::selection::Reading;
-use super::special;
+use crate::body::{STALL, time_for};
 use crate::clusters::Cluster;
 use crate::http::{self, Body};
-use crate::limits::Permit;
+use crate::limits::{Permit, Unsent};
 use crate::object;
+use crate::pipe;
 use crate::request::ListOptions;
 use crate::resource::Resource;
-use crate::server::patience;
+use crate::server::wait_timeout;
 use crate::server::{Server, stopped};
+use crate::standing::Standing;
 use crate::status::Status;
 use crate::storage;
 use ::http::Response;
@@ -25,25 +30,28 @@ use interlock_store::{
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 /// How often an idle watcher that wants bookmarks gets one.
 const BOOKMARK_SECONDS: u64 = 60;
-/// A client that takes nothing for so long is gone.
-const STALLED_SECONDS: u64 = 60;
 /// How long a watch lasts if the client does not say; up to twice as long.
 const DEFAULT_SECONDS: u64 = 30 * 60;
-/// No watch lasts longer, or the moment of its end could not be told.
-const LONGEST_SECONDS: u64 = 365 * 24 * 60 * 60;
+/// No watch lasts longer, whatever the client says: whoever asks again is let in again, or not.
+const LONGEST_SECONDS: u64 = 60 * 60;
+/// How often it is checked whether the client would still be let in.
+const RECHECK: Duration = Duration::from_secs(60);
 /// Lines are sent together up to this size.
 const CHUNK_BYTES: usize = 64 * 1024;
+/// Smaller messages are not counted: the number of watches limits them well enough.
+const SMALL_BYTES: usize = 4 * 1024;
+/// How often a watcher whose budget is used up tries again.
+const RETRY: Duration = Duration::from_millis(50);
 
 /// One watcher and its cursor.
 struct Watcher {
     server: Server,
     reading: Reading,
-    parts: mpsc::Sender<Bytes>,
+    parts: pipe::Writer,
     wants_bookmarks: bool,
     /// Whether the client asked for the state first, and waits for the mark that it is whole.
     wants_initial_mark: bool,
@@ -51,15 +59,37 @@ struct Watcher {
     resource: Arc<Resource>,
     ends: Instant,
     lines: Vec<u8>,
+    /// The share of the budgets that the lines take.
+    unsent: Vec<Unsent>,
+    /// When the last message that counts was left for the client, if it may still wait there.
+    left_at: Option<Instant>,
+    /// What the state takes while it is sent; its lines are not counted again.
+    state: Option<Unsent>,
     has_sent_row: bool,
-    _permit: Permit,
+    standing: Standing,
+    recheck_at: Instant,
+    permit: Permit,
+}
+
+/// Lines, and their share of the budgets until they were sent.
+struct Message {
+    lines: Vec<u8>,
+    _unsent: Vec<Unsent>,
+}
+
+impl AsRef<[u8]> for Message {
+    fn as_ref(&self) -> &[u8] {
+        &self.lines
+    }
 }
 
 /// Why a watcher ended.
 enum Ended {
     /// The client went away, or time is up.
     Closed,
-    /// It cannot go on; the client is told.
+    /// The client does not take what is sent.
+    Slow,
+    /// It cannot go on; the client is informed.
     Error(Status),
 }
 
@@ -69,7 +99,7 @@ impl Call {
         &self,
         options: &ListOptions,
         reading: Reading,
-        permit: Permit,
+        lasting: Lasting,
     ) -> Result<Response<Body>, Status> {
         let version = options.watch_version(&self.resource.group, &self.resource.kind)?;
         let range = self.range(reading.is_wildcard);
@@ -80,7 +110,7 @@ impl Call {
             // Not all watchers at the same moment.
             _ => DEFAULT_SECONDS + u64::from(self.server.random_u32()) % DEFAULT_SECONDS,
         };
-        let (parts, receiver) = mpsc::channel(4);
+        let (parts, reader) = pipe::pipe();
         let wants_state = options.send_initial_events == Some(true);
         let watcher = Watcher {
             server: self.server.clone(),
@@ -90,15 +120,20 @@ impl Call {
             resource: Arc::clone(&self.resource),
             ends: Instant::now() + Duration::from_secs(seconds),
             lines: Vec::new(),
+            unsent: Vec::new(),
+            left_at: None,
+            state: None,
             has_sent_row: false,
-            _permit: permit,
+            standing: lasting.standing,
+            recheck_at: Instant::now() + RECHECK,
+            permit: lasting.permit,
             reading,
             parts,
         };
         let start = match (version, options.send_initial_events) {
             (_, Some(true)) => Start::State { at_least: version.unwrap_or(0) },
             // What happens once the client has its answer is part of the watch.
-            (None, Some(false)) => Start::After(
+            (None | Some(0), Some(false)) => Start::After(
                 self.server.storage().store.newest().await.map_err(storage::read_refused)?,
             ),
             (None | Some(0), _) => Start::State { at_least: 0 },
@@ -107,14 +142,12 @@ impl Call {
         let shared = if watcher.reading.is_wildcard {
             Vec::new()
         } else {
-            special::shared_objects(&self.resource)
-                .iter()
-                .filter(|object| watcher.reading.selection.takes_object(object))
-                .cloned()
-                .collect()
+            let mut shared = self.shared_objects();
+            shared.retain(|object| watcher.reading.selection.takes_object(object));
+            shared
         };
         tokio::spawn(watcher.run(range, start, shared));
-        Ok(http::stream("application/json", receiver))
+        Ok(http::stream("application/json", reader))
     }
 }
 
@@ -128,11 +161,23 @@ enum Start {
 
 impl Watcher {
     async fn run(mut self, range: KeyRange, start: Start, shared: Vec<Value>) {
-        if let Err(Ended::Error(status)) = self.follow(range, start, shared).await {
-            self.line("ERROR", |_, out| object::write_value(out, &status.body()));
-            // The client may be gone already: then nobody needs to know.
-            let _ = self.flush().await;
-        }
+        let status = match self.follow(range, start, shared).await {
+            Ok(()) | Err(Ended::Closed) => return,
+            Err(Ended::Slow) => too_slow(),
+            Err(Ended::Error(status)) => {
+                self.line("ERROR", |_, out| object::write_value(out, &status.body()));
+                match self.flush().await {
+                    Err(Ended::Slow) => status,
+                    // The client may be gone already: then nobody needs to know.
+                    Ok(()) | Err(Ended::Closed | Ended::Error(_)) => return,
+                }
+            }
+        };
+        // What the client did not take is freed, and the error waits in its place.
+        self.lines.clear();
+        self.unsent.clear();
+        self.line("ERROR", |_, out| object::write_value(out, &status.body()));
+        self.parts.put(std::mem::take(&mut self.lines).into());
     }
 
     async fn follow(
@@ -147,7 +192,7 @@ impl Watcher {
                 if self.server.wait_for(version).await.is_err() {
                     return Err(Ended::Error(Status::expired(format!(
                         "the resourceVersion {version} is not there yet after {} s; list again",
-                        patience().as_secs()
+                        wait_timeout().as_secs()
                     ))));
                 }
                 version
@@ -158,12 +203,16 @@ impl Watcher {
         let mut bookmark_at = Instant::now() + Duration::from_secs(BOOKMARK_SECONDS);
         let mut stopping = self.server.stopping();
         loop {
-            let wake = bookmark_at.min(self.ends);
+            // A watch that has something to send all the time is checked, too.
+            self.recheck().await?;
+            self.check_taken()?;
+            let stalls_at = self.left_at.map_or(self.ends, |at| at + STALL);
+            let wake = bookmark_at.min(self.ends).min(self.recheck_at).min(stalls_at);
             tokio::select! {
                 // A store that closes because the server stops is no error to anybody.
                 biased;
                 () = stopped(&mut stopping) => return Err(Ended::Closed),
-                () = self.parts.closed() => return Err(Ended::Closed),
+                () = self.parts.reader_gone() => return Err(Ended::Closed),
                 batch = changes.next() => {
                     let batch = batch.map_err(too_old)?;
                     for change in &batch.changes {
@@ -172,13 +221,29 @@ impl Watcher {
                     self.flush().await?;
                 }
                 () = tokio::time::sleep_until(wake) => {
-                    self.bookmark(&mut changes).await?;
-                    if Instant::now() >= self.ends || !self.is_served() {
+                    let is_over = Instant::now() >= self.ends || !self.is_served();
+                    if is_over || Instant::now() >= bookmark_at {
+                        self.bookmark(&mut changes).await?;
+                        bookmark_at = Instant::now() + Duration::from_secs(BOOKMARK_SECONDS);
+                    }
+                    if is_over {
                         return Err(Ended::Closed);
                     }
-                    bookmark_at = Instant::now() + Duration::from_secs(BOOKMARK_SECONDS);
                 }
             }
+        }
+    }
+
+    /// Ends the watch of a client whose account, token or right is gone.
+    async fn recheck(&mut self) -> Result<(), Ended> {
+        if Instant::now() < self.recheck_at {
+            return Ok(());
+        }
+        self.recheck_at = Instant::now() + RECHECK;
+        match self.server.still_stands(&self.standing).await {
+            Err(status) if matches!(status.code, 401 | 403) => Err(Ended::Error(status)),
+            // A store that does not answer is nobody's fault: it is asked again in a while.
+            Ok(()) | Err(_) => Ok(()),
         }
     }
 
@@ -201,21 +266,28 @@ impl Watcher {
         self.server.wait_for(at_least).await.map_err(Ended::Error)?;
         let page =
             self.server.storage().range(range.clone(), None, usize::MAX).await.map_err(too_old)?;
+        // What is read here cannot be forgotten by the store before it was sent.
+        let bytes = page.items.iter().map(|item| item.value.bytes().len() as u64).sum();
+        self.state = Some(self.permit.unsent(bytes).map_err(Ended::Error)?);
+        let ends = Instant::now() + time_for(bytes);
         for item in &page.items {
             if self.reading.selection.takes(item) {
                 self.object_line("ADDED", item, item.modified).await?;
+                if Instant::now() >= ends {
+                    return Err(Ended::Slow);
+                }
             }
         }
         let is_stored =
-            |name: &str| page.items.iter().any(|item| storage::parts(&item.key.row).2 == name);
-        for object in shared.into_iter().filter(|object| !is_stored(object::name(object))) {
-            let value = self.reading.rendering.value(object);
-            self.line("ADDED", |_, out| object::write_value(out, &value));
+            |object: &Value| page.items.iter().any(|item| is_row_of(&item.key.row, object));
+        for object in shared.into_iter().filter(|object| !is_stored(object)) {
+            self.value_line("ADDED", object);
         }
         if self.wants_initial_mark {
             self.bookmark_line(page.revision, true);
         }
         self.flush().await?;
+        self.state = None;
         Ok(page.revision)
     }
 
@@ -251,6 +323,7 @@ impl Watcher {
         version: &Versioned,
         revision: Revision,
     ) -> Result<(), Ended> {
+        self.make_room(version.value.bytes().len()).await?;
         let is_first_row = !self.has_sent_row;
         self.has_sent_row = true;
         self.line(event, |rendering, out| {
@@ -262,6 +335,20 @@ impl Watcher {
             }
         });
         if self.lines.len() >= CHUNK_BYTES { self.flush().await } else { Ok(()) }
+    }
+
+    /// A line with an object that is not stored as it is shown.
+    fn value_line(&mut self, event: &str, mut object: Value) {
+        let is_first_row = !self.has_sent_row;
+        self.has_sent_row = true;
+        self.line(event, |rendering, out| {
+            if let Form::Table(_) = rendering.form() {
+                object::write_value(out, &rendering.table(&[object], is_first_row));
+            } else {
+                rendering.face(&mut object);
+                object::write_value(out, &rendering.value(object));
+            }
+        });
     }
 
     fn line(&mut self, event: &str, write: impl FnOnce(&Rendering, &mut Vec<u8>)) {
@@ -292,31 +379,92 @@ impl Watcher {
                 "metadata": metadata,
             }),
             Form::Metadata => json!({
-                "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
+                "kind": "PartialObjectMetadata",
+                "apiVersion": self.reading.rendering.meta_version().api_version(),
                 "metadata": metadata,
             }),
-            Form::Table(_) => json!({
-                "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
-                "columnDefinitions": [], "rows": [],
-            }),
+            // A bookmark is a row like any other: its object has the mark.
+            Form::Table(_) => {
+                let with_columns = !self.has_sent_row;
+                self.has_sent_row = true;
+                let object = json!({
+                    "kind": &*self.resource.kind, "apiVersion": self.resource.api_version(),
+                    "metadata": metadata,
+                });
+                self.reading.rendering.bookmark(object, with_columns)
+            }
         };
         self.line("BOOKMARK", |_, out| object::write_value(out, &bookmark));
+    }
+
+    /// Waits until the last message was taken, and until there is room in the budgets for an object of this
+    /// size. Nothing is made before.
+    async fn make_room(&mut self, bytes: usize) -> Result<(), Ended> {
+        if self.lines.is_empty() {
+            self.last_was_taken().await?;
+        }
+        if self.state.is_some() || bytes.max(self.lines.len()) <= SMALL_BYTES {
+            return Ok(());
+        }
+        let gives_up = Instant::now() + STALL;
+        loop {
+            match self.permit.unsent(bytes as u64) {
+                Ok(unsent) => {
+                    self.unsent.push(unsent);
+                    return Ok(());
+                }
+                Err(_) if Instant::now() >= gives_up => return Err(Ended::Slow),
+                // Other answers to this client wait to be read, and are ended if they are not.
+                Err(_) => tokio::time::sleep(RETRY).await,
+            }
+            // What is made already can be sent meanwhile.
+            self.flush().await?;
+        }
+    }
+
+    /// A large message that waits while nothing else happens is not kept for ever, either.
+    fn check_taken(&mut self) -> Result<(), Ended> {
+        let Some(left_at) = self.left_at else { return Ok(()) };
+        if self.parts.has_room() {
+            self.left_at = None;
+            return Ok(());
+        }
+        if Instant::now() >= left_at + STALL { Err(Ended::Slow) } else { Ok(()) }
+    }
+
+    async fn last_was_taken(&self) -> Result<(), Ended> {
+        match tokio::time::timeout(STALL, self.parts.room()).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(pipe::ReaderGone)) => Err(Ended::Closed),
+            Err(_) => Err(Ended::Slow),
+        }
     }
 
     async fn flush(&mut self) -> Result<(), Ended> {
         if self.lines.is_empty() {
             return Ok(());
         }
-        let lines = Bytes::from(std::mem::take(&mut self.lines));
-        let stalled = Duration::from_secs(STALLED_SECONDS);
-        match tokio::time::timeout(stalled, self.parts.send(lines)).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) | Err(_) => Err(Ended::Closed),
-        }
+        self.last_was_taken().await?;
+        let lines = std::mem::take(&mut self.lines);
+        let unsent = std::mem::take(&mut self.unsent);
+        self.left_at = (!unsent.is_empty()).then(Instant::now);
+        self.parts.put(match unsent.is_empty() {
+            true => Bytes::from(lines),
+            false => Bytes::from_owner(Message { lines, _unsent: unsent }),
+        });
+        Ok(())
     }
 }
 
-/// A watch that is too old is told so inside the stream: clients retry a plain 410 for ever.
+/// A client that does not take what is sent lists again, if it ever reads on.
+fn too_slow() -> Status {
+    Status::expired(format!(
+        "the watch was closed because its client took nothing for {} s; list again",
+        STALL.as_secs()
+    ))
+}
+
+/// A watch that is too old gets an error inside the stream: clients retry a plain 410 for ever.
 fn too_old(error: ReadError) -> Ended {
     Ended::Error(match error {
         ReadError::Compacted { floor } => {

@@ -1,11 +1,13 @@
 //! Writes: from what a client sent to what is committed.
 //!
-//! Every write is a loop of look, make, commit under a guard on what was looked at. A guard that failed means
-//! that somebody else was faster: look again. A client that named the version it saw gets a conflict then.
+//! Every write is a loop of read, make, commit under a guard on what was read. A guard that failed means
+//! that somebody else was faster: read again. A client that named the version it saw gets a conflict then.
 
 use super::call::{Call, Endpoint};
 use super::special;
 use crate::access::Attributes;
+use crate::admission::Operation as Admitted;
+use crate::admission::{self, Admitting, Change, Held, LimitRanges, quota};
 use crate::apply;
 use crate::behaviour;
 use crate::name;
@@ -17,7 +19,7 @@ use interlock_store::{Guard, Key, Operation, Revision, Transaction, Value as Sto
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// How often a write looks again before it gives up. Each round means that somebody else got through.
+/// How often a write reads again before it gives up. Each round means that somebody else got through.
 const ROUNDS: usize = 64;
 
 /// An object as it was found.
@@ -42,7 +44,7 @@ impl Live {
 /// What a write did.
 #[derive(Debug, Clone)]
 pub(crate) struct Written {
-    /// The object as it stands now, or stood before it was removed.
+    /// The object as it is now, or as it was before it was removed.
     pub(crate) object: Value,
     /// How it came about.
     pub(crate) outcome: Outcome,
@@ -70,6 +72,14 @@ pub(crate) enum Outcome {
     Changed,
     /// It is gone.
     Removed,
+}
+
+/// What lets a write pass admission.
+struct Passed {
+    /// What must still be as it was when the write was judged.
+    guards: Vec<Guard>,
+    /// The policies by which it was judged stay in force until it is committed.
+    held: Held,
 }
 
 /// Why one round of a write did not end it.
@@ -109,11 +119,7 @@ impl Call {
             let (modified, stored) = (Some(versioned.modified), Some(versioned.value));
             return Ok(Some(Live { object, modified, stored }));
         }
-        Ok(special::shared_object(&self.resource, name).map(|object| Live {
-            object,
-            modified: None,
-            stored: None,
-        }))
+        Ok(self.shared_object(name).map(|object| Live { object, modified: None, stored: None }))
     }
 
     /// The object that the call names, or 404.
@@ -134,8 +140,9 @@ impl Call {
 
     /// Stores a new object.
     pub(crate) async fn create(&self, object: Value) -> Result<Written, Status> {
+        let mut admitting = Admitting::new(self);
         for _ in 0..ROUNDS {
-            match self.create_round(object.clone()).await {
+            match self.create_round(object.clone(), &mut admitting).await {
                 Ok(written) => return Ok(written),
                 Err(Round::Again) => {}
                 Err(Round::Refused(status)) => return Err(status),
@@ -149,23 +156,34 @@ impl Call {
         ))
     }
 
-    async fn create_round(&self, mut object: Value) -> Result<Written, Round> {
-        self.check_place(&object)?;
-        if !object::meta_text(&object, "resourceVersion").is_empty() {
-            return Err(Status::bad_request(
-                "resourceVersion should not be set on objects to be created",
-            )
-            .into());
-        }
+    async fn create_round(
+        &self,
+        object: Value,
+        admitting: &mut Admitting,
+    ) -> Result<Written, Round> {
+        let mut object = self.mutated_new(object, admitting).await?;
         let is_generated = object::name(&object).is_empty();
         self.name_new(&mut object);
-        self.stamp_new(&mut object);
+        self.stamp_new(&mut object, admitting);
         behaviour::prepare_create(&self.resource, &mut object);
         behaviour::bump_generation(&self.resource, None, &mut object);
         special::prepare_create(self, &mut object)?;
+        let class = admission::fill_in_runtime_class(self, &mut object).await?;
+        let limits = LimitRanges::read(self, true).await?;
+        limits.fill_in(self, &mut object);
         self.track(None, &mut object)?;
         self.check(None, &object)?;
+        limits.check(self, &object)?;
         let mut plan = special::admit_create(self, &mut object).await?;
+        let change = Change { operation: Admitted::Create, old: None, new: Some(&object) };
+        admission::ask_webhooks(self, &change, admitting).await?;
+        let held = admission::hold(self).await?;
+        plan.guards.extend(admission::judge(self, &change).await?);
+        plan.guards.extend(limits.guards());
+        plan.guards.extend(class);
+        let charge = quota::charge(self, None, &object).await?;
+        plan.guards.extend(charge.guards.iter().cloned());
+        plan.operations.extend(charge.operations.iter().cloned());
         let key = self.key_of(object::name(&object));
         plan.guards.insert(0, Guard::Absent(key.clone()));
         let encoded = self.stored(&object);
@@ -177,7 +195,7 @@ impl Call {
                 object::name(&object),
             )
         };
-        if special::shared_object(&self.resource, object::name(&object)).is_some() {
+        if self.shared_object(object::name(&object)).is_some() {
             return Err(exists().into());
         }
         if self.is_dry_run() {
@@ -186,7 +204,7 @@ impl Call {
             }
             return Ok(Written::new(object, Outcome::Created));
         }
-        match self.commit(plan).await {
+        match self.commit(plan, held).await {
             Ok(revision) => Ok(Written::stored(object, Outcome::Created, encoded, revision)),
             // A generated name that is taken: make another one.
             Err(NotCommitted::Guard(failed)) if failed == key && is_generated => Err(Round::Again),
@@ -203,13 +221,14 @@ impl Call {
         may_create: bool,
         make: impl Fn(Option<&Live>) -> Result<Value, Status>,
     ) -> Result<Written, Status> {
+        let mut admitting = Admitting::new(self);
         for _ in 0..ROUNDS {
             let Some(live) = self.live().await? else {
                 if !may_create {
                     return Err(self.not_found());
                 }
                 self.check_may_create().await?;
-                match self.create_round(make(None)?).await {
+                match self.create_round(make(None)?, &mut admitting).await {
                     Ok(written) => return Ok(written),
                     Err(Round::Again) => continue,
                     // Somebody made it in between: now it is a change.
@@ -218,7 +237,7 @@ impl Call {
                 }
             };
             let new = make(Some(&live))?;
-            match self.change_round(&live, new).await {
+            match self.change_round(&live, new, &mut admitting).await {
                 Ok(written) => return Ok(written),
                 Err(Round::Again) => {}
                 Err(Round::Refused(status)) => return Err(status),
@@ -241,34 +260,51 @@ impl Call {
         self.server.check(&self.identity, &self.cluster, &attributes).await
     }
 
-    async fn change_round(&self, live: &Live, mut new: Value) -> Result<Written, Round> {
+    async fn change_round(
+        &self,
+        live: &Live,
+        new: Value,
+        admitting: &mut Admitting,
+    ) -> Result<Written, Round> {
         let old = &live.object;
-        self.check_place(&new)?;
-        self.check_seen(old, &new)?;
-        self.keep_unchangeable(old, &mut new);
+        let mut new = self.mutated(old, new, admitting).await?;
         if self.endpoint != Endpoint::Other {
             behaviour::prepare_update(&self.resource, old, &mut new, self.endpoint.of_behaviour());
         }
-        behaviour::bump_generation(&self.resource, Some(old), &mut new);
+        // A status, and the labels and annotations that came with it, is no change of what is wanted.
+        if self.endpoint != Endpoint::Status {
+            behaviour::bump_generation(&self.resource, Some(old), &mut new);
+        }
         special::prepare_update(self, old, &mut new).await?;
         self.track(Some(old), &mut new)?;
         self.check(Some(old), &new)?;
+        let limits = LimitRanges::read(self, false).await?;
+        limits.check(self, &new)?;
         let mut plan = special::admit_update(self, old, &mut new).await?;
+        let change = Change { operation: Admitted::Update, old: Some(old), new: Some(&new) };
+        admission::ask_webhooks(self, &change, admitting).await?;
+        let held = admission::hold(self).await?;
+        plan.guards.extend(admission::judge(self, &change).await?);
+        plan.guards.extend(limits.guards());
         let key = self.key();
         // The last finalizer is gone: this write is the deletion.
         if object::is_deleting(&new) && may_go(&new) {
-            return self.remove_round(live, new, None).await;
+            let admitted = Passed { guards: plan.guards, held };
+            return self.remove_round(live, new, admitted).await;
         }
         let encoded = self.stored(&new);
         if live.is_stored_as(&encoded) {
             return Ok(Written::new(old.clone(), Outcome::Changed));
         }
+        let charge = quota::charge(self, Some(old), &new).await?;
+        plan.guards.extend(charge.guards.iter().cloned());
+        plan.operations.extend(charge.operations.iter().cloned());
         if self.is_dry_run() {
             return Ok(Written::new(new, Outcome::Changed));
         }
         plan.guards.insert(0, storage::guard(&key, live.modified));
         plan.operations.insert(0, Operation::Put(key, encoded.clone()));
-        match self.commit(plan).await {
+        match self.commit(plan, held).await {
             Ok(revision) => Ok(Written::stored(new, Outcome::Changed, encoded, revision)),
             Err(NotCommitted::Guard(_)) => Err(Round::Again),
             Err(NotCommitted::Refused(status)) => Err(status.into()),
@@ -279,7 +315,7 @@ impl Call {
         &self,
         live: &Live,
         gone: Value,
-        fence: Option<Guard>,
+        passed: Passed,
     ) -> Result<Written, Round> {
         if self.is_dry_run() {
             return Ok(Written::new(gone, Outcome::Removed));
@@ -287,8 +323,8 @@ impl Call {
         let key = self.key();
         let mut plan =
             Transaction::one(storage::guard(&key, live.modified), Operation::Delete(key));
-        plan.guards.extend(fence);
-        match self.commit(plan).await {
+        plan.guards.extend(passed.guards);
+        match self.commit(plan, passed.held).await {
             Ok(revision) => {
                 let mut object = gone;
                 object::set_resource_version(&mut object, revision);
@@ -305,17 +341,18 @@ impl Call {
         &self,
         mark: impl Fn(&Live) -> Result<(Value, bool), Status>,
     ) -> Result<Written, Status> {
+        let mut admitting = Admitting::new(self);
         for _ in 0..ROUNDS {
             let live = self.found().await?;
             if live.modified.is_none() {
                 return Err(self.not_found());
             }
             let (marked, goes) = mark(&live)?;
-            let fence = special::fence(self, &live.object).await?;
+            let passed = self.admit_delete(&live, &mut admitting).await?;
             let round = if goes {
-                self.remove_round(&live, marked, fence).await
+                self.remove_round(&live, marked, passed).await
             } else {
-                self.mark_round(&live, marked, fence).await
+                self.mark_round(&live, marked, passed).await
             };
             match round {
                 Ok(written) => return Ok(written),
@@ -326,11 +363,22 @@ impl Call {
         Err(self.modified_meanwhile())
     }
 
+    /// Whether admission lets the object be deleted.
+    async fn admit_delete(&self, live: &Live, admitting: &mut Admitting) -> Result<Passed, Status> {
+        let change = Change { operation: Admitted::Delete, old: Some(&live.object), new: None };
+        admission::mutate(self, &change, admitting).await?;
+        admission::ask_webhooks(self, &change, admitting).await?;
+        let held = admission::hold(self).await?;
+        let mut guards = Vec::from_iter(special::fence(self, &live.object).await?);
+        guards.extend(admission::judge(self, &change).await?);
+        Ok(Passed { guards, held })
+    }
+
     async fn mark_round(
         &self,
         live: &Live,
         marked: Value,
-        fence: Option<Guard>,
+        passed: Passed,
     ) -> Result<Written, Round> {
         let encoded = self.stored(&marked);
         if self.is_dry_run() || live.is_stored_as(&encoded) {
@@ -339,8 +387,8 @@ impl Call {
         let key = self.key();
         let guard = storage::guard(&key, live.modified);
         let mut plan = Transaction::one(guard, Operation::Put(key, encoded.clone()));
-        plan.guards.extend(fence);
-        match self.commit(plan).await {
+        plan.guards.extend(passed.guards);
+        match self.commit(plan, passed.held).await {
             Ok(revision) => Ok(Written::stored(marked, Outcome::Changed, encoded, revision)),
             Err(NotCommitted::Guard(_)) => Err(Round::Again),
             Err(NotCommitted::Refused(status)) => Err(status.into()),
@@ -348,8 +396,8 @@ impl Call {
     }
 
     /// Commits, and lets everybody in the process know what follows from it.
-    async fn commit(&self, plan: Transaction) -> Result<Revision, NotCommitted> {
-        self.server.commit(&self.cluster, plan).await
+    async fn commit(&self, plan: Transaction, held: Held) -> Result<Revision, NotCommitted> {
+        held.commit(&self.server, &self.cluster, plan).await
     }
 
     /// An object as it is stored.
@@ -365,7 +413,7 @@ impl Call {
         }
     }
 
-    fn stamp_new(&self, new: &mut Value) {
+    fn stamp_new(&self, new: &mut Value, admitting: &mut Admitting) {
         let metadata = object::metadata_mut(new);
         for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"] {
             metadata.remove(field);
@@ -375,12 +423,12 @@ impl Call {
         } else {
             metadata.remove("namespace");
         }
-        metadata.insert("uid".to_owned(), json!(self.server.new_uid()));
+        metadata.insert("uid".to_owned(), json!(admitting.uid(self)));
         metadata.insert("creationTimestamp".to_owned(), json!(self.now_text()));
     }
 
     /// An object must be where the URL says.
-    fn check_place(&self, object: &Value) -> Result<(), Status> {
+    pub(super) fn check_place(&self, object: &Value) -> Result<(), Status> {
         let (name, namespace) = (object::name(object), object::namespace(object));
         if !self.name.is_empty() && !name.is_empty() && name != self.name {
             return Err(Status::bad_request(format!(
@@ -397,7 +445,7 @@ impl Call {
     }
 
     /// What the client says it saw must be what is there.
-    fn check_seen(&self, old: &Value, new: &Value) -> Result<(), Status> {
+    pub(super) fn check_seen(&self, old: &Value, new: &Value) -> Result<(), Status> {
         let seen = object::meta_text(new, "resourceVersion");
         if !seen.is_empty() && seen != "0" && seen != object::meta_text(old, "resourceVersion") {
             return Err(self.modified_meanwhile());
@@ -413,7 +461,7 @@ impl Call {
     }
 
     /// What no client can change.
-    fn keep_unchangeable(&self, old: &Value, new: &mut Value) {
+    pub(super) fn keep_unchangeable(&self, old: &Value, new: &mut Value) {
         let kept = object::metadata(old);
         let metadata = object::metadata_mut(new);
         for field in [
@@ -440,8 +488,35 @@ impl Call {
         if self.is_apply {
             return Ok(());
         }
+        if behaviour::has_face(&self.resource) {
+            return self.track_in_face(old, new);
+        }
         self.with_write(|write| apply::track_update(write, old, new))
             .map_err(|error| self.apply_refused(error))
+    }
+
+    /// The same for a kind that is stored in another form: fields are owned by the names that the client knows.
+    fn track_in_face(&self, old: Option<&Value>, new: &mut Value) -> Result<(), Status> {
+        let old = old.map(|old| self.in_face(old));
+        let mut shown = self.in_face(new);
+        self.with_write(|write| apply::track_update(write, old.as_ref(), &mut shown))
+            .map_err(|error| self.apply_refused(error))?;
+        behaviour::rename_managed(&self.resource, &mut shown, false);
+        let entries = object::metadata_mut(&mut shown).remove("managedFields");
+        let metadata = object::metadata_mut(new);
+        match entries {
+            Some(entries) => metadata.insert("managedFields".to_owned(), entries),
+            None => metadata.remove("managedFields"),
+        };
+        Ok(())
+    }
+
+    /// A stored object in the form of the version that was asked for, with all managedFields in its words.
+    pub(super) fn in_face(&self, stored: &Value) -> Value {
+        let mut shown = stored.clone();
+        behaviour::to_face(&self.resource, &mut shown);
+        behaviour::rename_managed(&self.resource, &mut shown, true);
+        shown
     }
 
     /// Runs something that wants to know who writes what through which endpoint.
@@ -486,9 +561,22 @@ impl Call {
             errors.extend(new_finalizers_while_deleting(old, new));
         }
         if self.resource.is_custom() {
+            for (path, finalizer) in name::unqualified_finalizers(new) {
+                self.warn(format!(
+                    "{path}: {finalizer:?}: prefer a domain-qualified finalizer name including a \
+                     path (/) to avoid accidental conflicts with other finalizer writers"
+                ));
+            }
             errors.extend(schema::validate(new, old, self.resource.schema.shape()));
         } else {
             errors.extend(behaviour::validate(&self.resource, new));
+            if behaviour::has_standard_finalizers(&self.resource) {
+                errors.extend(name::unqualified_finalizers(new).map(|(path, finalizer)| {
+                    let detail =
+                        "name is neither a standard finalizer name nor is it fully qualified";
+                    FieldError::invalid(path, &json!(finalizer), detail)
+                }));
+            }
             errors.extend(match old {
                 // Its handler has made exactly the change that it may.
                 Some(_) if self.endpoint == Endpoint::Other => Vec::new(),

@@ -33,7 +33,7 @@ impl Builder<'_> {
             return *node;
         }
         let declared = self.tables.get(id);
-        // The place is taken before the fields are looked at, because a type may hold itself.
+        // The place is taken before the fields are read, because a type may hold itself.
         let node = self.schema.add(Node { name: Some(declared.name.clone()), ..Node::default() });
         self.made.insert(Made::Named(id), node);
         let mut object = Object { is_atomic: declared.is_atomic, ..Object::default() };

@@ -60,6 +60,9 @@ const TABLES: &[(&str, &str)] = &[
     ("node-v1", include_str!("../../kinds/node-v1.txt")),
     ("discovery-v1", include_str!("../../kinds/discovery-v1.txt")),
     ("events-v1", include_str!("../../kinds/events-v1.txt")),
+    ("flowcontrol-v1", include_str!("../../kinds/flowcontrol-v1.txt")),
+    ("resource-v1", include_str!("../../kinds/resource-v1.txt")),
+    ("apiregistration-v1", include_str!("../../kinds/apiregistration-v1.txt")),
     ("snapshot-v1", include_str!("../../kinds/snapshot-v1.txt")),
 ];
 
@@ -86,13 +89,13 @@ pub(crate) struct BuiltIn {
     pub openapi_name: Arc<str>,
     /// What can be done to it.
     pub verbs: Vec<&'static str>,
-    /// What stands below its objects: `status`, `scale`, `token`.
+    /// What is below its objects: `status`, `scale`, `token`.
     pub subresources: Vec<Subresource>,
     /// What upstream's discovery gives as `storageVersionHash`; empty if it gives none.
     pub storage_version_hash: &'static str,
 }
 
-/// What stands below an object.
+/// What is below an object.
 #[derive(Debug, Clone)]
 pub(crate) struct Subresource {
     /// `status`.
@@ -205,7 +208,7 @@ fn built_in_resource(
     let resource = Resource {
         group: group.group.into(),
         version: group.version.into(),
-        storage_version: group.version.into(),
+        storage_version: storage_version(group).into(),
         kind: line.kind.into(),
         list_kind: format!("{}List", line.kind).into(),
         plural: line.plural.into(),
@@ -218,6 +221,8 @@ fn built_in_resource(
         identity: "-".into(),
         schema: Arc::new(arena::schema(tables, id)),
         columns: Vec::new(),
+        selectable: Vec::new(),
+        deprecation: None,
     };
     Ok(BuiltIn {
         resource: Arc::new(resource),
@@ -226,6 +231,11 @@ fn built_in_resource(
         subresources: line.subresources.clone(),
         storage_version_hash: line.storage_version_hash,
     })
+}
+
+/// Autoscalers are stored in one form, whichever version they come in.
+fn storage_version(group: &Group) -> &'static str {
+    if group.group == "autoscaling" { "v2" } else { group.version }
 }
 
 /// Every built-in kind that can be scaled has its numbers at the same places. The selector there is

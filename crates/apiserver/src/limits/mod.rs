@@ -4,6 +4,15 @@
 //! While the server has room, a cluster may use up to its own cap. When it is nearly full, only
 //! those go on who use less than an equal share; so one tenant at its limit does not slow another.
 //! Health, leases and the hub's own controllers have places that nobody else can take.
+//!
+//! A place is held until the answer was sent, and the bytes of answers that nobody reads have
+//! budgets of their own.
+
+mod under_way;
+mod unsent;
+
+pub use under_way::{UnderWay, Writing};
+pub use unsent::Unsent;
 
 use crate::status::Status;
 use std::collections::{HashMap, VecDeque};
@@ -31,6 +40,15 @@ pub struct Caps {
     pub writes_per_second: u32,
     /// Writes of one cluster that may come at once after a quiet time.
     pub write_burst: u32,
+    /// Bytes of answers that clients have not read yet, all clusters together.
+    pub unsent_bytes: u64,
+    /// The same of one cluster.
+    pub unsent_bytes_per_cluster: u64,
+    /// The same of one caller in one cluster.
+    pub unsent_bytes_per_caller: u64,
+    /// Bytes of all objects of one cluster, as they are stored, if its LogicalCluster says nothing
+    /// else. The hub's own cluster has no limit.
+    pub stored_bytes_per_cluster: u64,
 }
 
 impl Default for Caps {
@@ -45,6 +63,10 @@ impl Default for Caps {
             watches_per_caller: 2_000,
             writes_per_second: 5_000,
             write_burst: 10_000,
+            unsent_bytes: 2 << 30,
+            unsent_bytes_per_cluster: 512 << 20,
+            unsent_bytes_per_caller: 256 << 20,
+            stored_bytes_per_cluster: 512 << 20,
         }
     }
 }
@@ -72,7 +94,7 @@ pub struct Caller<'a> {
     pub is_privileged: bool,
 }
 
-/// How much is going on, for the metrics.
+/// How many requests are in flight, for the metrics.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct InFlight {
     /// Reads.
@@ -81,6 +103,8 @@ pub struct InFlight {
     pub writes: u32,
     /// Watches.
     pub watches: u32,
+    /// Bytes of answers that clients have not read yet.
+    pub unsent_bytes: u64,
     /// Clusters about which something is remembered.
     pub clusters: usize,
 }
@@ -101,6 +125,8 @@ struct State {
     reserved: u32,
     /// Clusters with a read or write in an ordinary place.
     active: u32,
+    /// Clusters with answers that were not read yet.
+    with_unsent: u32,
     clusters: HashMap<Arc<str>, Cluster>,
     /// Clusters that have gone quiet, to be forgotten once their writes are paid off.
     quiet: VecDeque<Arc<str>>,
@@ -111,6 +137,7 @@ struct Cluster {
     in_flight: u32,
     reserved: u32,
     watches: u32,
+    unsent_bytes: u64,
     callers: HashMap<Arc<str>, Usage>,
     /// When the writes so far will have been paid off at the steady rate, in nanoseconds since the
     /// beginning.
@@ -125,6 +152,7 @@ struct Cluster {
 struct Usage {
     in_flight: u32,
     watches: u32,
+    unsent_bytes: u64,
 }
 
 /// What sort of place.
@@ -138,6 +166,7 @@ enum Place {
 /// A place. It is free again when this is dropped.
 #[derive(Debug)]
 pub struct Permit {
+    caps: Arc<Caps>,
     state: Arc<Mutex<State>>,
     cluster: Arc<str>,
     user: Arc<str>,
@@ -163,10 +192,11 @@ impl Limits {
             self.pay_for_write(&mut state, caller.cluster, place, now)?;
         }
         let (cluster, user) = state.take(caller, work, place);
-        Ok(Permit { state: Arc::clone(&self.state), cluster, user, work, place })
+        let (caps, state) = (Arc::clone(&self.caps), Arc::clone(&self.state));
+        Ok(Permit { caps, state, cluster, user, work, place })
     }
 
-    /// How much is going on.
+    /// How many requests are in flight.
     pub fn in_flight(&self) -> InFlight {
         let state = lock(&self.state);
         InFlight { clusters: state.clusters.len(), ..state.total }
@@ -314,9 +344,15 @@ impl State {
                 self.active -= u32::from(cluster.in_flight == 0);
             }
         }
+        self.note_quiet(&permit.cluster);
+    }
+
+    /// Has a cluster forgotten in a while, if nothing is under way in it.
+    fn note_quiet(&mut self, key: &Arc<str>) {
+        let Some(cluster) = self.clusters.get_mut(key) else { return };
         if cluster.is_quiet() && !cluster.is_in_quiet_list {
             cluster.is_in_quiet_list = true;
-            self.quiet.push_back(Arc::clone(&permit.cluster));
+            self.quiet.push_back(Arc::clone(key));
         }
     }
 
@@ -339,7 +375,7 @@ impl State {
 
 impl Cluster {
     fn is_quiet(&self) -> bool {
-        self.in_flight == 0 && self.reserved == 0 && self.watches == 0
+        self.in_flight == 0 && self.reserved == 0 && self.watches == 0 && self.unsent_bytes == 0
     }
 
     fn paid_at(&self, place: Place) -> u64 {
@@ -352,7 +388,7 @@ impl Cluster {
     fn change_usage(&mut self, user: &str, change: impl FnOnce(&mut Usage)) {
         let Some(usage) = self.callers.get_mut(user) else { return };
         change(usage);
-        if usage.in_flight == 0 && usage.watches == 0 {
+        if usage.in_flight == 0 && usage.watches == 0 && usage.unsent_bytes == 0 {
             self.callers.remove(user);
         }
     }

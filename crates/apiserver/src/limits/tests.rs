@@ -16,6 +16,10 @@ fn caps() -> Caps {
         watches_per_caller: 2,
         writes_per_second: 10,
         write_burst: 3,
+        unsent_bytes: 100,
+        unsent_bytes_per_cluster: 60,
+        unsent_bytes_per_caller: 40,
+        stored_bytes_per_cluster: 0,
     }
 }
 
@@ -197,4 +201,42 @@ fn any_order_of_entering_and_leaving_adds_up_to_nothing() {
     assert_eq!((state.total, state.reserved, state.active), (InFlight::default(), 0, 0));
     assert!(state.clusters.values().all(|cluster| cluster.callers.is_empty()));
     assert!(state.clusters.values().all(|cluster| cluster.is_in_quiet_list));
+}
+
+fn unsent(limits: &Limits, cluster: &str, user: &str) -> Option<Unsent> {
+    let permit = limits.enter(&by(cluster, user), Work::Watch, limits.began).expect("a place");
+    permit.unsent(20).ok()
+}
+
+#[test]
+fn bytes_that_nobody_reads_have_budgets_and_are_given_back() {
+    let limits = Limits::new(caps());
+    let mut held: Vec<_> = (0..2).map(|_| unsent(&limits, "a", "u").expect("room")).collect();
+    assert!(unsent(&limits, "a", "u").is_none(), "the caller's budget is used up");
+    held.push(unsent(&limits, "a", "v").expect("another caller has room"));
+    assert!(unsent(&limits, "a", "w").is_none(), "the cluster's budget is used up");
+    held.extend((0..2).map(|_| unsent(&limits, "b", "u").expect("another cluster has room")));
+    assert_eq!(limits.in_flight().unsent_bytes, 100);
+    // The server's budget is used up, too: who has less than an equal share goes on all the same.
+    let modest = unsent(&limits, "c", "u").expect("a share");
+    assert!(unsent(&limits, "b", "v").is_none());
+    drop(held);
+    drop(modest);
+    assert_eq!(limits.in_flight().unsent_bytes, 0);
+    assert!(unsent(&limits, "a", "u").is_some());
+}
+
+#[test]
+fn an_answer_outlives_its_place_and_is_still_counted() {
+    let limits = Limits::new(caps());
+    let unread = unsent(&limits, "a", "u").expect("room");
+    for number in 0..20 {
+        drop(read(&limits, &format!("other{number}")));
+    }
+    assert_eq!(limits.in_flight().unsent_bytes, 20);
+    drop(unread);
+    assert_eq!(
+        limits.in_flight(),
+        InFlight { clusters: limits.in_flight().clusters, ..InFlight::default() }
+    );
 }

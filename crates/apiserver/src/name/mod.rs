@@ -4,6 +4,12 @@ mod metadata;
 
 pub(crate) use metadata::validate_metadata;
 
+use serde_json::Value;
+use std::net::IpAddr;
+
+/// The finalizers that need not say whose they are.
+const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
+
 const LABEL_FORMAT: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const SUBDOMAIN_FORMAT: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
 const LABEL_KEY_FORMAT: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
@@ -31,6 +37,8 @@ pub(crate) enum NameRule {
     Dns1035Label,
     /// Roles and bindings: anything that can stand in a path.
     PathSegment,
+    /// IPAddresses.
+    Address,
 }
 
 impl NameRule {
@@ -41,6 +49,7 @@ impl NameRule {
             NameRule::Dns1123Label => dns1123_label(name),
             NameRule::Dns1035Label => dns1035_label(name),
             NameRule::PathSegment => path_segment(name),
+            NameRule::Address => address(name),
         }
     }
 
@@ -61,6 +70,33 @@ impl NameRule {
     }
 }
 
+/// The finalizers of an object that are neither known nor say whose they are, and where they are.
+pub(crate) fn unqualified_finalizers(object: &Value) -> impl Iterator<Item = (String, &str)> {
+    let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array);
+    let named = finalizers.into_iter().flatten().enumerate();
+    named.filter_map(|(index, finalizer)| {
+        let finalizer = finalizer.as_str()?;
+        let is_fine = finalizer.contains('/') || STANDARD_FINALIZERS.contains(&finalizer);
+        (!is_fine).then(|| (format!("metadata.finalizers[{index}]"), finalizer))
+    })
+}
+
+/// An IP address, written the one way in which it can be compared.
+pub(crate) fn address(name: &str) -> Vec<String> {
+    match name.parse::<IpAddr>() {
+        Err(_) => {
+            vec!["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_owned()]
+        }
+        Ok(IpAddr::V6(address)) if address.to_ipv4_mapped().is_some() => {
+            vec!["must not be an IPv4-mapped IPv6 address".to_owned()]
+        }
+        Ok(address) if address.to_string() != name => {
+            vec![format!("must be in canonical form (\"{address}\")")]
+        }
+        Ok(_) => Vec::new(),
+    }
+}
+
 /// A DNS subdomain: labels with dots between.
 pub(crate) fn dns1123_subdomain(name: &str) -> Vec<String> {
     let mut problems = too_long(name, SUBDOMAIN_LIMIT_BYTES);
@@ -75,7 +111,7 @@ pub(crate) fn dns1123_subdomain(name: &str) -> Vec<String> {
     problems
 }
 
-/// A DNS label: what stands between the dots.
+/// A DNS label: what is between the dots.
 pub(crate) fn dns1123_label(name: &str) -> Vec<String> {
     let mut problems = too_long(name, LABEL_LIMIT_BYTES);
     if is_label(name) {
@@ -251,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_label_with_dots_is_told_so() {
+    fn a_label_with_dots_is_refused() {
         assert_eq!(dns1123_label("a.b"), ["must not contain dots"]);
         assert_eq!(dns1123_label(&"a".repeat(64)), ["must be no more than 63 bytes"]);
         assert!(dns1123_label("1-a")[..].is_empty());

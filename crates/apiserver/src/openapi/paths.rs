@@ -19,14 +19,14 @@ const MANAGER: Parameter = ("fieldManager", "string", "Who the changed fields be
 const VALIDATION: Parameter = (
     "fieldValidation",
     "string",
-    "What becomes of fields that are unknown or stand twice: Ignore, Warn or Strict.",
+    "What happens to fields that are unknown or stand twice: Ignore, Warn or Strict.",
 );
 const FORCE: Parameter = ("force", "boolean", "Whether an apply takes fields away from others.");
 const GRACE: Parameter = ("gracePeriodSeconds", "integer", "How long the object may take to end.");
 const PROPAGATION: Parameter = (
     "propagationPolicy",
     "string",
-    "What becomes of dependents: Orphan, Background or Foreground.",
+    "What happens to dependents: Orphan, Background or Foreground.",
 );
 const LIST_PARAMETERS: [Parameter; 9] = [
     ("allowWatchBookmarks", "boolean", "Whether a watch may send bookmarks."),
@@ -250,12 +250,15 @@ impl Operations<'_> {
                 operation.suffix,
             ),
             "tags": [format!("{}_{}", or_core(&resource.group), resource.version)],
-            "parameters": operation.parameters.iter().map(|p| query(*p)).collect::<Vec<_>>(),
             "responses": responses,
             "x-kubernetes-action": operation.action,
             "x-kubernetes-group-version-kind":
                 gvk(&resource.group, &resource.version, &resource.kind),
         });
+        // Upstream's types forget an empty list, and what they write would differ from what they read.
+        if !operation.parameters.is_empty() {
+            made["parameters"] = operation.parameters.iter().map(|p| query(*p)).collect();
+        }
         if let Some(body) = &operation.body {
             made["requestBody"] = body.clone();
         }

@@ -105,6 +105,11 @@ fn list(value: &Value) -> impl Iterator<Item = &Value> {
 /// A schema. Clients of v2 judge objects by it, so where v3 allows more than v2 can say, nothing is said.
 fn schema(third: &Value) -> Value {
     let is_set = |key: &str| third[key] == true;
+    let kind = third.get("x-kubernetes-group-version-kind");
+    if let Some(kind) = kind.filter(|_| is_set("x-kubernetes-preserve-unknown-fields")) {
+        // kubectl would refuse whatever is not named here.
+        return json!({"type": "object", "x-kubernetes-group-version-kind": kind});
+    }
     let is_loose = is_set("nullable") || is_set("x-kubernetes-preserve-unknown-fields");
     let mut second = Map::new();
     for (key, value) in fields(third) {

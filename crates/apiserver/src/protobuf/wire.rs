@@ -1,6 +1,6 @@
 //! The wire format of protobuf: numbered values, one after the other.
 
-/// A value as it stands on the wire.
+/// A value as it is on the wire.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Wire<'a> {
     Varint(u64),

@@ -17,6 +17,7 @@ pub(crate) fn percent_decoded(text: &str) -> Option<String> {
     query::percent_decode(text, query::Plus::IsPlus)
 }
 
+use crate::access::tokens::ISSUERS;
 use crate::status::Status;
 use std::fmt;
 
@@ -38,6 +39,8 @@ pub(crate) enum ClusterName {
     Named(String),
     /// `/clusters/*`: all of them, for list and watch.
     Wildcard,
+    /// `/issuers/<id>`: the cluster with this id as an issuer of tokens, for whoever verifies them.
+    Issuer(String),
 }
 
 impl fmt::Display for ClusterName {
@@ -46,6 +49,7 @@ impl fmt::Display for ClusterName {
             ClusterName::Root => ROOT,
             ClusterName::Named(name) => name,
             ClusterName::Wildcard => "*",
+            ClusterName::Issuer(id) => id,
         })
     }
 }
@@ -203,12 +207,24 @@ fn segment(encoded: &str) -> Result<String, Status> {
 }
 
 fn take_cluster(segments: &mut Vec<String>) -> Result<ClusterName, Status> {
-    if segments.len() < 2 || segments[0] != CLUSTERS {
+    let is_issuer = segments.first().is_some_and(|first| first == ISSUERS);
+    let is_cluster = segments.first().is_some_and(|first| first == CLUSTERS);
+    if segments.len() < 2 || !is_issuer && !is_cluster {
         return Ok(ClusterName::Root);
     }
     let rest = segments.split_off(2);
     let name = std::mem::replace(segments, rest).swap_remove(1);
-    cluster_name(name)
+    if !is_issuer {
+        return cluster_name(name);
+    }
+    // An issuer has two documents, and nothing else of its cluster is reached by this way.
+    let path: Vec<&str> = segments.iter().map(String::as_str).collect();
+    match path.as_slice() {
+        [".well-known", "openid-configuration"] | ["openid", "v1", "jwks"] => {
+            Ok(ClusterName::Issuer(name))
+        }
+        _ => Err(Status::no_such_path()),
+    }
 }
 
 fn cluster_name(name: String) -> Result<ClusterName, Status> {

@@ -2,6 +2,7 @@
 //! checks them.
 
 use super::Query;
+use crate::schema::formats;
 use crate::status::{FieldError, Problem, Status};
 use serde_json::{Value, json};
 
@@ -161,6 +162,18 @@ impl Query {
         };
         refuse("DeleteOptions", options.problems(&self.all("dryRun")))?;
         Ok(options)
+    }
+
+    /// How long the client lets the request take must be a time that can be read, or the client means something else
+    /// than it says.
+    pub(crate) fn check_timeout(&self) -> Result<(), Status> {
+        let given = self.first("timeout").unwrap_or_default();
+        if given.is_empty() || formats::parse_duration(given).is_some() {
+            return Ok(());
+        }
+        Err(Status::bad_request(format!(
+            "invalid timeout specified in the request URL - time: invalid duration {given:?}"
+        )))
     }
 
     /// What a Table's rows carry: `Metadata` (also when nothing is said), `Object` or `None`.

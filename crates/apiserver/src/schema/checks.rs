@@ -1,10 +1,11 @@
 //! Bounds on values: what a custom kind's schema asks of a value beyond its form.
 
+use crate::schema::compiled::{Slot, compile};
 use crate::schema::rules::Rule;
-use regex::{Regex, RegexBuilder};
+use regex::Regex;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// What is asked of a value beyond its form.
 #[derive(Debug, Clone, Default)]
@@ -76,19 +77,23 @@ pub(crate) struct Constraint {
 #[derive(Debug, Clone)]
 pub(crate) struct Pattern {
     source: Arc<str>,
-    regex: Regex,
+    max_bytes: usize,
+    slot: Arc<Slot>,
 }
+
+/// What nothing matches, in the place of a pattern that cannot be compiled any more.
+static NOTHING: LazyLock<Arc<Regex>> = LazyLock::new(|| {
+    Arc::new(Regex::new("[^\\s\\S]").expect("it is a constant, and a test uses it"))
+});
 
 impl Pattern {
     /// Compiles a pattern. The compiled form takes at most `max_bytes`.
     pub(crate) fn new(source: &str, max_bytes: usize) -> Result<Self, String> {
-        let regex = RegexBuilder::new(&in_our_dialect(source))
-            .size_limit(max_bytes)
-            .dfa_size_limit(256 * 1024)
-            .nest_limit(100)
-            .build()
-            .map_err(|error| error.to_string())?;
-        Ok(Pattern { source: source.into(), regex })
+        let compiled = compile(&in_our_dialect(source), max_bytes);
+        let (regex, bytes) = compiled.map_err(|error| error.to_string())?;
+        let slot = Arc::<Slot>::default();
+        slot.put(&regex, bytes);
+        Ok(Pattern { source: source.into(), max_bytes, slot })
     }
 
     /// As the schema has it.
@@ -96,9 +101,19 @@ impl Pattern {
         &self.source
     }
 
-    /// The compiled pattern.
-    pub(crate) fn regex(&self) -> &Regex {
-        &self.regex
+    /// The compiled pattern. It is compiled again if it was forgotten meanwhile.
+    pub(crate) fn regex(&self) -> Arc<Regex> {
+        if let Some(regex) = self.slot.get() {
+            return regex;
+        }
+        match compile(&in_our_dialect(&self.source), self.max_bytes) {
+            Ok((regex, bytes)) => {
+                self.slot.put(&regex, bytes);
+                regex
+            }
+            // It was compiled before, so this does not happen.
+            Err(_) => Arc::clone(&NOTHING),
+        }
     }
 }
 

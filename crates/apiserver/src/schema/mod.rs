@@ -3,10 +3,11 @@
 //! A schema is an arena of nodes, because built-in types refer to themselves (a JSON schema holds JSON
 //! schemas). Those who walk an object beside its schema hold a [`Shape`]: a node and the arena it is in.
 
-mod cel;
+pub(crate) mod cel;
 mod checks;
+mod compiled;
 pub(crate) mod custom;
-mod formats;
+pub(crate) mod formats;
 mod rules;
 mod walk;
 
@@ -42,7 +43,7 @@ pub(crate) struct Node {
     pub form: Form,
     /// Whether `null` may stand here as a value. Elsewhere `null` means "not set".
     pub nullable: bool,
-    /// What stands here when nothing was given.
+    /// What is here when nothing was given.
     pub default: Option<Value>,
     /// Bounds, patterns, enumerations, CEL rules: only where there are any.
     pub checks: Option<Box<Checks>>,
@@ -122,7 +123,7 @@ pub(crate) struct Map {
 pub(crate) struct List {
     /// What each element looks like.
     pub items: NodeId,
-    /// How elements are told apart.
+    /// How elements are distinguished.
     pub kind: ListKind,
 }
 

@@ -6,6 +6,12 @@ use crate::age;
 use crate::resource::{Column, Resource};
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use std::borrow::Cow;
+
+/// No kind has more columns.
+pub(crate) const MOST_COLUMNS: usize = 64;
+/// Longer texts in a cell are cut: a cell is for people, and each of many columns can show the same long text.
+const MOST_CELL_BYTES: usize = 4 * 1024;
 
 /// The columns of one custom kind, read.
 pub(super) struct Custom {
@@ -26,6 +32,7 @@ impl Custom {
         }
         let columns = columns
             .iter()
+            .take(MOST_COLUMNS)
             .map_while(|column| Some((column.clone(), JsonPath::parse(&column.json_path).ok()?)))
             .collect();
         Custom { columns }
@@ -68,12 +75,12 @@ impl Custom {
 fn cell(type_name: &str, value: &Value, now: Timestamp) -> Value {
     match type_name {
         "string" => match value {
-            Value::String(text) => json!(text),
+            Value::String(text) => json!(cut(text)),
             Value::Null => json!("<no value>"),
             Value::Number(number) if number.is_f64() => {
                 json!(go_float(number.as_f64().unwrap_or_default()))
             }
-            other => json!(other.to_string()),
+            other => json!(short_json(other)),
         },
         "integer" => match (value.as_i64(), value.as_f64()) {
             (Some(whole), _) => json!(whole),
@@ -91,6 +98,27 @@ fn cell(type_name: &str, value: &Value, now: Timestamp) -> Value {
         },
         _ => Value::Null,
     }
+}
+
+/// A text that is not too long for a cell.
+fn cut(text: &str) -> Cow<'_, str> {
+    if text.len() <= MOST_CELL_BYTES {
+        return Cow::Borrowed(text);
+    }
+    let end = (0..=MOST_CELL_BYTES).rev().find(|end| text.is_char_boundary(*end));
+    Cow::Owned(format!("{}...", &text[..end.unwrap_or(0)]))
+}
+
+/// A value as JSON, as far as there is room in a cell.
+fn short_json(value: &Value) -> String {
+    let mut room = vec![0; MOST_CELL_BYTES];
+    let mut left = &mut room[..];
+    let is_whole = serde_json::to_writer(&mut left, value).is_ok();
+    let written = MOST_CELL_BYTES - left.len();
+    let text = String::from_utf8_lossy(&room[..written]);
+    // What was cut may end within a letter.
+    let text = text.trim_end_matches(char::REPLACEMENT_CHARACTER);
+    if is_whole { text.to_owned() } else { format!("{text}...") }
 }
 
 /// Go writes a float that is whole without a fraction.
@@ -142,6 +170,30 @@ mod tests {
         ] {
             assert_eq!(cell(type_name, &value, now), shown, "{type_name} {value}");
         }
+    }
+
+    #[test]
+    fn a_cell_is_cut_and_columns_are_few() {
+        let now = Timestamp::UNIX_EPOCH;
+        let long = "\u{e9}".repeat(MOST_CELL_BYTES);
+        for value in [json!(long), json!([long]), json!({"a": [long, long]})] {
+            let cell = cell("string", &value, now);
+            let text = cell.as_str().expect("a text");
+            assert!(text.ends_with("\u{e9}..."), "{}", &text[text.len() - 10..]);
+            assert!(
+                (MOST_CELL_BYTES - 4..=MOST_CELL_BYTES + 3).contains(&text.len()),
+                "{}",
+                text.len()
+            );
+        }
+        let column = Column {
+            name: "A".into(),
+            type_name: "string".into(),
+            json_path: ".a".into(),
+            ..Column::default()
+        };
+        let custom = Custom::new(&vec![column; 1000]);
+        assert_eq!(custom.cells(&json!({"a": "x"}), now).len(), 1 + MOST_COLUMNS);
     }
 
     #[test]

@@ -5,6 +5,8 @@ pub(crate) mod jsonpath;
 mod printers;
 
 use crate::resource::Resource;
+pub(crate) use custom::MOST_COLUMNS;
+
 use custom::Custom;
 use jiff::Timestamp;
 use printers::Printer;
@@ -42,6 +44,8 @@ pub(crate) struct TableOptions {
     pub(crate) include: IncludeObject,
     /// Whether the columns are described: in a watch only the first event does.
     pub(crate) with_columns: bool,
+    /// The version of the table itself, and of the metadata in its rows.
+    pub(crate) api_version: &'static str,
     /// What ages are counted from.
     pub(crate) now: Timestamp,
 }
@@ -103,7 +107,7 @@ pub(crate) fn table<'a>(
         .map(|object| {
             let mut row = json!({
                 "cells": layout.cells(object, options.now),
-                "object": included(object, options.include),
+                "object": included(object, options),
             });
             if let Some(conditions) = printers::row_conditions(resource, object) {
                 row["conditions"] = conditions;
@@ -114,7 +118,7 @@ pub(crate) fn table<'a>(
     let columns = if options.with_columns { layout.columns(resource) } else { Value::Null };
     json!({
         "kind": "Table",
-        "apiVersion": "meta.k8s.io/v1",
+        "apiVersion": options.api_version,
         "metadata": metadata,
         "columnDefinitions": columns,
         "rows": rows,
@@ -129,13 +133,13 @@ pub(crate) fn single_metadata(object: &Value) -> Value {
     }
 }
 
-fn included(object: &Value, include: IncludeObject) -> Value {
-    match include {
+fn included(object: &Value, options: TableOptions) -> Value {
+    match options.include {
         IncludeObject::None => Value::Null,
         IncludeObject::Object => object.clone(),
         IncludeObject::Metadata => json!({
             "kind": "PartialObjectMetadata",
-            "apiVersion": "meta.k8s.io/v1",
+            "apiVersion": options.api_version,
             "metadata": object.get("metadata").filter(|metadata| metadata.is_object())
                 .cloned().unwrap_or_else(|| json!({})),
         }),

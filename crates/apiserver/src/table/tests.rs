@@ -78,7 +78,12 @@ fn a_pod_shows_how_far_its_init_containers_are() {
 #[test]
 fn a_finished_pod_says_so_in_its_row() {
     let pod = json!({"metadata": {"name": "a"}, "status": {"phase": "Succeeded"}});
-    let options = TableOptions { include: IncludeObject::None, with_columns: false, now: now() };
+    let options = TableOptions {
+        include: IncludeObject::None,
+        with_columns: false,
+        api_version: "meta.k8s.io/v1",
+        now: now(),
+    };
     let table = table(&built_in("", "Pod"), [&pod], json!({}), options);
     assert_eq!(table["rows"][0]["conditions"][0]["reason"], "Succeeded");
     assert_eq!(table["rows"][0]["object"], Value::Null);
@@ -219,7 +224,12 @@ fn a_table_holds_the_metadata_of_its_objects() {
     let object = json!({
         "kind": "ConfigMap", "metadata": {"name": "c", "resourceVersion": "7"}, "data": {"a": "b"},
     });
-    let options = TableOptions { include: IncludeObject::Metadata, with_columns: true, now: now() };
+    let options = TableOptions {
+        include: IncludeObject::Metadata,
+        with_columns: true,
+        api_version: "meta.k8s.io/v1",
+        now: now(),
+    };
     let table = table(&built_in("", "ConfigMap"), [&object], single_metadata(&object), options);
     assert_eq!(table["kind"], "Table");
     assert_eq!(table["metadata"], json!({"resourceVersion": "7"}));

@@ -96,8 +96,17 @@ fn request(draft: &Draft) -> Option<Request<Body>> {
 }
 
 /// What is wrong with an answer.
+/// Whether it is the 500 that kube-apiserver itself answers with when an apply names a field that there is not.
+fn is_upstreams_own(answer: &asking::Answer) -> bool {
+    let message = answer.json["message"].as_str().unwrap_or_default();
+    message.starts_with("failed to create typed patch object")
+}
+
 fn wrong_with(answer: &asking::Answer) -> Option<String> {
     let content_type = answer.headers.get("content-type").map(|value| value.as_bytes().to_vec());
+    if is_upstreams_own(answer) {
+        return None;
+    }
     if answer.code == 500 {
         return Some("it is the server's fault".to_owned());
     }

@@ -99,7 +99,8 @@ async fn no_definition_and_no_object_of_it_breaks_anything() {
                     .await,
                 admin.get(&format!("{path}/o{round}/scale")).await,
             ] {
-                assert_ne!(answer.code, 500, "{} {object} {}", answer.text(), told());
+                let is_broken = answer.code == 500 && !crate::is_upstreams_own(&answer);
+                assert!(!is_broken, "{} {object} {}", answer.text(), told());
             }
         }
         let table = "application/json;as=Table;v=v1;g=meta.k8s.io";

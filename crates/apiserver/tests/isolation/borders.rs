@@ -21,7 +21,7 @@ async fn the_credentials_of_one_cluster_are_worth_nothing_anywhere_else() {
             .with_header("impersonate-group", "system:masters"),
     ];
     for asker in &askers {
-        // `north` is not there: that must not be told either.
+        // `north` is not there: that must not be reported either.
         for place in ["", "/clusters/root", "/clusters/west", "/clusters/north", "/clusters/*"] {
             let elsewhere = Asker { prefix: place.to_owned(), ..asker.clone() };
             for request in requests() {

@@ -231,10 +231,10 @@ async fn an_owner_in_another_cluster_is_no_owner_and_holds_nothing_up() {
         assert_eq!(bystander.json["metadata"]["ownerReferences"], Value::Null, "{policy}");
         // In its own cluster the owner was never there, so the dependent goes.
         let path = format!("{CONFIG_MAPS}/dependent");
-        let is_going = |answer: &crate::asking::Answer| {
+        let is_terminating = |answer: &crate::asking::Answer| {
             !answer.json["metadata"]["deletionTimestamp"].is_null()
         };
-        west.until(&path, is_going).await;
+        west.until(&path, is_terminating).await;
         west.merge(&path, &json!({"metadata": {"finalizers": null}})).await;
         west.until(&path, |answer| answer.code == 404).await;
         east.delete(&path).await;

@@ -5,10 +5,10 @@ use crate::support::{Answer, Api, MAPS, names, text, version};
 use interlock_apiserver::Config;
 use serde_json::{Value, json};
 
-const CLUSTERS: &str = "/apis/interlock.dev/v1alpha1/logicalclusters";
+pub(crate) const CLUSTERS: &str = "/apis/interlock.dev/v1alpha1/logicalclusters";
 
 /// A new logical cluster, and its administrator.
-async fn cluster(api: &Api, name: &str) -> Api {
+pub(crate) async fn cluster(api: &Api, name: &str) -> Api {
     let made = api.post(CLUSTERS, &json!({"metadata": {"name": name}})).await.made();
     assert_eq!(made["status"]["phase"], "Ready");
     assert_eq!(made["status"]["url"], format!("/clusters/{name}"));
@@ -259,7 +259,7 @@ async fn a_list_of_all_clusters_is_paged_too() {
 }
 
 #[tokio::test]
-async fn a_cluster_goes_with_all_that_is_in_it() {
+async fn a_cluster_is_deleted_with_all_that_is_in_it() {
     let api = Api::new().await;
     let tenant = cluster(&api, "t1").await;
     tenant.config_map("a", json!({})).await;

@@ -80,8 +80,8 @@ async fn a_held_object_holds_its_definition() {
     let held = json!({"metadata": {"name": "a", "finalizers": ["example.com/hold"]}});
     api.post(WIDGETS, &held).await.made();
     api.delete(&path()).await.ok();
-    let is_going = |answer: &Answer| answer.body["metadata"]["deletionTimestamp"].is_string();
-    api.until(&format!("{WIDGETS}/a"), is_going).await;
+    let is_terminating = |answer: &Answer| answer.body["metadata"]["deletionTimestamp"].is_string();
+    api.until(&format!("{WIDGETS}/a"), is_terminating).await;
     let late = api.post(WIDGETS, &json!({"metadata": {"name": "late"}})).await;
     late.refused(405, "MethodNotAllowed");
     let told = |answer: &Answer| condition(&answer.body, "Terminating") == "True";

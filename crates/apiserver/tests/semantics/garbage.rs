@@ -64,10 +64,10 @@ async fn in_the_foreground_the_owner_waits_for_those_that_block_it() {
     let going = api.delete_with(&path("owner"), &options).await.ok();
     assert_eq!(going["metadata"]["finalizers"], json!(["foregroundDeletion"]));
     assert!(going["metadata"]["deletionTimestamp"].is_string());
-    let is_going =
+    let is_terminating =
         |answer: &crate::support::Answer| answer.body["metadata"]["deletionTimestamp"].is_string();
-    api.until(&path("child"), is_going).await;
-    api.until(&path("loose"), is_going).await;
+    api.until(&path("child"), is_terminating).await;
+    api.until(&path("loose"), is_terminating).await;
     api.get(&path("owner")).await.ok();
     let free = json!({"metadata": {"finalizers": null}});
     api.merge(&path("child"), &free).await.ok();

@@ -5,7 +5,7 @@ use interlock_apiserver::Config;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Config maps `a` to `e`, all labelled, so that what every namespace has is told apart.
+/// Config maps `a` to `e`, all labelled, so that what every namespace has is distinguished.
 async fn five(api: &Api) {
     for (name, tier) in [("a", "web"), ("b", "db"), ("c", "web"), ("d", "db"), ("e", "web")] {
         let labels = json!({"set": "five", "tier": tier});

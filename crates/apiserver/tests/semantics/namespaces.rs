@@ -63,7 +63,7 @@ async fn an_empty_namespace_goes_by_itself() {
 }
 
 #[tokio::test]
-async fn a_namespace_that_goes_takes_in_nothing_new() {
+async fn a_namespace_that_is_being_deleted_takes_in_nothing_new() {
     let api = Api::new().await;
     api.namespace("n").await;
     hold(&api, "n").await;
@@ -99,11 +99,11 @@ async fn what_holds_a_namespace_is_named_and_waited_for() {
     let free = json!({"metadata": {"name": "free"}});
     api.post("/api/v1/namespaces/n/configmaps", &free).await.made();
     api.delete("/api/v1/namespaces/n").await.ok();
-    let is_told = |answer: &Answer| {
+    let is_reported = |answer: &Answer| {
         condition(&answer.body, "NamespaceFinalizersRemaining")
             .is_some_and(|condition| condition["status"] == "True")
     };
-    let namespace = api.until("/api/v1/namespaces/n", is_told).await.ok();
+    let namespace = api.until("/api/v1/namespaces/n", is_reported).await.ok();
     let left = condition(&namespace, "NamespaceContentRemaining").expect("it is there");
     assert_eq!(left["reason"], "SomeResourcesRemain");
     assert_eq!(
@@ -162,7 +162,7 @@ async fn namespaces_go_one_by_one() {
 }
 
 #[tokio::test]
-async fn nothing_slips_into_a_namespace_that_goes() {
+async fn nothing_slips_into_a_namespace_that_is_being_deleted() {
     let api = Api::new().await;
     for round in 0..5 {
         let name = format!("n{round}");

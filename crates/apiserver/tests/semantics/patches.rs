@@ -173,7 +173,7 @@ async fn custom_kinds_have_no_strategic_patch() {
 }
 
 #[tokio::test]
-async fn two_that_patch_one_finalizer_list_are_told_apart() {
+async fn two_that_patch_one_finalizer_list_are_distinguished() {
     let api = Api::new().await;
     let path = format!("{MAPS}/a");
     api.config_map("a", json!({})).await;

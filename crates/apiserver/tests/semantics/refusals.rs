@@ -160,7 +160,7 @@ async fn paths_that_lead_nowhere_are_404_and_verbs_that_do_not_fit_are_405() {
 }
 
 #[tokio::test]
-async fn every_problem_of_an_object_is_told_at_once() {
+async fn every_problem_of_an_object_is_reported_at_once() {
     let api = Api::new().await;
     let body = json!({
         "metadata": {"name": "a", "labels": {"-x": "y"}, "annotations": {"b c": "d"}},

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tower_service::Service;
 
 /// How long a test waits for what must come, on a machine that is busy with other things.
-const PATIENCE: Duration = Duration::from_secs(180);
+const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Somebody who calls a server.
 #[derive(Clone)]
@@ -59,7 +59,7 @@ impl Api {
 
     /// Sends a request as it is.
     pub(crate) async fn send(&self, request: Request<Body>) -> http::Response<Body> {
-        let response = tokio::time::timeout(PATIENCE, self.service.clone().call(request)).await;
+        let response = tokio::time::timeout(TIMEOUT, self.service.clone().call(request)).await;
         match response.expect("an answer comes in time") {
             Ok(response) => response,
             Err(never) => match never {},
@@ -141,6 +141,22 @@ impl Api {
         read(self.server.handle(request, &Caller::default()).await).await
     }
 
+    /// Reads a path with no credential at all, as over the network.
+    pub(crate) async fn anonymous(&self, path: &str) -> Answer {
+        let request = Request::builder().uri(path).body(Body::default()).expect("it is a request");
+        read(self.server.handle(request, &Caller::default()).await).await
+    }
+
+    /// Begins a watch with nothing but a bearer token, as over the network.
+    pub(crate) async fn watch_with_token(&self, token: &str, path: &str) -> Watch {
+        let request =
+            Request::builder().uri(path).header("authorization", format!("Bearer {token}"));
+        let request = request.body(Body::default()).expect("it is a request");
+        let response = self.server.handle(request, &Caller::default()).await;
+        assert_eq!(response.status(), 200, "a watch of {path} begins");
+        Watch { body: response.into_body(), unread: Vec::new() }
+    }
+
     /// Begins a watch; the path says `watch=true` itself.
     pub(crate) async fn watch(&self, path: &str) -> Watch {
         self.watch_as(path, "application/json").await
@@ -165,7 +181,7 @@ impl Api {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        match tokio::time::timeout(PATIENCE, asking).await {
+        match tokio::time::timeout(TIMEOUT, asking).await {
             Ok(answer) => answer,
             Err(_) => panic!("{path} did not become what it must: {:?}", self.get(path).await),
         }
@@ -295,7 +311,7 @@ impl Watch {
 
     /// The next event.
     pub(crate) async fn next(&mut self) -> Value {
-        let event = tokio::time::timeout(PATIENCE, self.read()).await;
+        let event = tokio::time::timeout(TIMEOUT, self.read()).await;
         event.expect("an event comes in time").expect("the stream goes on")
     }
 
@@ -315,7 +331,7 @@ impl Watch {
 
     /// The stream must end now.
     pub(crate) async fn ends(&mut self) {
-        let event = tokio::time::timeout(PATIENCE, self.read()).await;
+        let event = tokio::time::timeout(TIMEOUT, self.read()).await;
         assert_eq!(event.expect("the stream ends in time"), None);
     }
 }
@@ -324,7 +340,7 @@ fn part(body: &mut Body) -> impl Future<Output = Option<Bytes>> {
     std::future::poll_fn(|context| {
         Pin::new(&mut *body).poll_frame(context).map(|frame| match frame? {
             Ok(frame) => frame.into_data().ok(),
-            Err(never) => match never {},
+            Err(stalled) => panic!("{stalled}"),
         })
     })
 }

@@ -1,4 +1,4 @@
-//! `fieldValidation`: what becomes of fields that nobody knows, and of those that stand twice.
+//! `fieldValidation`: what happens to fields that nobody knows, and of those that stand twice.
 
 use crate::custom::{WIDGETS, widgets};
 use crate::support::{Api, MAPS, text};

@@ -172,7 +172,7 @@ async fn the_server_ends_a_watch_when_it_was_asked_to() {
 }
 
 #[tokio::test]
-async fn a_watch_from_a_forgotten_version_is_told_so_in_the_stream() {
+async fn a_watch_from_a_forgotten_version_gets_an_error_in_the_stream() {
     let interval = Duration::from_millis(20);
     let api = Api::with(Config { compaction_interval: interval, ..Config::default() }).await;
     let from = now(&api).await;
@@ -332,7 +332,7 @@ async fn write_one_by_one(api: &Api) {
 }
 
 #[tokio::test]
-async fn a_watcher_that_does_not_read_falls_behind_and_is_told() {
+async fn a_watcher_that_does_not_read_falls_behind_and_gets_an_error() {
     let interval = Duration::from_millis(20);
     let api = Api::with(Config { compaction_interval: interval, ..Config::default() }).await;
     let from = now(&api).await;
@@ -398,7 +398,7 @@ async fn a_clock_that_steps_back_changes_no_order() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_leaves_a_whole_write_or_none() {
+async fn a_client_that_is_being_deleted_away_leaves_a_whole_write_or_none() {
     let api = Api::new().await;
     for number in 0..20 {
         let name = format!("m{number}");

@@ -45,7 +45,7 @@ pub(crate) struct Asker {
     pub(crate) server: Server,
     pub(crate) caller: Caller,
     pub(crate) headers: Vec<(String, String)>,
-    /// What stands before each path: `/clusters/a`.
+    /// What is before each path: `/clusters/a`.
     pub(crate) prefix: String,
 }
 

@@ -138,7 +138,7 @@ NoMail: 3 steps
     }
 
     #[test]
-    fn a_step_that_changes_nothing_is_told_too() {
+    fn a_step_that_changes_nothing_is_reported_too() {
         let states = vec![step("", "", &[("x", "1")]), step("Idle", "clock", &[("x", "1")])];
         assert_eq!(
             story("P", &Trace { states, loop_to: None }),

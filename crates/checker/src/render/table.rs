@@ -492,7 +492,7 @@ broken: OneWriter, OneReader, Answered, Settles, Monotone, deadlock    next: che
     }
 
     #[test]
-    fn the_reduction_is_told_in_one_sentence() {
+    fn the_reduction_is_reported_in_one_sentence() {
         let reduction = Reduction {
             kept_states: 37_396_136,
             flag_valuations: 1_152,

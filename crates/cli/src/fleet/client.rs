@@ -62,7 +62,8 @@ impl Fleet {
         match error {
             kube::Error::Api(status) if status.code == 404 && is_missing_kind(&status.message) => {
                 anyhow!(
-                    "placement is not installed at {}: it knows no such kind\nnext: interlock up",
+                    "placement is not installed at {}: the API server does not serve its \
+                        kinds\nnext: interlock up",
                     self.url
                 )
             }
@@ -84,7 +85,7 @@ impl Fleet {
         match secrets.get_metadata_opt(name).await {
             Ok(found) => Ok(found.is_none()),
             Err(kube::Error::Api(status)) if status.code == 403 => Ok(false),
-            Err(error) => Err(self.told(error, &format!("look for Secret {name}"))),
+            Err(error) => Err(self.told(error, &format!("read Secret {name}"))),
         }
     }
 
@@ -115,8 +116,8 @@ impl Fleet {
 
     /// A client of a workload cluster, by what the hub says of how it is reached.
     pub(crate) async fn within(&self, cluster: &WorkloadCluster) -> anyhow::Result<Client> {
-        let hub = (&self.client, self.config.clone());
-        let mut config = super::connection::config_of(cluster, hub).await?;
+        let hub_config = self.config.clone();
+        let mut config = super::connection::config_of(cluster, &self.client, hub_config).await?;
         config.connect_timeout = Some(CONNECT);
         Client::try_from(config).context("cannot make a client for it")
     }
@@ -227,7 +228,7 @@ impl Fleet {
             let all = self.all::<Namespace>();
             let known = self.list(&all, "namespaces", &ListParams::default()).await?;
             let known: Vec<String> = known.iter().map(ResourceExt::name_any).collect();
-            bail!("there is no namespace `{name}`{}", did_you_mean(name, &known));
+            bail!("namespace `{name}` does not exist{}", did_you_mean(name, &known));
         }
         let claims: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), name);
         let claims = self.list(&claims, "claims", &ListParams::default()).await?;
@@ -242,7 +243,7 @@ impl Fleet {
         Ok(grant.filter(|grant| grant.spec.namespace.uid == uid))
     }
 
-    /// What was told about a namespace or its grant: in the namespace itself, or where events about
+    /// What was reported about a namespace or its grant: in the namespace itself, or where events about
     /// objects without a namespace go.
     async fn events(&self, name: &str, grant: Option<&Grant>) -> anyhow::Result<Vec<Event>> {
         let grant = grant.map(ResourceExt::name_any);
@@ -297,7 +298,7 @@ impl Fleet {
             }
             now = again;
         }
-        bail!("namespace {name} changes all the time: try again")
+        bail!("namespace {name} had too many write conflicts: try again")
     }
 
     /// Marks a cluster to be emptied, if it still is the one that was seen.
@@ -323,17 +324,17 @@ impl Fleet {
         created.map_err(|error| self.told(error, "create the ForceRelease"))
     }
 
-    /// What becomes of one ForceRelease.
+    /// What happens to one ForceRelease.
     pub(crate) fn follow_force(&self, name: &str) -> News<ForceRelease> {
         News::of(self.all(), Some(name))
     }
 
-    /// What becomes of a grant, or of all.
+    /// What happens to a grant, or of all.
     pub(crate) fn follow_grants(&self, name: Option<&str>) -> News<Grant> {
         News::of(self.all(), name)
     }
 
-    /// What becomes of all objects of a kind.
+    /// What happens to all objects of a kind.
     pub(crate) fn follow_all<K: OurKind>(&self) -> News<K> {
         News::of(self.all(), None)
     }

@@ -10,12 +10,13 @@ use kube::{Client, Config, ResourceExt};
 /// How a cluster is reached, as the hub says.
 pub(crate) async fn config_of(
     cluster: &WorkloadCluster,
-    (hub, hub_config): (&Client, Config),
+    hub: &Client,
+    hub_config: Config,
 ) -> anyhow::Result<Config> {
     match &cluster.spec.connection {
         Connection::InCluster {} => bail!(
-            "cluster {} is reached from within only: its syncer is to run there, with \
-             --in-cluster; elsewhere it needs --cluster-kubeconfig FILE",
+            "cluster {} can only be reached from within: run its syncer there with --in-cluster, \
+             or use --cluster-kubeconfig FILE",
             cluster.name_any()
         ),
         Connection::LogicalCluster(name) => {
@@ -24,7 +25,7 @@ pub(crate) async fn config_of(
             // The hub itself may be a logical cluster: its neighbour is beside it, not below.
             let root = url.split("/clusters/").next().unwrap_or(&url).trim_end_matches('/');
             let url = format!("{root}/clusters/{name}");
-            config.cluster_url = url.parse().with_context(|| format!("{url} is no address"))?;
+            config.cluster_url = url.parse().with_context(|| format!("{url} is not a URL"))?;
             Ok(config)
         }
         Connection::KubeconfigSecret(key) => from_secret(hub, key).await,
@@ -41,8 +42,9 @@ async fn from_secret(hub: &Client, key: &SecretKey) -> anyhow::Result<Config> {
     };
     let text = std::str::from_utf8(&bytes.0)
         .with_context(|| format!("entry `{key}` of Secret {namespace}/{name} is not text"))?;
-    let file = Kubeconfig::from_yaml(text)
-        .with_context(|| format!("entry `{key}` of Secret {namespace}/{name} is no kubeconfig"))?;
+    let file = Kubeconfig::from_yaml(text).with_context(|| {
+        format!("entry `{key}` of Secret {namespace}/{name} is not a kubeconfig")
+    })?;
     from_kubeconfig(file).await
 }
 

@@ -1,8 +1,8 @@
 //! Why a namespace is where it is, why it does not move, what it waits for, and what to do next.
 
-use super::fit::misfit;
+use super::fit::unfit_reason;
 use super::health::{Health, for_how_long};
-use super::page::{answer, desired_words, last_image};
+use super::page::{answer, desired_words, last_snapshot};
 use super::picture::{Picture, Subject, condition_if, conditions_of, phase_since, unreachable};
 use super::report::{colour, namespace_row, phase_words};
 use super::words::{age, clause, paint, size, table};
@@ -39,7 +39,7 @@ pub(crate) struct Fit {
     /// The cluster.
     pub(crate) name: String,
     /// What speaks against it; null: it fits.
-    pub(crate) misfit: Option<String>,
+    pub(crate) unfit_reason: Option<String>,
 }
 
 /// Explains one namespace.
@@ -48,7 +48,7 @@ pub(crate) fn explain(picture: &Picture, subject: &Subject) -> Explanation {
     let next = row.next.clone().unwrap_or_else(|| next_command(picture, subject, row.health));
     let clusters = picture.clusters.iter().map(|cluster| Fit {
         name: cluster.metadata.name.clone().unwrap_or_default(),
-        misfit: misfit(picture, subject, cluster),
+        unfit_reason: unfit_reason(picture, subject, cluster),
     });
     Explanation {
         namespace: subject.name.clone(),
@@ -73,7 +73,8 @@ fn next_command(picture: &Picture, subject: &Subject, health: Health) -> String 
     }
     let owner = subject.holder().map(|owner| owner.name.as_str());
     let others = picture.clusters.iter().filter(|cluster| {
-        cluster.metadata.name.as_deref() != owner && misfit(picture, subject, cluster).is_none()
+        cluster.metadata.name.as_deref() != owner
+            && unfit_reason(picture, subject, cluster).is_none()
     });
     match others.filter_map(|cluster| cluster.metadata.name.as_deref()).next() {
         Some(other) => format!("interlock move {name} --to {other} --wait"),
@@ -85,12 +86,14 @@ fn next_command(picture: &Picture, subject: &Subject, health: Health) -> String 
 fn reasons(picture: &Picture, subject: &Subject) -> Vec<String> {
     let mut reasons = Vec::new();
     if subject.namespace.is_none() {
-        reasons.push("the namespace is gone; its grant is kept until no data is left".to_owned());
+        reasons
+            .push("the namespace was deleted; its grant is kept until no data is left".to_owned());
     } else if !subject.is_placed() {
         reasons.push(match subject.grant {
-            None => "it does not ask to be placed: it has no label interlock.dev/placed=true",
+            None => "the namespace is not placed: it has no label interlock.dev/placed=true",
             Some(_) => {
-                "it does not ask to be placed any more; what runs stays where it is, and does not move"
+                "the namespace has no label interlock.dev/placed=true any more; it stays on its \
+                 cluster and does not move"
             }
         }.to_owned());
     }
@@ -98,10 +101,10 @@ fn reasons(picture: &Picture, subject: &Subject) -> Vec<String> {
     let status = grant.status_or_default();
     reasons.push(where_it_is(picture, subject, &status));
     if subject.is_placed() {
-        reasons.push(format!("it is to be on {}", desired_words(picture, subject)));
+        reasons.push(format!("the desired cluster is {}", desired_words(picture, subject)));
     }
     if subject.is_deleting() {
-        reasons.push("its namespace is being deleted".to_owned());
+        reasons.push("the namespace is being deleted".to_owned());
     }
     reasons.extend(owner_reasons(picture, subject, &status));
     if grant.spec.on_unreachable == OnUnreachable::TakeOverAfterLease {
@@ -119,12 +122,12 @@ fn reasons(picture: &Picture, subject: &Subject) -> Vec<String> {
 fn where_it_is(picture: &Picture, subject: &Subject, status: &GrantStatus) -> String {
     let since = for_how_long(picture.now, phase_since(subject));
     match &status.owner {
-        None => format!("no cluster ever had it ({}{since})", status.phase),
+        None => format!("the grant has no owner yet ({}{since})", status.phase),
         Some(owner) => {
             let verb = match status.phase {
-                Phase::Granted | Phase::Revoking => "it is on",
+                Phase::Granted | Phase::Revoking => "the owner is",
                 Phase::Unassigned | Phase::Released | Phase::Fenced | Phase::Deleting => {
-                    "it was last on"
+                    "the last owner was"
                 }
             };
             let words = phase_words(status.phase);
@@ -137,8 +140,8 @@ fn owner_reasons(picture: &Picture, subject: &Subject, status: &GrantStatus) -> 
     let Some(owner) = subject.holder() else { return Vec::new() };
     let Some(cluster) = picture.cluster_of(owner) else {
         return vec![format!(
-            "the cluster {owner} that it was granted to was deleted (uid {}); \
-             only a person can say that nothing runs there",
+            "the owner {owner} was deleted (uid {}); only a person can confirm that nothing runs \
+             there",
             owner.uid
         )];
     };
@@ -153,15 +156,15 @@ fn owner_reasons(picture: &Picture, subject: &Subject, status: &GrantStatus) -> 
             "" => String::new(),
             why => format!(": {why}"),
         };
-        reasons.push(format!("{owner} is not heard of for {since}{why}"));
+        reasons.push(format!("{owner} has sent no heartbeat for {since}{why}"));
         reasons.push(format!(
-            "{owner} may still run it, so nobody else may: no timer releases a grant, \
-             only {owner} itself or a person"
+            "{owner} may still run the namespace, so no other cluster may run it: only {owner} or \
+             a person can release the grant"
         ));
     }
     let is_leaving = status.phase == Phase::Revoking;
     if let Some(because) = status.because.filter(|_| is_leaving) {
-        reasons.push(format!("{owner} has to let go of it because of a {because}"));
+        reasons.push(format!("{owner} has to release the namespace because of a {because}"));
     }
     reasons
 }
@@ -184,19 +187,19 @@ fn data_reasons(picture: &Picture, subject: &Subject, status: &GrantStatus) -> V
                 let size = |bytes: i64| size(bytes.max(0).unsigned_abs());
                 let of = progress.of_bytes.map(|all| format!(" of {}", size(all)));
                 let of = of.unwrap_or_default();
-                format!("{}, {}{of} have arrived", claim.fill, size(progress.bytes))
+                format!("{}, {}{of} copied", claim.fill, size(progress.bytes))
             }
             None => claim.fill.to_string(),
         };
-        let image = match last_image(status, claim) {
+        let snapshot = match last_snapshot(status, claim) {
             Some(pin) => {
                 let bytes = size(pin.bytes.max(0).unsigned_abs());
                 let ago = age(picture.now, pin.taken.0);
-                format!("its last image is {ago} old ({} files, {bytes})", pin.files)
+                format!("the last snapshot is {ago} old ({} files, {bytes})", pin.files)
             }
-            None => "there is no image of it".to_owned(),
+            None => "it has no snapshot".to_owned(),
         };
-        reasons.push(format!("claim {}: {filled}; {image}", claim.name));
+        reasons.push(format!("claim {}: {filled}; {snapshot}", claim.name));
     }
     reasons
 }
@@ -204,11 +207,12 @@ fn data_reasons(picture: &Picture, subject: &Subject, status: &GrantStatus) -> V
 fn copy_reasons(status: &GrantStatus) -> Vec<String> {
     let worrying = status.copies.iter().filter_map(|copy| match copy.state {
         CopyState::Unclosed => Some(format!(
-            "{} was declared gone at epoch {} and has not been heard of since; what it has is kept",
+            "{} was declared gone at epoch {} and has sent no heartbeat since; its copy is kept",
             copy.cluster, copy.epoch
         )),
         CopyState::Diverged => Some(format!(
-            "{} wrote after its last image at epoch {}; that copy is kept until a person gives it up",
+            "{} wrote data after its last snapshot at epoch {}; that copy is kept until a person \
+             deletes it",
             copy.cluster, copy.epoch
         )),
         CopyState::Live | CopyState::Superseded => None,
@@ -235,9 +239,9 @@ pub(crate) fn text(picture: &Picture, told: &Explanation, has_colour: bool) -> S
             .iter()
             .map(|fit| {
                 let words = fit
-                    .misfit
+                    .unfit_reason
                     .as_ref()
-                    .map_or_else(|| "yes".to_owned(), |misfit| format!("no: {misfit}"));
+                    .map_or_else(|| "yes".to_owned(), |unfit_reason| format!("no: {unfit_reason}"));
                 vec![fit.name.clone(), words]
             })
             .collect();

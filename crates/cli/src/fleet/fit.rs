@@ -10,7 +10,7 @@ use serde::Serialize;
 use std::sync::Arc;
 
 /// Why the cluster does not fit, in words; none: nothing speaks against it.
-pub(crate) fn misfit(
+pub(crate) fn unfit_reason(
     picture: &Picture,
     subject: &Subject,
     cluster: &WorkloadCluster,
@@ -18,22 +18,23 @@ pub(crate) fn misfit(
     let namespace = subject.namespace.as_ref();
     let desired =
         namespace.and_then(|namespace| annotation(&namespace.metadata, ANNOTATION_CLUSTER));
-    judged(picture, subject, (cluster, desired.is_some()))
+    judged(picture, subject, cluster, desired.is_some())
 }
 
 /// The same, should somebody ask for this very cluster by name.
-pub(crate) fn misfit_if_asked_for(
+pub(crate) fn unfit_reason_if_desired(
     picture: &Picture,
     subject: &Subject,
     cluster: &WorkloadCluster,
 ) -> Option<String> {
-    judged(picture, subject, (cluster, true))
+    judged(picture, subject, cluster, true)
 }
 
 fn judged(
     picture: &Picture,
     subject: &Subject,
-    (cluster, is_by_name): (&WorkloadCluster, bool),
+    cluster: &WorkloadCluster,
+    is_by_name: bool,
 ) -> Option<String> {
     let namespace = subject.namespace.as_ref();
     let placement = namespace.and_then(|namespace| picture.placement_of(namespace));
@@ -44,7 +45,7 @@ fn judged(
         claims: &claims,
         grant: subject.grant.as_ref().and_then(|grant| grant.status.as_ref()),
     });
-    fit::misfit(&as_served(cluster)?, &needs).map(|misfit| misfit.to_string())
+    fit::unfit_reason(&as_served(cluster)?, &needs).map(|unfit_reason| unfit_reason.to_string())
 }
 
 /// An object as a server shows it, and as controllers read it.
@@ -61,7 +62,7 @@ mod tests {
         let mut east = cluster("east");
         change(&mut east);
         let scene = Scene::new("shop").claim("data", "fast");
-        misfit(&scene.picture(), scene.subject(), &east)
+        unfit_reason(&scene.picture(), scene.subject(), &east)
     }
 
     #[test]
@@ -72,14 +73,14 @@ mod tests {
     #[test]
     fn the_words_are_those_of_the_scheduler() {
         let words = why(|east| east.spec.drain = true).unwrap();
-        assert_eq!(words, "Draining, it is being emptied");
+        assert_eq!(words, "Draining, its namespaces are moved away");
         let words = why(|east| east.status.as_mut().unwrap().storage_classes.clear()).unwrap();
-        assert_eq!(words, "StorageClassMissing, it has no storage class fast");
+        assert_eq!(words, "StorageClassMissing, the cluster has no storage class fast");
         assert!(why(|east| east.status = None).unwrap().starts_with("NotReady, "));
     }
 
     #[test]
-    fn a_claim_without_data_needs_no_images() {
+    fn a_claim_without_data_needs_no_snapshots() {
         let cannot = |east: &mut WorkloadCluster| {
             east.status.as_mut().unwrap().storage_classes[0].can_snapshot = false;
         };
@@ -90,8 +91,8 @@ mod tests {
     fn a_placement_that_selects_other_clusters_counts_until_one_is_asked_for_by_name() {
         let scene = Scene::new("shop").placement("europe", &[("region", "eu")]);
         let (picture, east) = (scene.picture(), cluster("east"));
-        let words = misfit(&picture, scene.subject(), &east);
-        assert_eq!(words.unwrap(), "NotSelected, the placement does not select it");
-        assert_eq!(misfit_if_asked_for(&picture, scene.subject(), &east), None);
+        let words = unfit_reason(&picture, scene.subject(), &east);
+        assert_eq!(words.unwrap(), "NotSelected, the Placement does not select the cluster");
+        assert_eq!(unfit_reason_if_desired(&picture, scene.subject(), &east), None);
     }
 }

@@ -24,14 +24,14 @@ pub(crate) struct Tracked {
     seen: Option<Grant>,
     progress: Option<Progress>,
     since: Instant,
-    /// The first that was told of its data, and when.
+    /// The first that was reported its data, and when.
     first_data: Option<(Instant, u64)>,
 }
 
 /// What a step of a move means for the whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    Going,
+    UnderWay,
     Done,
     Blocked,
 }
@@ -50,7 +50,7 @@ impl Tracked {
         }
     }
 
-    /// Looks again; says whether the phase has changed.
+    /// LiveReads again; says whether the phase has changed.
     fn look(&mut self) -> bool {
         let progress = self.follower.look(self.seen.as_ref());
         let plain = |progress: &Progress| progress.plain();
@@ -65,7 +65,7 @@ impl Tracked {
         is_other
     }
 
-    /// How fast its data comes, since it was first told of.
+    /// How fast its data comes, since it was first reported.
     fn bytes_per_second(&self) -> Option<f64> {
         let (began, first) = self.first_data?;
         let bytes = self.progress.as_ref()?.data?.bytes.saturating_sub(first);
@@ -75,9 +75,9 @@ impl Tracked {
 
     fn state(&self) -> State {
         match self.progress.as_ref().map(|progress| &progress.outcome) {
-            None | Some(Outcome::Going) => State::Going,
+            None | Some(Outcome::UnderWay) => State::UnderWay,
             Some(Outcome::Runs { .. }) => State::Done,
-            Some(Outcome::Blocked(_) | Outcome::Goes) => State::Blocked,
+            Some(Outcome::Blocked(_) | Outcome::Deleting) => State::Blocked,
         }
     }
 
@@ -143,7 +143,7 @@ pub(crate) async fn follow(
             }
         }
         show(&mut moves, &line);
-        if moves.iter().all(|tracked| tracked.state() != State::Going) {
+        if moves.iter().all(|tracked| tracked.state() != State::UnderWay) {
             line.clear();
             return end(fleet, &moves, began.elapsed()).await;
         }
@@ -177,16 +177,18 @@ fn show(moves: &mut [Tracked], line: &ProgressLine) {
         return;
     }
     let done = moves.iter().filter(|tracked| tracked.state() == State::Done).count();
-    let going = moves.iter().find(|tracked| tracked.state() == State::Going);
-    match (going, moves.len()) {
+    let under_way = moves.iter().find(|tracked| tracked.state() == State::UnderWay);
+    match (under_way, moves.len()) {
         (None, _) => {}
-        (Some(going), 1) => line.show(&going.line()),
-        (Some(going), all) => line.show(&format!("{done} of {all} run there; {}", going.line())),
+        (Some(under_way), 1) => line.show(&under_way.line()),
+        (Some(under_way), all) => {
+            line.show(&format!("{done} of {all} run there; {}", under_way.line()))
+        }
     }
 }
 
 fn gone_on(moves: &[Tracked]) -> String {
-    let what = if moves.len() == 1 { "the move goes on" } else { "the moves go on" };
+    let what = if moves.len() == 1 { "the move continues" } else { "the moves continue" };
     let next = match moves {
         [one] => format!("interlock status {} --watch", one.namespace),
         _ => "interlock status --watch".to_owned(),
@@ -208,11 +210,11 @@ async fn end(fleet: &Fleet, moves: &[Tracked], took: Duration) -> anyhow::Result
                 code = ExitCode::FAILURE;
                 say(&format!("{name} is blocked: {why}\n{}", next(fleet, name, why).await?))?;
             }
-            Some(Outcome::Goes) => {
+            Some(Outcome::Deleting) => {
                 code = ExitCode::FAILURE;
-                say(&format!("{name} is being deleted: it runs nowhere any more\n"))?;
+                say(&format!("{name} is being deleted: it does not run on any cluster\n"))?;
             }
-            Some(Outcome::Going) | None => {}
+            Some(Outcome::UnderWay) | None => {}
         }
     }
     Ok(code)
@@ -240,11 +242,11 @@ async fn time_is_up(
         let name = &tracked.namespace;
         let Some(progress) = &tracked.progress else { continue };
         match tracked.state() {
-            State::Going => {
+            State::UnderWay => {
                 let next = next(fleet, name, "").await?;
                 say(&format!(
-                    "{name} does not run there after {seconds} s, and the move goes on: \
-                     {} ({}), it waits for {}\n{next}",
+                    "{name} does not run there after {seconds} s, and the move continues: {} ({}), \
+                        waiting for {}\n{next}",
                     progress.phase, progress.detail, progress.waits_for,
                 ))?;
             }

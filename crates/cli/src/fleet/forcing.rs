@@ -2,7 +2,7 @@
 
 use super::client::{Fleet, New};
 use super::location::Location;
-use super::page::last_image;
+use super::page::last_snapshot;
 use super::picture::{Picture, Subject, unreachable};
 use super::words::{age, table};
 use crate::output::{complain, say};
@@ -21,19 +21,19 @@ use std::time::Duration;
 pub(crate) struct Args {
     /// The namespace
     namespace: String,
-    /// The cluster that is declared gone; it must own the namespace
+    /// The cluster to declare gone; it must own the namespace
     #[arg(long, value_name = "CLUSTER")]
     owner: String,
-    /// The epoch that it owns; another one means that the namespace has changed hands since
+    /// The epoch of the grant; the command is refused if the grant has another epoch
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
     epoch: i64,
-    /// What you know about the owner; it must be true now
+    /// The state of the owner; it must be true now
     #[arg(long, alias = "attestation", value_enum, value_name = "WHAT")]
     attest: Attest,
-    /// Why, for those who read it later: at least ten characters
+    /// The reason, for the record: at least ten characters
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: String,
-    /// Do not ask again
+    /// Do not ask for confirmation
     #[arg(long, short)]
     yes: bool,
     /// How long to wait for the outcome
@@ -46,13 +46,13 @@ pub(crate) struct Args {
 /// What is known about the owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Attest {
-    /// Its machines are off, and nothing of the namespace runs there
+    /// The machines of the owner are off
     #[value(alias = "PoweredOff")]
     PoweredOff,
-    /// It cannot reach its storage any more: whatever runs there cannot write
+    /// The owner cannot reach its storage, so its pods cannot write
     #[value(alias = "StorageFenced")]
     StorageFenced,
-    /// Nothing is known: two clusters may write, and what the old one writes may be lost
+    /// The state is unknown: two clusters may write, and writes of the old owner may be lost
     #[value(alias = "AcceptDivergence")]
     AcceptDivergence,
 }
@@ -68,24 +68,24 @@ impl Attest {
 }
 
 const EXPLAINED: &str = "\
-The safe way is a planned move: `interlock move NAMESPACE --to CLUSTER`. This command is for an owner that
-will not answer. Another cluster then starts from the last complete images; what was written after them
-is lost, and the loss is shown before anything is done.
+The safe way is a planned move: `interlock move NAMESPACE --to CLUSTER`. Use this command only for an owner
+that does not answer. Another cluster then starts from the last complete snapshots. Data that was written
+after those snapshots is lost; the command shows the loss before it asks for confirmation.
 
-The attestation must be true when you give it; what happens later does not matter, because a cluster that
-comes back asks before it starts anything.
-  powered-off        its machines are off
-  storage-fenced     it is cut off from its storage
-  accept-divergence  you do not know: two clusters may write, and the promise that only one does is void
-                     until the old one has been heard of
+The attestation must be true when you run the command. A cluster that comes back later reads the grant
+before it starts anything.
+  powered-off        the machines of the owner are off
+  storage-fenced     the owner cannot reach its storage
+  accept-divergence  the state of the owner is unknown: two clusters may write until the old owner sends a
+                     heartbeat again
 
-Exit status: 0 applied; 1 refused, or not answered in time; 2 usage error, or nobody confirmed.";
+Exit status: 0 applied; 1 refused, or no outcome in time; 2 usage error, or not confirmed.";
 
 fn reason(text: &str) -> Result<String, String> {
     match text.trim().chars().count() {
-        0..10 => Err("at least ten characters: it is read by those who come later".to_owned()),
+        0..10 => Err("the reason needs at least ten characters".to_owned()),
         10..=1024 => Ok(text.trim().to_owned()),
-        _ => Err("at most 1024 characters".to_owned()),
+        _ => Err("the reason has at most 1024 characters".to_owned()),
     }
 }
 
@@ -94,11 +94,11 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let fleet = Fleet::open(&args.location).await?;
     let picture = fleet.picture_of(&args.namespace).await?;
     let subject = picture.subjects.first().context("a picture of a namespace has it")?;
-    let (grant, owner) = look(args, subject)?;
+    let (grant, owner) = checked(args, subject)?;
     let is_heard = picture.cluster_of(&owner).is_some_and(|cluster| unreachable(cluster).is_none());
     if is_heard {
         let words = format!(
-            "{owner} is heard of: the safe way is `interlock move {} --to CLUSTER`",
+            "{owner} sends heartbeats: the safe way is `interlock move {} --to CLUSTER`",
             args.namespace
         );
         if !args.yes {
@@ -122,22 +122,25 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// What is there, if it is what was named.
-fn look(args: &Args, subject: &Subject) -> anyhow::Result<(Ref, Ref)> {
+fn checked(args: &Args, subject: &Subject) -> anyhow::Result<(Ref, Ref)> {
     let name = &args.namespace;
     let Some(grant) = &subject.grant else {
-        bail!("namespace `{name}` has no grant: nobody has it, and there is nothing to release");
+        bail!("namespace `{name}` has no grant, so there is nothing to release");
     };
     let status = grant.status_or_default();
     let GrantStatus { phase, owner, epoch, .. } = status;
     let Some(owner) = owner.filter(|_| phase.is_held()) else {
-        bail!("nobody has `{name}` now ({phase}, epoch {epoch}): there is nothing to release");
+        bail!(
+            "the grant of `{name}` has no owner ({phase}, epoch {epoch}), so there is nothing to \
+             release"
+        );
     };
-    let there = format!("{owner} has it at epoch {epoch} ({phase})");
+    let there = format!("the owner is {owner} at epoch {epoch} ({phase})");
     if owner.name != args.owner {
-        bail!("{} does not have `{name}`: {there}", args.owner);
+        bail!("{} does not own `{name}`: {there}", args.owner);
     }
     if epoch != args.epoch {
-        bail!("the epoch of `{name}` is {epoch}, you named {}: {there}", args.epoch);
+        bail!("the epoch of `{name}` is {epoch}, and --epoch is {}: {there}", args.epoch);
     }
     let uid = grant.metadata.uid.clone().unwrap_or_default();
     Ok((Ref::new(grant.name_any(), uid), owner))
@@ -147,27 +150,30 @@ fn look(args: &Args, subject: &Subject) -> anyhow::Result<(Ref, Ref)> {
 fn losses(picture: &Picture, subject: &Subject) -> String {
     let status = subject.grant.as_ref().map(|grant| grant.status_or_default()).unwrap_or_default();
     if status.claims.is_empty() {
-        return "what is lost: nothing, it has no claims".to_owned();
+        return "no data is lost: the namespace has no claims".to_owned();
     }
     let rows: Vec<Vec<String>> = status
         .claims
         .iter()
         .map(|claim| {
-            let taken = last_image(&status, claim).map(|pin| pin.taken.0);
+            let taken = last_snapshot(&status, claim).map(|pin| pin.taken.0);
             let lost = match taken {
                 Some(taken) => {
-                    format!("what was written in the last {}", age(picture.now, taken))
+                    format!("the writes of the last {}", age(picture.now, taken))
                 }
-                None => "everything written since the grant: there is no image".to_owned(),
+                None => "all writes since the grant: there is no snapshot".to_owned(),
             };
-            let image = taken.map_or_else(
+            let snapshot = taken.map_or_else(
                 || "none".to_owned(),
                 |taken| format!("{} ago", age(picture.now, taken)),
             );
-            vec![claim.name.clone(), image, lost]
+            vec![claim.name.clone(), snapshot, lost]
         })
         .collect();
-    format!("what is lost at most\n{}", table(&["CLAIM", "LAST IMAGE", "LOST"], &rows).trim_end())
+    format!(
+        "what is lost at most\n{}",
+        table(&["CLAIM", "LAST SNAPSHOT", "LOST"], &rows).trim_end()
+    )
 }
 
 /// A person has to say so: by the name of the namespace, or by --yes.
@@ -176,13 +182,14 @@ fn confirm(args: &Args, owner: &Ref) -> anyhow::Result<()> {
         return Ok(());
     }
     if !std::io::stdin().is_terminal() {
-        bail!("nobody is there to confirm: add --yes");
+        bail!("no terminal to confirm on: add --yes");
     }
     let name = &args.namespace;
     let mut terminal = std::io::stderr().lock();
     let _ = write!(
         terminal,
-        "this declares {owner} gone for {name} at epoch {}, for ever; type the namespace's name to confirm: ",
+        "this declares {owner} gone for {name} at epoch {} and cannot be undone; type the name of \
+         the namespace to confirm: ",
         args.epoch
     );
     let _ = terminal.flush();

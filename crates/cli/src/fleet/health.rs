@@ -85,10 +85,11 @@ fn without_grant(picture: &Picture, subject: &Subject) -> Verdict {
     let is_old =
         made.is_none_or(|made| picture.now.as_second() - made.as_second() > NO_GRANT_SECONDS);
     if is_old {
-        let words = "nobody makes its grant: the scheduler does not run";
+        let words = "the namespace has no grant: the scheduler does not run";
         return Verdict::new(Health::Blocked, "NoGrant", words).since(made).next("interlock up");
     }
-    Verdict::new(Health::Moving, "NoGrant", "the scheduler makes its grant").since(made)
+    Verdict::new(Health::Moving, "NoGrant", "waiting for the scheduler to create the grant")
+        .since(made)
 }
 
 /// What a person has to look at, the most pressing first.
@@ -136,9 +137,10 @@ fn lost_owner(
     let Some(cluster) = picture.cluster_of(owner) else {
         let words = match picture.cluster(&owner.name) {
             Some(_) => format!(
-                "a person: its owner {owner} was deleted, and the cluster of that name is another one"
+                "a person: the owner {owner} was deleted, and the cluster of that name is another \
+                 cluster"
             ),
-            None => format!("a person: its owner {owner} was deleted"),
+            None => format!("a person: the owner {owner} was deleted"),
         };
         return Some(Verdict::new(Health::Blocked, "ClusterReplaced", words).next(next));
     };
@@ -158,7 +160,7 @@ fn worrying_copy(subject: &Subject, grant: &Grant, status: &GrantStatus) -> Opti
     let find = |state| status.copies.iter().find(|copy| copy.state == state);
     if let Some(copy) = find(CopyState::Diverged) {
         let words = format!(
-            "a person: the copy on {} of epoch {} was written after its last image",
+            "a person: the copy on {} of epoch {} has writes after its last snapshot",
             copy.cluster, copy.epoch
         );
         let verdict = Verdict::new(Health::Blocked, "Diverged", words);
@@ -168,7 +170,7 @@ fn worrying_copy(subject: &Subject, grant: &Grant, status: &GrantStatus) -> Opti
     let copy = find(CopyState::Unclosed)?;
     let given_up = since(condition::AT_MOST_ONE_GIVEN_UP)?;
     let words = format!(
-        "{} to come back and stop: until then two clusters may write, as was accepted",
+        "{} to come back and stop: until then two clusters may write, as a person accepted",
         copy.cluster
     );
     let verdict = Verdict::new(Health::Blocked, "AtMostOneGivenUp", words);
@@ -191,7 +193,7 @@ fn under_way(picture: &Picture, subject: &Subject, grant: &Grant, status: &Grant
         }
         Phase::Unassigned | Phase::Released | Phase::Fenced => {
             let place = target.map_or_else(|| "a cluster".to_owned(), ToString::to_string);
-            let words = format!("the scheduler to grant it to {place}");
+            let words = format!("the scheduler to grant the namespace to {place}");
             Verdict::new(Health::Moving, word, words).since(since)
         }
         Phase::Granted => granted(picture, subject, grant, status).since(since),
@@ -211,7 +213,7 @@ fn granted(picture: &Picture, subject: &Subject, grant: &Grant, status: &GrantSt
         }
     };
     if let Some(desired) = desired.filter(|desired| *desired != owner.name && subject.is_placed()) {
-        let words = format!("the scheduler to take it back from {owner}, for {desired}");
+        let words = format!("the scheduler to revoke the grant of {owner}, for {desired}");
         return Verdict::new(Health::Moving, "Moving", words);
     }
     let filled = status.claims.iter().filter(|claim| claim.fill == Fill::Filled).count();
@@ -220,7 +222,7 @@ fn granted(picture: &Picture, subject: &Subject, grant: &Grant, status: &GrantSt
         return Verdict::new(
             Health::Moving,
             "Filling",
-            format!("{owner} to fill its claims ({filled}/{all})"),
+            format!("{owner} to fill the claims ({filled}/{all})"),
         );
     }
     if condition_if(conditions_of(grant), condition::RUNNING, true).is_some() {
@@ -228,8 +230,8 @@ fn granted(picture: &Picture, subject: &Subject, grant: &Grant, status: &GrantSt
     }
     let told = condition_if(conditions_of(grant), condition::RUNNING, false);
     let words = match told.map(|told| clause(&told.message)).filter(|words| !words.is_empty()) {
-        Some(words) => format!("{owner} to start it: {words}"),
-        None => format!("{owner} to start it"),
+        Some(words) => format!("{owner} to start the namespace: {words}"),
+        None => format!("{owner} to start the namespace"),
     };
     Verdict::new(Health::Moving, "Starting", words)
 }
@@ -246,25 +248,25 @@ pub(crate) fn leaving(grant: &Grant, status: &GrantStatus) -> String {
         return with_message(format!("{owner} to stop"), condition::STOPPED);
     }
     if condition_if(conditions, condition::DATA_SYNCED, true).is_none() {
-        return with_message(format!("the last copy from {owner}"), condition::DATA_SYNCED);
+        return with_message(format!("the last snapshots from {owner}"), condition::DATA_SYNCED);
     }
     format!("{owner} to hand over")
 }
 
 fn copies_left(status: &GrantStatus) -> String {
     if status.copies.is_empty() {
-        return "the last finalizers to go".to_owned();
+        return "the last finalizers to be removed".to_owned();
     }
     let places: Vec<&str> = status.copies.iter().map(|copy| copy.cluster.name.as_str()).collect();
-    format!("{} to delete what it has of it", places.join(", "))
+    format!("{} to delete its copies", places.join(", "))
 }
 
-/// A move to a place that fits, as far as that can be told from outside.
+/// A move to a place that fits, as far as that can be known from outside.
 fn other_place(picture: &Picture, subject: &Subject) -> String {
     let owner = subject.holder().map(|owner| owner.name.as_str());
     let fitting = picture.clusters.iter().filter(|cluster| {
         let name = cluster.metadata.name.as_deref();
-        name != owner && super::fit::misfit(picture, subject, cluster).is_none()
+        name != owner && super::fit::unfit_reason(picture, subject, cluster).is_none()
     });
     match fitting.filter_map(|cluster| cluster.metadata.name.as_deref()).next() {
         Some(name) => format!("interlock move {} --to {name}", subject.name),

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "The fleet")]
 pub(crate) struct Location {
-    /// The kubeconfig of the hub [default: $KUBECONFIG, the data directory's, ~/.kube/config, the pod's account]
+    /// The kubeconfig of the hub [default: $KUBECONFIG, the data directory, ~/.kube/config, the service account of the pod]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// The context in it [default: its current one]
+    /// The context in the kubeconfig [default: its current context]
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
 }
@@ -54,7 +54,7 @@ impl Location {
         let options = KubeConfigOptions { context: self.context.clone(), ..Default::default() };
         let chosen = self.context.as_ref().or(file.current_context.as_ref()).cloned();
         let Some(chosen) = chosen else {
-            bail!("{source} has no current context: say which with --context{}", known(&file));
+            bail!("{source} has no current context: name one with --context{}", known(&file));
         };
         let context = file.contexts.iter().find(|context| context.name == chosen);
         let Some(context) = context else {
@@ -84,7 +84,7 @@ impl Location {
             if path.exists() {
                 return read_file(path, "the kubeconfig").map(file);
             }
-            tried.push(format!("there is no {}", path.display()));
+            tried.push(format!("{} does not exist", path.display()));
         }
         if around.is_pod {
             return Ok(Read::Pod);
@@ -138,7 +138,7 @@ fn read_listed(paths: &[PathBuf]) -> anyhow::Result<(String, Kubeconfig)> {
     match whole {
         Some(whole) => Ok((source, whole)),
         None => bail!(
-            "no fleet found: {source} is not there\n\
+            "no fleet found: {source} does not exist\n\
              next: interlock up, or name one with --kubeconfig FILE"
         ),
     }
@@ -248,6 +248,6 @@ mod tests {
     fn listed_files_that_are_not_there_are_no_reason_to_take_another_fleet() {
         let machine = Machine::with(&["data/kubeconfig"]);
         let error = chosen(&anywhere(), &machine.around(&["missing"])).unwrap_err();
-        assert!(error.contains("missing is not there"), "{error}");
+        assert!(error.contains("missing does not exist"), "{error}");
     }
 }

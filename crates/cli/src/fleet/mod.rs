@@ -2,7 +2,7 @@
 //!
 //! * `location`, `client`, `picture`: which hub, what is asked of it, and what it looked like then.
 //! * `health`: how it is with a namespace; `report`, `page`, `explain`: that told in three lengths.
-//! * `progress`, `follow`: how far a move is; `volumes`: what each cluster has of claims and images.
+//! * `progress`, `follow`: how far a move is; `volumes`: what each cluster has of claims and snapshots.
 //! * `turns`: who may maintain a cluster.
 //! * `moving`, `showing`, `forcing`: the commands.
 
@@ -56,7 +56,7 @@ pub(crate) fn run(task: &Task<'_>) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .context("cannot start what talks to the hub")?;
+        .context("cannot start the client of the hub")?;
     runtime.block_on(async {
         match task {
             Task::Move(args) => moving::run(args).await,

@@ -1,7 +1,7 @@
 //! `interlock move`: asks for another cluster, and follows until the namespace runs there.
 
 use super::client::Fleet;
-use super::fit::misfit_if_asked_for;
+use super::fit::unfit_reason_if_desired;
 use super::follow::{Tracked, follow};
 use super::location::Location;
 use super::picture::{Picture, Subject, annotation, condition_if, conditions_of};
@@ -23,16 +23,16 @@ pub(crate) struct Args {
     /// The namespace to move
     #[arg(required_unless_present = "all_from", conflicts_with = "all_from")]
     namespace: Option<String>,
-    /// The cluster that it is to run on
+    /// The desired cluster of the namespace
     #[arg(long, value_name = "CLUSTER", required_unless_present = "all_from")]
     to: Option<String>,
-    /// Move everything away from this cluster; without --to, drain it: each goes where it fits
+    /// Move all namespaces away from this cluster; without --to, drain the cluster: each namespace moves to a cluster that fits
     #[arg(long, value_name = "CLUSTER")]
     all_from: Option<String>,
-    /// Follow until it runs there
+    /// Wait until the namespace runs on the desired cluster
     #[arg(long)]
     wait: bool,
-    /// How long to follow, such as 90s, 10m or 1h
+    /// How long to wait, such as 90s, 10m or 1h
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = super::time)]
     timeout: Duration,
     #[command(flatten)]
@@ -40,15 +40,16 @@ pub(crate) struct Args {
 }
 
 const EXAMPLES: &str = "\
-The namespace stops where it is, hands over, and starts on the other cluster; never are two clusters
-at its volumes. If the other cluster does not fit, nothing is stopped.
+The owner stops the namespace and hands it over; then the desired cluster fills the claims and starts it.
+Two clusters never use the volumes of a namespace at the same time. If the desired cluster does not fit,
+the namespace is not stopped.
 
 Examples:
   interlock move shop --to east --wait
   interlock move --all-from west --wait --timeout 1h
 
-Exit status: 0 asked for (with --wait: it runs there); 1 it is blocked, or the time was up; 2 usage error;
-130 interrupted: the move goes on.";
+Exit status: 0 the move was requested (with --wait: the namespace runs there); 1 the move is blocked, or
+the timeout has passed; 2 usage error; 130 interrupted: the move continues.";
 
 /// Runs the command.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -56,7 +57,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let tracked = match (&args.namespace, &args.to, &args.all_from) {
         (Some(namespace), Some(to), _) => move_one(&fleet, namespace, to).await?,
         (_, to, Some(from)) => move_all(&fleet, from, to.as_deref()).await?,
-        (_, _, None) => bail!("which namespace, and where to? See `interlock move --help`"),
+        (_, _, None) => bail!("name a namespace and --to CLUSTER; see `interlock move --help`"),
     };
     if tracked.is_empty() {
         return Ok(ExitCode::SUCCESS);
@@ -78,14 +79,14 @@ fn known_cluster<'a>(picture: &'a Picture, name: &str) -> anyhow::Result<&'a Wor
         return Ok(cluster);
     }
     let known: Vec<String> = picture.clusters.iter().map(ResourceExt::name_any).collect();
-    bail!("there is no cluster `{name}`{}", did_you_mean(name, &known))
+    bail!("cluster `{name}` does not exist{}", did_you_mean(name, &known))
 }
 
 /// The namespace, if it can be moved at all.
 fn movable(subject: &Subject) -> anyhow::Result<&Namespace> {
     let name = &subject.name;
     let namespace = subject.namespace.as_ref().with_context(|| {
-        format!("namespace `{name}` is gone, and cannot move; its grant is still there")
+        format!("namespace `{name}` was deleted and cannot move; its grant still exists")
     })?;
     if subject.is_deleting() {
         bail!("namespace `{name}` is being deleted, and cannot move");
@@ -106,14 +107,14 @@ async fn move_one(fleet: &Fleet, name: &str, to: &str) -> anyhow::Result<Vec<Tra
     let namespace = movable(subject)?;
     let is_desired = annotation(&namespace.metadata, ANNOTATION_CLUSTER) == Some(to);
     if is_desired && runs_on(subject, to) {
-        say(&format!("{name} runs on {to} already\n"))?;
+        say(&format!("{name} already runs on {to}\n"))?;
         return Ok(Vec::new());
     }
     let is_there = subject.holder().is_some_and(|owner| owner.name == to);
-    let misfit = misfit_if_asked_for(&picture, subject, cluster);
-    if let Some(misfit) = misfit.filter(|_| !is_there) {
+    let unfit_reason = unfit_reason_if_desired(&picture, subject, cluster);
+    if let Some(unfit_reason) = unfit_reason.filter(|_| !is_there) {
         complain(&format!(
-            "warning: {to} does not fit: {misfit}; nothing is stopped until it does"
+            "warning: cluster {to} does not fit: {unfit_reason}; {name} is not stopped until it does"
         ));
     }
     if !is_there {
@@ -130,7 +131,7 @@ async fn move_one(fleet: &Fleet, name: &str, to: &str) -> anyhow::Result<Vec<Tra
     Ok(vec![Tracked::new(name, &namespace.uid().unwrap_or_default(), follower)])
 }
 
-/// Data that is to go through a repository nobody can open would stop the namespace, and keep it so.
+/// Without the Secret of the repository, the namespace would stop and could not start again.
 async fn repository_is_there(fleet: &Fleet, subject: &Subject) -> anyhow::Result<()> {
     let Some(grant) = &subject.grant else { return Ok(()) };
     let (policy, status) = (&grant.spec.volumes, grant.status_or_default());
@@ -141,8 +142,8 @@ async fn repository_is_there(fleet: &Fleet, subject: &Subject) -> anyhow::Result
     if fleet.lacks_secret(&subject.name, secret).await? {
         let name = &subject.name;
         bail!(
-            "the data of `{name}` moves through a repository, and the Secret that opens it is not \
-             there: {secret}; nothing was stopped\n\
+            "the data of `{name}` moves through a repository, and its Secret {secret} does not \
+                exist; the namespace was not stopped\n\
              next: kubectl create secret generic {secret} -n {name} \
              --from-literal=RESTIC_REPOSITORY=... --from-literal=RESTIC_PASSWORD=..."
         );
@@ -164,19 +165,23 @@ fn what_happens(subject: &Subject, to: &str) -> String {
     let status = subject.grant.as_ref().map(|grant| grant.status_or_default()).unwrap_or_default();
     match (status.phase, status.owner) {
         (Phase::Granted, Some(owner)) if owner.name == to => {
-            format!("{name} is to be on {to}, and is there (epoch {})\n", status.epoch)
+            format!(
+                "the desired cluster of {name} is {to}, which owns it (epoch \
+                {})\n",
+                status.epoch
+            )
         }
         (Phase::Granted, Some(owner)) => format!(
-            "{name} is to be on {to}; it is on {owner} (epoch {})\n\
-             {owner} stops it and hands over, then {to} fills its claims and starts it\n",
+            "the desired cluster of {name} is {to}; the owner is {owner} (epoch {})\n\
+             {owner} stops {name} and hands it over; then {to} fills the claims and starts {name}\n",
             status.epoch
         ),
         (Phase::Revoking, Some(owner)) => format!(
-            "{name} is to be on {to}; {owner} is stopping it already (epoch {})\n\
-             once {owner} has handed over, {to} fills its claims and starts it\n",
+            "the desired cluster of {name} is {to}; {owner} is stopping it (epoch {})\n\
+             when {owner} has handed {name} over, {to} fills the claims and starts {name}\n",
             status.epoch
         ),
-        (_, _) => format!("{name} is to be on {to}; no cluster has it now\n"),
+        (_, _) => format!("the desired cluster of {name} is {to}; the grant has no owner now\n"),
     }
 }
 
@@ -219,10 +224,10 @@ async fn move_all(fleet: &Fleet, from: &str, to: Option<&str>) -> anyhow::Result
         let follower = Follower::new(goal.clone(), subject.grant.as_ref());
         tracked.push(Tracked::new(&subject.name, &namespace.uid().unwrap_or_default(), follower));
     }
-    say(&told_all(from, to, tracked.len()))?;
+    say(&moves_of_all(from, to, tracked.len()))?;
     if !stay.is_empty() {
         complain(&format!(
-            "warning: {} on {from} cannot move (not placed any more, or going): {}",
+            "warning: {} on {from} cannot move (not placed, or being deleted): {}",
             count(stay.len(), "namespace"),
             listed(stay.into_iter())
         ));
@@ -234,15 +239,15 @@ fn is_on(subject: &Subject, cluster: &str) -> bool {
     subject.holder().is_some_and(|owner| owner.name == cluster)
 }
 
-fn told_all(from: &str, to: Option<&str>, number: usize) -> String {
-    let place = to.map_or_else(|| "where they fit".to_owned(), |to| format!("to {to}"));
+fn moves_of_all(from: &str, to: Option<&str>, number: usize) -> String {
+    let place = to.map_or_else(|| "to clusters that fit".to_owned(), |to| format!("to {to}"));
     let mut text = match number {
-        0 => format!("nothing is on {from}\n"),
-        number => format!("{} to go from {from} {place}\n", count(number, "namespace")),
+        0 => format!("no namespace is on {from}\n"),
+        number => format!("{} move from {from} {place}\n", count(number, "namespace")),
     };
     if to.is_none() {
         text += &format!(
-            "{from} is drained: it takes nothing new until\n  \
+            "{from} is drained: it accepts no new namespaces until you run\n  \
              kubectl patch workloadcluster {from} --type merge -p '{{\"spec\":{{\"drain\":false}}}}'\n"
         );
     }

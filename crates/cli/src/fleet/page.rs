@@ -4,7 +4,7 @@ use super::health::Health;
 use super::picture::{Desired, Picture, Subject, conditions_of, event_time};
 use super::report::{NamespaceRow, colour, last_events, namespace_row, phase_words, silence};
 use super::words::{advice, age, age_or_dash, paint, table};
-use interlock_api::placement::{Claim, GrantStatus, Image, Pin, condition as kinds};
+use interlock_api::placement::{Claim, GrantStatus, Pin, Snapshot, condition as kinds};
 use interlock_kernel::conditions::Condition;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -30,7 +30,7 @@ pub(crate) struct Page {
     pub(crate) copies: Vec<CopyRow>,
     /// The conditions of its grant.
     pub(crate) conditions: Vec<ConditionRow>,
-    /// What was told about it, the oldest first.
+    /// What was reported about it, the oldest first.
     pub(crate) events: Vec<EventRow>,
 }
 
@@ -41,14 +41,14 @@ pub(crate) struct ClaimRow {
     pub(crate) name: String,
     /// How far its volume at the owner is: Waiting, Filling or Filled.
     pub(crate) fill: String,
-    /// How many bytes have arrived, while it fills; else those of its last image.
+    /// How many bytes have arrived, while it fills; else those of its last snapshot.
     pub(crate) bytes: Option<i64>,
     /// How many bytes it has in all, while it fills and once they are counted.
     pub(crate) of_bytes: Option<i64>,
-    /// When its last complete image was taken; null: there is none.
-    pub(crate) last_image: Option<Timestamp>,
-    /// The cluster that has that image; null: there is none, or it is in a repository.
-    pub(crate) last_image_on: Option<String>,
+    /// When its last complete snapshot was taken; null: there is none.
+    pub(crate) last_snapshot: Option<Timestamp>,
+    /// The cluster that has that snapshot; null: there is none, or it is in a repository.
+    pub(crate) last_snapshot_on: Option<String>,
 }
 
 /// Data of a namespace on a cluster, for programs.
@@ -82,7 +82,7 @@ pub(crate) struct ConditionRow {
 /// An event, for programs.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct EventRow {
-    /// When it was told last.
+    /// When it was reported last.
     pub(crate) time: Option<Timestamp>,
     /// What happened, in one word.
     pub(crate) reason: String,
@@ -125,33 +125,33 @@ pub(crate) fn page(picture: &Picture, subject: &Subject) -> Page {
 }
 
 fn claim_row(status: &GrantStatus, claim: &Claim) -> ClaimRow {
-    let image = last_image(status, claim);
+    let snapshot = last_snapshot(status, claim);
     let progress = claim.progress.as_ref();
-    let on = image.and_then(|pin| match &pin.image {
-        Image::VolumeSnapshot { cluster, .. } => Some(cluster.name.clone()),
-        Image::Restic { .. } | Image::InPlace { .. } | Image::Fresh {} => None,
+    let on = snapshot.and_then(|pin| match &pin.snapshot {
+        Snapshot::VolumeSnapshot { cluster, .. } => Some(cluster.name.clone()),
+        Snapshot::Restic { .. } | Snapshot::InPlace { .. } | Snapshot::Fresh {} => None,
     });
     ClaimRow {
         name: claim.name.clone(),
         fill: claim.fill.to_string(),
-        bytes: progress.map(|progress| progress.bytes).or(image.map(|pin| pin.bytes)),
+        bytes: progress.map(|progress| progress.bytes).or(snapshot.map(|pin| pin.bytes)),
         of_bytes: progress.and_then(|progress| progress.of_bytes),
-        last_image: image.map(|pin| pin.taken.0),
-        last_image_on: on,
+        last_snapshot: snapshot.map(|pin| pin.taken.0),
+        last_snapshot_on: on,
     }
 }
 
-/// The last complete image of a claim: what was noted last, or what its owner started from. That a
-/// volume stays in place, or was never used, is no image, and one that went with the copy of its
+/// The last complete snapshot of a claim: what was noted last, or what its owner started from. That a
+/// volume stays in place, or was never used, is no snapshot, and one that went with the copy of its
 /// cluster is none any more.
-pub(crate) fn last_image<'a>(status: &'a GrantStatus, claim: &'a Claim) -> Option<&'a Pin> {
+pub(crate) fn last_snapshot<'a>(status: &'a GrantStatus, claim: &'a Claim) -> Option<&'a Pin> {
     let started_from = status.pins.iter().find(|pin| pin.claim_uid == claim.uid);
-    claim.last_image.iter().chain(started_from).find(|pin| match &pin.image {
-        Image::VolumeSnapshot { cluster, .. } => {
+    claim.last_snapshot.iter().chain(started_from).find(|pin| match &pin.snapshot {
+        Snapshot::VolumeSnapshot { cluster, .. } => {
             status.copies.iter().any(|copy| copy.cluster.is_same(cluster))
         }
-        Image::Restic { .. } => true,
-        Image::InPlace { .. } | Image::Fresh {} => false,
+        Snapshot::Restic { .. } => true,
+        Snapshot::InPlace { .. } | Snapshot::Fresh {} => false,
     })
 }
 
@@ -179,12 +179,12 @@ fn condition_row(condition: &Condition) -> ConditionRow {
 /// Who says where a namespace is to be.
 pub(crate) fn desired_words(picture: &Picture, subject: &Subject) -> String {
     if !subject.is_placed() {
-        return "it does not ask to be placed".to_owned();
+        return "the namespace is not placed".to_owned();
     }
     match picture.desired(subject) {
-        Desired::Named(name) => format!("{name}: its annotation interlock.dev/cluster says so"),
+        Desired::Named(name) => format!("{name} (annotation interlock.dev/cluster)"),
         Desired::Selected(placement) => format!("any cluster that Placement {placement} selects"),
-        Desired::Anywhere => "any cluster: no Placement selects it".to_owned(),
+        Desired::Anywhere => "any cluster (no Placement selects the namespace)".to_owned(),
     }
 }
 
@@ -197,15 +197,15 @@ pub(crate) fn answer(subject: &Subject, row: &NamespaceRow) -> String {
     match (row.health, row.reason.as_str()) {
         (Health::Settled, "NotPlaced") => format!("{name} is not placed: no cluster runs it"),
         (Health::Settled, _) => format!("{name} runs on {owner}, as desired (epoch {})", row.epoch),
-        (Health::Moving, "NoGrant") => format!("{name} is about to be placed"),
+        (Health::Moving, "NoGrant") => format!("{name} waits for its first cluster"),
         (Health::Moving, "Deleting") => format!("{name} is being deleted"),
         (Health::Moving, "Filling" | "Starting") => {
             format!("{name} starts on {owner} (epoch {})", row.epoch)
         }
         (Health::Moving, _) => match (holder, row.target.as_deref()) {
             (Some(from), Some(to)) if from != to => format!("{name} moves from {from} to {to}"),
-            (None, Some(to)) => format!("{name} is on its way to {to}"),
-            (_, _) => format!("{name} is on its way"),
+            (None, Some(to)) => format!("{name} is moving to {to}"),
+            (_, _) => format!("{name} is moving"),
         },
         (Health::Blocked, reason) => format!("{name} is blocked{place}: {reason}"),
     }
@@ -215,25 +215,25 @@ pub(crate) fn answer(subject: &Subject, row: &NamespaceRow) -> String {
 pub(crate) fn condition_words(condition: &Condition) -> String {
     let is_true = condition.status == "True";
     let words = match (condition.type_.as_str(), is_true) {
-        (kinds::PLACED, true) => "it has a place",
-        (kinds::PLACED, false) => "it cannot be where it is desired",
-        (kinds::RUNNING, true) => "the owner runs it",
-        (kinds::RUNNING, false) => "the owner does not run it",
-        (kinds::STOPPED, true) => "it has stopped where it leaves",
-        (kinds::STOPPED, false) => "it has not stopped where it leaves",
-        (kinds::DATA_SYNCED, true) => "the last copy of every claim is complete",
-        (kinds::DATA_SYNCED, false) => "the last copy is not complete",
+        (kinds::PLACED, true) => "the namespace has a cluster",
+        (kinds::PLACED, false) => "the namespace cannot run on the desired cluster",
+        (kinds::RUNNING, true) => "the owner runs the namespace",
+        (kinds::RUNNING, false) => "the owner does not run the namespace",
+        (kinds::STOPPED, true) => "the namespace has stopped on the old owner",
+        (kinds::STOPPED, false) => "the namespace has not stopped on the old owner",
+        (kinds::DATA_SYNCED, true) => "every claim has its last snapshot",
+        (kinds::DATA_SYNCED, false) => "a last snapshot is missing",
         (kinds::FILLED, true) => "every claim is filled",
         (kinds::FILLED, false) => "a claim is not filled",
-        (kinds::OWNER_UNREACHABLE, true) => "the owner is not heard of",
-        (kinds::OWNER_UNREACHABLE, false) => "the owner is heard of",
+        (kinds::OWNER_UNREACHABLE, true) => "the owner sends no heartbeat",
+        (kinds::OWNER_UNREACHABLE, false) => "the owner sends heartbeats",
         (kinds::FENCED, true) => "an owner was declared gone",
         (kinds::FENCED, false) => "no owner was declared gone",
-        (kinds::DATA_LOSS_BOUND, true) => "what a forced release may have lost",
+        (kinds::DATA_LOSS_BOUND, true) => "data that a forced release may have lost",
         (kinds::DATA_LOSS_BOUND, false) => "nothing was declared lost",
-        (kinds::DIVERGED, true) => "a cluster wrote after its last copy",
-        (kinds::DIVERGED, false) => "no cluster wrote after its last copy",
-        (kinds::AT_MOST_ONE_GIVEN_UP, true) => "two clusters may write: somebody accepted it",
+        (kinds::DIVERGED, true) => "a cluster wrote data after its last snapshot",
+        (kinds::DIVERGED, false) => "no cluster wrote data after its last snapshot",
+        (kinds::AT_MOST_ONE_GIVEN_UP, true) => "two clusters may write: a person accepted it",
         (kinds::AT_MOST_ONE_GIVEN_UP, false) => "at most one cluster may write",
         (_, _) => "",
     };
@@ -258,15 +258,15 @@ pub(crate) fn text(picture: &Picture, subject: &Subject, has_colour: bool) -> St
             text += &table(head, &rows);
         }
     };
-    let image = |row: &ClaimRow| match (row.last_image, &row.last_image_on) {
+    let snapshot = |row: &ClaimRow| match (row.last_snapshot, &row.last_snapshot_on) {
         (Some(taken), Some(on)) => format!("{} ago, on {on}", age(now, taken)),
         (Some(taken), None) => format!("{} ago", age(now, taken)),
         (None, _) => "none".to_owned(),
     };
     let claims = page.claims.iter();
     let claims =
-        claims.map(|row| vec![row.name.clone(), row.fill.clone(), amount(row), image(row)]);
-    add(&["CLAIM", "FILL", "DATA", "LAST IMAGE"], claims.collect());
+        claims.map(|row| vec![row.name.clone(), row.fill.clone(), amount(row), snapshot(row)]);
+    add(&["CLAIM", "FILL", "DATA", "LAST SNAPSHOT"], claims.collect());
     let copies = page.copies.iter();
     let copies =
         copies.map(|row| vec![row.cluster.clone(), row.epoch.to_string(), row.state.clone()]);

@@ -36,7 +36,7 @@ pub(crate) struct Subject {
     pub(crate) grant: Option<Grant>,
     /// Its claims, where they were asked for.
     pub(crate) claims: Vec<PersistentVolumeClaim>,
-    /// What was told about it, where that was asked for; the oldest first.
+    /// What was reported about it, where that was asked for; the oldest first.
     pub(crate) events: Vec<Event>,
 }
 
@@ -166,7 +166,7 @@ pub(crate) fn cluster_conditions(cluster: &WorkloadCluster) -> &[Condition] {
     cluster.status.as_ref().map_or(&[], |status| &status.conditions)
 }
 
-/// Why a cluster counts as not heard of: what its condition says. None: it is heard of, or nobody
+/// Why a cluster counts as unreachable: what its condition says. None: it sends heartbeats, or nobody
 /// has looked yet.
 pub(crate) fn unreachable(cluster: &WorkloadCluster) -> Option<&Condition> {
     let reachable = condition(cluster_conditions(cluster), condition::REACHABLE);
@@ -174,7 +174,7 @@ pub(crate) fn unreachable(cluster: &WorkloadCluster) -> Option<&Condition> {
 }
 
 /// Since when the grant is in its phase. It says so itself; of one that was brought there before
-/// grants did, as well as it can be told: the event of that name, else the last change of a
+/// grants did, as well as it can be known: the event of that name, else the last change of a
 /// condition, else its last write, else its making.
 pub(crate) fn phase_since(subject: &Subject) -> Option<Timestamp> {
     let grant = subject.grant.as_ref()?;
@@ -203,7 +203,7 @@ pub(crate) fn phase_since(subject: &Subject) -> Option<Timestamp> {
         .or_else(|| grant.metadata.creation_timestamp.as_ref().map(|time| time.0))
 }
 
-/// When an event was told last.
+/// When an event was reported last.
 pub(crate) fn event_time(event: &Event) -> Option<Timestamp> {
     let series = event.series.as_ref().and_then(|series| series.last_observed_time.as_ref());
     let micro = series.or(event.event_time.as_ref()).map(|time| time.0);

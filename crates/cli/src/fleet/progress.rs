@@ -102,8 +102,8 @@ impl Data {
 /// Whether a move has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It goes on.
-    Going,
+    /// The move is in progress.
+    UnderWay,
     /// It runs where it was to run.
     Runs {
         /// The cluster.
@@ -113,14 +113,14 @@ pub(crate) enum Outcome {
     },
     /// It is blocked, and why.
     Blocked(String),
-    /// The namespace goes: nothing will ever run.
-    Goes,
+    /// The namespace is being deleted: nothing will ever run.
+    Deleting,
 }
 
 impl Progress {
-    fn going(phase: impl Into<String>, detail: impl Into<String>, waits_for: String) -> Self {
+    fn under_way(phase: impl Into<String>, detail: impl Into<String>, waits_for: String) -> Self {
         let (phase, detail) = (phase.into(), detail.into());
-        Self { phase, detail, waits_for, data: None, outcome: Outcome::Going }
+        Self { phase, detail, waits_for, data: None, outcome: Outcome::UnderWay }
     }
 
     /// The line that is shown, with the time in the phase, and how fast data comes.
@@ -180,14 +180,16 @@ impl Follower {
     /// How far it is now.
     pub(crate) fn look(&mut self, grant: Option<&Grant>) -> Progress {
         let Some(grant) = grant else {
-            let words = "the scheduler to make its grant".to_owned();
-            return Progress::going("No grant", "waiting for the scheduler", words);
+            let words = "the scheduler to create the grant".to_owned();
+            return Progress::under_way("No grant", "waiting for the scheduler", words);
         };
         let status = grant.status_or_default();
         self.remember(grant, &status);
         let progress = self.phase(grant, &status);
         match (self.why_it_stands(grant, &status), &progress.outcome) {
-            (Some(why), Outcome::Going) => Progress { outcome: Outcome::Blocked(why), ..progress },
+            (Some(why), Outcome::UnderWay) => {
+                Progress { outcome: Outcome::Blocked(why), ..progress }
+            }
             _ => progress,
         }
     }
@@ -196,16 +198,16 @@ impl Follower {
         let owner = status.owner.as_ref().map_or("nobody", |owner| owner.name.as_str());
         let place = self.goal.place();
         match status.phase {
-            Phase::Unassigned => Progress::going(
+            Phase::Unassigned => Progress::under_way(
                 "Unassigned",
                 format!("waiting for the grant to {place}"),
-                format!("the scheduler to grant it to {place}"),
+                format!("the scheduler to grant the namespace to {place}"),
             ),
             Phase::Granted if self.goal.is_met_by(owner) => self.arriving(grant, status, owner),
-            Phase::Granted => Progress::going(
+            Phase::Granted => Progress::under_way(
                 format!("Granted to {owner}"),
-                "waiting to be taken back",
-                format!("the scheduler to take it back from {owner}"),
+                "waiting to be revoked",
+                format!("the scheduler to revoke the grant of {owner}"),
             ),
             Phase::Revoking => {
                 let waits_for = leaving(grant, status);
@@ -214,26 +216,30 @@ impl Follower {
                 let copying = condition_if(conditions_of(grant), kinds::DATA_SYNCED, false);
                 let detail = match (has_stopped, copying) {
                     (_, Some(said)) if said.reason == "Copying" => {
-                        format!("taking the last images on {owner}")
+                        format!("taking the last snapshots on {owner}")
                     }
                     (false, _) => format!("stopping on {owner}"),
                     (true, _) => format!("handing over from {owner}"),
                 };
-                Progress::going("Revoking", detail, waits_for)
+                Progress::under_way("Revoking", detail, waits_for)
             }
-            Phase::Released => Progress::going(
+            Phase::Released => Progress::under_way(
                 "Released",
                 format!("waiting for the grant to {place}"),
-                format!("the scheduler to grant it to {place}"),
+                format!("the scheduler to grant the namespace to {place}"),
             ),
-            Phase::Fenced => Progress::going(
+            Phase::Fenced => Progress::under_way(
                 "Fenced",
                 format!("waiting for the grant to {place}"),
-                format!("the scheduler to grant it to {place}"),
+                format!("the scheduler to grant the namespace to {place}"),
             ),
             Phase::Deleting => Progress {
-                outcome: Outcome::Goes,
-                ..Progress::going("Deleting", "", "nothing: the namespace goes".to_owned())
+                outcome: Outcome::Deleting,
+                ..Progress::under_way(
+                    "Deleting",
+                    "",
+                    "nothing: the namespace is being deleted".to_owned(),
+                )
             },
         }
     }
@@ -243,9 +249,10 @@ impl Follower {
         let filled = status.claims.iter().filter(|claim| claim.fill == Fill::Filled).count();
         let phase = format!("Granted to {owner}");
         if filled < all {
-            let waits_for = format!("{owner} to fill its claims ({filled}/{all})");
-            let going = Progress::going(phase, format!("filling {filled}/{all}"), waits_for);
-            return Progress { data: Data::of(&status.claims), ..going };
+            let waits_for = format!("{owner} to fill the claims ({filled}/{all})");
+            let under_way =
+                Progress::under_way(phase, format!("filling {filled}/{all}"), waits_for);
+            return Progress { data: Data::of(&status.claims), ..under_way };
         }
         let running = condition(conditions_of(grant), kinds::RUNNING);
         let is_news = running != self.old_running.as_ref();
@@ -254,15 +261,15 @@ impl Follower {
             let words = "nothing".to_owned();
             return Progress {
                 outcome,
-                ..Progress::going("Running", format!("on {owner}"), words)
+                ..Progress::under_way("Running", format!("on {owner}"), words)
             };
         }
         let said = running.filter(|_| is_news).map_or("", |running| clause(&running.message));
         let waits_for = match said {
-            "" => format!("{owner} to start it"),
-            said => format!("{owner} to start it: {said}"),
+            "" => format!("{owner} to start the namespace"),
+            said => format!("{owner} to start the namespace: {said}"),
         };
-        Progress::going(phase, "starting", waits_for)
+        Progress::under_way(phase, "starting", waits_for)
     }
 
     /// Why nothing will happen before a person acts.

@@ -36,11 +36,11 @@ pub(crate) struct ClusterRow {
     pub(crate) name: String,
     /// Its uid, which tells it from one that had its name before.
     pub(crate) uid: String,
-    /// Whether new grants may go there; null: nobody has looked.
+    /// Whether new grants may go there; null: unknown.
     pub(crate) ready: Option<bool>,
-    /// Whether its syncer is heard of; null: nobody has looked.
+    /// Whether its syncer sends heartbeats; null: unknown.
     pub(crate) reachable: Option<bool>,
-    /// Since when it is heard of, or not.
+    /// Since when it sends heartbeats, or not.
     pub(crate) reachable_since: Option<Timestamp>,
     /// How many namespaces it owns, counted from the grants.
     pub(crate) grants: usize,
@@ -73,7 +73,7 @@ pub(crate) struct NamespaceRow {
     pub(crate) epoch: i64,
     /// The phase of its grant; null: it has none.
     pub(crate) phase: Option<String>,
-    /// Since when, as well as that can be told.
+    /// Since when, as well as that can be known.
     pub(crate) phase_since: Option<Timestamp>,
     /// How it is with it: `blocked`, `moving` or `settled`.
     pub(crate) health: Health,
@@ -215,7 +215,7 @@ fn next(report: &FleetReport, restless: &[&NamespaceRow]) -> String {
 /// Only the clusters, for people.
 pub(crate) fn clusters_text(picture: &Picture, report: &FleetReport) -> String {
     if report.clusters.is_empty() {
-        return "there is no cluster: make a WorkloadCluster\n".to_owned();
+        return "no cluster exists: create a WorkloadCluster\n".to_owned();
     }
     let word = |claim: Option<bool>| match claim {
         Some(true) => "yes",
@@ -234,7 +234,7 @@ pub(crate) fn clusters_text(picture: &Picture, report: &FleetReport) -> String {
             (Some(why), ..) if why.is_empty() => "being deleted".to_owned(),
             (Some(why), ..) => format!("being deleted; {}", advice(why, row.next.as_deref())),
             (None, true, _) => "draining".to_owned(),
-            (None, false, true) => "takes nothing new".to_owned(),
+            (None, false, true) => "accepts no new namespaces".to_owned(),
             (None, false, false) => String::new(),
         };
         vec![
@@ -270,10 +270,10 @@ fn restless_text(now: Timestamp, rows: &[&NamespaceRow]) -> String {
     table(&["NAMESPACE", "OWNER", "TARGET", "PHASE", "REASON", "FOR", "WAITS FOR"], &rows)
 }
 
-/// Whether a cluster is not heard of, and since when, in words.
+/// Whether a cluster sends no heartbeat, and since when, in words.
 pub(crate) fn silence(now: Timestamp, cluster: &WorkloadCluster) -> Option<String> {
     let told = unreachable(cluster)?;
-    Some(format!("not heard of for {}", age(now, told.last_transition_time.0)))
+    Some(format!("no heartbeat for {}", age(now, told.last_transition_time.0)))
 }
 
 /// The last events, the newest last, as rows of age, reason and message.
@@ -296,11 +296,11 @@ pub(crate) fn last_events(picture: &Picture, subject: &Subject) -> Vec<Vec<Strin
 /// The phase of a grant in a word that a person would say.
 pub(crate) fn phase_words(phase: Phase) -> &'static str {
     match phase {
-        Phase::Unassigned => "nobody has it yet",
+        Phase::Unassigned => "the grant has no owner",
         Phase::Granted => "the owner may use the volumes",
         Phase::Revoking => "the owner has to stop and hand over",
         Phase::Released => "the owner has stopped and handed over",
         Phase::Fenced => "the owner was declared gone",
-        Phase::Deleting => "the namespace goes",
+        Phase::Deleting => "the namespace is being deleted",
     }
 }

@@ -196,7 +196,7 @@ impl Scene {
         self
     }
 
-    /// A cluster is not heard of since so many seconds.
+    /// A cluster has sent no heartbeat since so many seconds.
     pub(crate) fn lost(mut self, name: &str, seconds: i64) -> Self {
         let words = ("HeartbeatOld", "no heartbeat for 40 seconds");
         let conditions = &mut self.cluster_status(name).conditions;
@@ -212,7 +212,7 @@ impl Scene {
     }
 
     /// A cluster is being deleted, and has something left.
-    pub(crate) fn going(mut self, name: &str, why: &str, next: &str) -> Self {
+    pub(crate) fn deleting(mut self, name: &str, why: &str, next: &str) -> Self {
         self.cluster_mut(name).metadata.deletion_timestamp = Some(Time(ago(5)));
         let mut said = told("Emptied", false, 5, ("GrantsLeft", why));
         said.next = Some(next.to_owned());

@@ -20,16 +20,16 @@ const TOGETHER: Duration = Duration::from_secs(1);
 pub(crate) struct StatusArgs {
     #[command(subcommand)]
     part: Option<Part>,
-    /// One namespace, with everything about it
+    /// Show this namespace in detail
     #[arg(conflicts_with = "clusters")]
     namespace: Option<String>,
-    /// Only the clusters
+    /// Show only the clusters
     #[arg(long)]
     clusters: bool,
-    /// Show it again whenever something changes, until Ctrl-C
+    /// Print the status again on every change, until Ctrl-C
     #[arg(long, short)]
     watch: bool,
-    /// How to answer
+    /// Output format
     #[arg(short, long, value_enum, default_value = "text")]
     output: Format,
     #[command(flatten)]
@@ -39,13 +39,12 @@ pub(crate) struct StatusArgs {
 /// A part of the fleet.
 #[derive(Debug, clap::Subcommand)]
 enum Part {
-    /// Claims, what takes and brings images of them, and the images, cluster by cluster
+    /// Show claims, ReplicationSources, ReplicationDestinations and snapshots of every cluster
     Volumes(volumes::Args),
 }
 
 const STATUS_EXIT: &str = "\
-Exit status: 0 everything is settled or moving; 1 something is blocked, and a person may have to act;
-2 usage error.";
+Exit status: 0 everything is settled or moving; 1 something is blocked; 2 usage error.";
 
 /// Options of `explain`.
 #[derive(Debug, clap::Args)]
@@ -53,7 +52,7 @@ Exit status: 0 everything is settled or moving; 1 something is blocked, and a pe
 pub(crate) struct ExplainArgs {
     /// The namespace
     namespace: String,
-    /// How to answer
+    /// Output format
     #[arg(short, long, value_enum, default_value = "text")]
     output: Format,
     #[command(flatten)]

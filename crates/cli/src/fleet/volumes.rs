@@ -1,4 +1,4 @@
-//! `interlock status volumes`: claims, what takes and brings images of them, and the images, cluster
+//! `interlock status volumes`: claims, what takes and brings snapshots of them, and the snapshots, cluster
 //! by cluster.
 
 use super::client::Fleet;
@@ -15,10 +15,10 @@ use std::process::ExitCode;
 /// Options of `status volumes`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only what is on this cluster
+    /// Show only this cluster
     #[arg(long, value_name = "NAME")]
     cluster: Option<String>,
-    /// How to answer
+    /// Output format
     #[arg(short, long, value_enum, default_value = "text")]
     output: Format,
     #[command(flatten)]
@@ -35,7 +35,7 @@ struct Cluster {
     claims: Vec<Claim>,
     sources: Vec<Sync>,
     destinations: Vec<Sync>,
-    images: Vec<Image>,
+    snapshots: Vec<Snapshot>,
 }
 
 /// A claim, for programs.
@@ -55,7 +55,7 @@ struct Claim {
     trouble: Option<String>,
 }
 
-/// What takes or brings images, for programs.
+/// What takes or brings snapshots, for programs.
 #[derive(Debug, Serialize)]
 struct Sync {
     namespace: String,
@@ -66,8 +66,8 @@ struct Sync {
     last_sync: Option<Timestamp>,
     /// The tag that was confirmed last.
     last_tag: Option<String>,
-    /// The image that it made last.
-    image: Option<String>,
+    /// The snapshot that it made last.
+    snapshot: Option<String>,
     /// How many bytes the sync that runs has moved.
     bytes: Option<u64>,
     /// How many it has to move.
@@ -84,9 +84,9 @@ struct Sync {
     trouble: Option<String>,
 }
 
-/// An image, for programs.
+/// A snapshot, for programs.
 #[derive(Debug, Serialize)]
-struct Image {
+struct Snapshot {
     namespace: String,
     name: String,
     ready: bool,
@@ -105,7 +105,7 @@ const SOURCES: (&str, &str, &str, &str) =
     ("volsync.backube", "v1alpha1", "ReplicationSource", "replicationsources");
 const DESTINATIONS: (&str, &str, &str, &str) =
     ("volsync.backube", "v1alpha1", "ReplicationDestination", "replicationdestinations");
-const IMAGES: (&str, &str, &str, &str) =
+const SNAPSHOTS: (&str, &str, &str, &str) =
     ("snapshot.storage.k8s.io", "v1", "VolumeSnapshot", "volumesnapshots");
 
 /// Runs `status volumes`.
@@ -123,7 +123,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<ExitCode> {
         });
     }
     if let Some(name) = args.cluster.as_ref().filter(|_| clusters.is_empty()) {
-        anyhow::bail!("there is no cluster `{name}`: see interlock status --clusters");
+        anyhow::bail!("cluster `{name}` does not exist: see interlock status --clusters");
     }
     match args.output {
         Format::Json => say_json(&clusters)?,
@@ -155,7 +155,7 @@ async fn look(
         claims: list(CLAIMS).await?.iter().map(claim).collect(),
         sources: list(SOURCES).await?.iter().map(sync).collect(),
         destinations: list(DESTINATIONS).await?.iter().map(sync).collect(),
-        images: list(IMAGES).await?.iter().map(image).collect(),
+        snapshots: list(SNAPSHOTS).await?.iter().map(snapshot).collect(),
         ..Cluster::default()
     })
 }
@@ -221,7 +221,7 @@ fn sync(object: &DynamicObject) -> Sync {
         claim: text_of(&object.data["spec"]["sourcePVC"]),
         last_sync: time(&status["lastSyncTime"]),
         last_tag: text_of(&status["lastManualSync"]),
-        image: text_of(&told["image"]).or_else(|| text_of(&status["latestImage"]["name"])),
+        snapshot: text_of(&told["snapshot"]).or_else(|| text_of(&status["latestImage"]["name"])),
         bytes,
         of_bytes,
         files: number("progressFiles"),
@@ -244,13 +244,13 @@ fn progress(sync: &Sync) -> Option<String> {
     Some(words.join(", "))
 }
 
-fn image(object: &DynamicObject) -> Image {
+fn snapshot(object: &DynamicObject) -> Snapshot {
     let (namespace, name) = address(object);
     let status = &object.data["status"];
     let marks = object.metadata.annotations.as_ref();
     let number = |key: &str| marks.and_then(|marks| marks.get(key)?.parse().ok());
     let finalizers = object.metadata.finalizers.iter().flatten();
-    Image {
+    Snapshot {
         namespace,
         name,
         ready: status["readyToUse"] == true,
@@ -267,16 +267,16 @@ fn text(clusters: &[Cluster], now: Timestamp) -> String {
     let sum = |of: fn(&Cluster) -> usize| clusters.iter().map(of).sum::<usize>();
     let mut text = match unwell {
         0 => format!(
-            "all is well: {} claims and {} images on {} clusters\n",
+            "no problems: {} claims and {} snapshots on {} clusters\n",
             sum(|cluster| cluster.claims.len()),
-            sum(|cluster| cluster.images.len()),
+            sum(|cluster| cluster.snapshots.len()),
             clusters.len()
         ),
-        unwell => format!("something is wrong on {unwell} of {} clusters\n", clusters.len()),
+        unwell => format!("{unwell} of {} clusters have problems\n", clusters.len()),
     };
     for cluster in clusters.iter().filter(|cluster| cluster.error.is_some()) {
         let error = cluster.error.as_deref().unwrap_or_default();
-        text += &format!("\n{} could not be asked: {error}\n", cluster.name);
+        text += &format!("\n{} did not answer: {error}\n", cluster.name);
     }
     let dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
     let mut add = |head: &[&str], rows: Vec<Vec<String>>| {
@@ -314,22 +314,22 @@ fn text(clusters: &[Cluster], now: Timestamp) -> String {
                 row.name.clone(),
                 last,
                 dash(&row.last_tag),
-                dash(&row.image),
+                dash(&row.snapshot),
                 note,
             ]
         })
         .collect()
     };
     add(
-        &["CLUSTER", "NAMESPACE", "SOURCE", "LAST SYNC", "TAG", "IMAGE", "NOTE"],
+        &["CLUSTER", "NAMESPACE", "SOURCE", "LAST SYNC", "TAG", "SNAPSHOT", "NOTE"],
         syncs(|cluster| &cluster.sources),
     );
     add(
-        &["CLUSTER", "NAMESPACE", "DESTINATION", "LAST SYNC", "TAG", "IMAGE", "NOTE"],
+        &["CLUSTER", "NAMESPACE", "DESTINATION", "LAST SYNC", "TAG", "SNAPSHOT", "NOTE"],
         syncs(|cluster| &cluster.destinations),
     );
-    let images = clusters.iter().flat_map(|cluster| {
-        cluster.images.iter().map(|row| {
+    let snapshots = clusters.iter().flat_map(|cluster| {
+        cluster.snapshots.iter().map(|row| {
             let state = match (row.deleting, row.ready) {
                 (true, _) => "deleting",
                 (false, true) => "ready",
@@ -352,8 +352,8 @@ fn text(clusters: &[Cluster], now: Timestamp) -> String {
         })
     });
     add(
-        &["CLUSTER", "NAMESPACE", "IMAGE", "STATE", "AGE", "FILES", "BYTES", "HOLDS"],
-        images.collect(),
+        &["CLUSTER", "NAMESPACE", "SNAPSHOT", "STATE", "AGE", "FILES", "BYTES", "HOLDS"],
+        snapshots.collect(),
     );
     text
 }
@@ -395,7 +395,7 @@ mod tests {
         let with = |source: Sync| Cluster { sources: vec![source], ..Cluster::default() };
         assert!(with(left("NotHere")).is_well() && !with(left("SourceMissing")).is_well());
         let said = text(&[with(left("NotHere"))], Timestamp::UNIX_EPOCH);
-        assert!(said.starts_with("all is well") && said.contains("NotHere: it runs"), "{said}");
+        assert!(said.starts_with("no problems") && said.contains("NotHere: it runs"), "{said}");
     }
 
     #[test]
@@ -403,12 +403,12 @@ mod tests {
         let source = object(json!({
             "metadata": {"namespace": "shop-1", "name": "move-data"},
             "spec": {"sourcePVC": "data"},
-            "status": {"lastManualSync": "final-3", "external": {"image": "i-1"}, "conditions": [
+            "status": {"lastManualSync": "final-3", "external": {"snapshot": "i-1"}, "conditions": [
                 {"type": "interlock.dev/Healthy", "status": "False", "reason": "TargetFull",
                  "message": "2 GiB are needed"},
             ]},
         }));
-        let image_here = object(json!({
+        let snapshot_here = object(json!({
             "metadata": {"namespace": "shop-1", "name": "i-1",
                 "annotations": {"interlock.dev/files": "3", "interlock.dev/bytes": "2048"},
                 "finalizers": ["interlock.dev/hold-u", "other"]},
@@ -424,7 +424,7 @@ mod tests {
             name: "west".to_owned(),
             claims: vec![claim(&claim_here)],
             sources: vec![sync(&source)],
-            images: vec![image(&image_here)],
+            snapshots: vec![snapshot(&snapshot_here)],
             ..Cluster::default()
         };
         assert!(!west.is_well());
@@ -433,16 +433,16 @@ mod tests {
         assert_eq!(
             said,
             "\
-something is wrong on 1 of 1 clusters
+1 of 1 clusters have problems
 
 CLUSTER  NAMESPACE  CLAIM  PHASE  SIZE  FROM                                NOTE
 west     shop-1     data   Bound  1Gi   ReplicationDestination move-data-3
 
-CLUSTER  NAMESPACE  SOURCE     LAST SYNC  TAG      IMAGE  NOTE
-west     shop-1     move-data  -          final-3  i-1    TargetFull: 2 GiB are needed
+CLUSTER  NAMESPACE  SOURCE     LAST SYNC  TAG      SNAPSHOT  NOTE
+west     shop-1     move-data  -          final-3  i-1       TargetFull: 2 GiB are needed
 
-CLUSTER  NAMESPACE  IMAGE  STATE  AGE  FILES  BYTES    HOLDS
-west     shop-1     i-1    ready  60s  3      2.0 KiB  1
+CLUSTER  NAMESPACE  SNAPSHOT  STATE  AGE  FILES  BYTES    HOLDS
+west     shop-1     i-1       ready  60s  3      2.0 KiB  1
 "
         );
     }

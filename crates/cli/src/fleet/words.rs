@@ -79,8 +79,8 @@ pub(crate) fn did_you_mean(name: &str, known: &[String]) -> String {
     let near = begun.or_else(|| nearest(name, all()).first().copied());
     match (near, known.len()) {
         (Some(near), _) => format!("; did you mean `{near}`?"),
-        (None, 0) => "; there is none".to_owned(),
-        (None, 1..=8) => format!("; there is: {}", names(all())),
+        (None, 0) => "; none exists".to_owned(),
+        (None, 1..=8) => format!("; existing: {}", names(all())),
         (None, _) => String::new(),
     }
 }
@@ -175,7 +175,7 @@ mod tests {
         let known = ["east".to_owned(), "west".to_owned()];
         assert_eq!(did_you_mean("esat", &known), "; did you mean `east`?");
         assert_eq!(did_you_mean("w", &known), "; did you mean `west`?");
-        assert_eq!(did_you_mean("frankfurt", &known), "; there is: east, west");
-        assert_eq!(did_you_mean("x", &[]), "; there is none");
+        assert_eq!(did_you_mean("frankfurt", &known), "; existing: east, west");
+        assert_eq!(did_you_mean("x", &[]), "; none exists");
     }
 }

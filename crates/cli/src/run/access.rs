@@ -4,9 +4,8 @@
 use anyhow::Context;
 use interlock_apiserver::access::identity::{MASTERS, Scope};
 use interlock_apiserver::{Identity, Server};
-use interlock_kernel::Kind;
 use interlock_programs::Account;
-use interlock_programs::roles::{self, Grant};
+use interlock_programs::roles::{self, Grant, OfCluster};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use kube::{Client, Resource};
@@ -60,11 +59,10 @@ pub(crate) async fn allow_at_hub(hub: &Client) -> anyhow::Result<()> {
 
 /// Lets the agent of a cluster do what it does, at the hub and on the cluster.
 pub(crate) async fn allow_for_cluster(
-    (hub, cluster): (&Client, &Client),
-    (name, logical_cluster): (&str, &str),
-    further: &[Kind],
+    hub: &Client,
+    cluster: &Client,
+    grants: &OfCluster,
 ) -> anyhow::Result<()> {
-    let grants = roles::of_cluster(name, logical_cluster, further);
     grant(hub, &grants.at_hub).await?;
     grant(cluster, &grants.on_cluster).await
 }
@@ -115,5 +113,5 @@ async fn apply<K: Rbac>(client: &Client, name: &str, object: &Value) -> anyhow::
     let api: Api<K> = Api::all(client.clone());
     let params = PatchParams::apply("interlock").force();
     let applied = api.patch(name, &params, &Patch::Apply(object)).await;
-    applied.map(|_| ()).with_context(|| format!("cannot make the role or binding {name}"))
+    applied.map(|_| ()).with_context(|| format!("cannot create the role or binding {name}"))
 }

@@ -1,18 +1,18 @@
 //! The agent of one workload cluster on this machine: its program, and the drivers that it needs.
 
-use super::hands::OnThisMachine;
+use super::driver::OnThisMachine;
 use super::storage::OnThisDisk;
 use super::wiring::{self, Seats};
 use interlock_api::placement::{self, FurtherKind, Ref};
 use interlock_kernel::{Kind, Nothing};
 use interlock_outside::processes::Processes;
 use interlock_outside::volumes::LocalVolumes;
-use interlock_placement::runtime::outside::{Answer, Deed, Machine, Question};
+use interlock_placement::runtime::outside::{Action, Answer, Machine, Question};
 use interlock_placement::syncer::{Holding, Locks, LocksOf};
 use interlock_programs as programs;
-use interlock_shell::{Hands, Runner, Shell, WiringError};
+use interlock_shell::{Driver, Runner, Shell, WiringError};
 use interlock_volumes::outside::{
-    Disk, DiskDeed, DiskQuestion, Made, Mover, MoverDeed, Sync, SyncId,
+    Disk, DiskAction, DiskQuestion, Made, Mover, MoverAction, Sync, SyncId,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -103,56 +103,56 @@ impl Agent {
     }
 }
 
-impl Hands<Nothing> for Runtime {
+impl Driver<Nothing> for Runtime {
     async fn ask(&self, question: Nothing) -> Result<Nothing, String> {
         match question {}
     }
 
-    async fn perform(&self, deed: Nothing) -> Result<(), String> {
-        match deed {}
+    async fn perform(&self, action: Nothing) -> Result<(), String> {
+        match action {}
     }
 }
 
-impl Hands<Locks> for Runtime {
+impl Driver<Locks> for Runtime {
     async fn ask(&self, question: LocksOf) -> Result<Holding, String> {
         match self {
-            Runtime::OnThisMachine { pods, .. } => Hands::<Locks>::ask(pods, question).await,
+            Runtime::OnThisMachine { pods, .. } => Driver::<Locks>::ask(pods, question).await,
             Runtime::OfTheCluster { .. } => Ok(Holding::Free),
         }
     }
 
-    async fn perform(&self, deed: Nothing) -> Result<(), String> {
-        match deed {}
+    async fn perform(&self, action: Nothing) -> Result<(), String> {
+        match action {}
     }
 }
 
-impl Hands<Machine> for Runtime {
+impl Driver<Machine> for Runtime {
     async fn ask(&self, question: Question) -> Result<Answer, String> {
-        Hands::<Machine>::ask(self.pods()?, question).await
+        Driver::<Machine>::ask(self.pods()?, question).await
     }
 
-    async fn perform(&self, deed: Deed) -> Result<(), String> {
-        Hands::<Machine>::perform(self.pods()?, deed).await
+    async fn perform(&self, action: Action) -> Result<(), String> {
+        Driver::<Machine>::perform(self.pods()?, action).await
     }
 }
 
-impl Hands<Disk> for Runtime {
+impl Driver<Disk> for Runtime {
     async fn ask(&self, question: DiskQuestion) -> Result<Made, String> {
-        Hands::<Disk>::ask(self.disk()?, question).await
+        Driver::<Disk>::ask(self.disk()?, question).await
     }
 
-    async fn perform(&self, deed: DiskDeed) -> Result<(), String> {
-        Hands::<Disk>::perform(self.disk()?, deed).await
+    async fn perform(&self, action: DiskAction) -> Result<(), String> {
+        Driver::<Disk>::perform(self.disk()?, action).await
     }
 }
 
-impl Hands<Mover> for Runtime {
+impl Driver<Mover> for Runtime {
     async fn ask(&self, id: SyncId) -> Result<Sync, String> {
-        Hands::<Mover>::ask(self.disk()?, id).await
+        Driver::<Mover>::ask(self.disk()?, id).await
     }
 
-    async fn perform(&self, deed: MoverDeed) -> Result<(), String> {
-        Hands::<Mover>::perform(self.disk()?, deed).await
+    async fn perform(&self, action: MoverAction) -> Result<(), String> {
+        Driver::<Mover>::perform(self.disk()?, action).await
     }
 }
 

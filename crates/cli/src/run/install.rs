@@ -46,7 +46,7 @@ async fn make_runtime_class(at: &Client) -> anyhow::Result<()> {
 }
 
 /// Installs what processes and volumes of this machine need on a workload cluster: VolSync's kinds, unless somebody
-/// has brought them already, and a class for volumes and one for their images. Claims that name no
+/// has brought them already, and a class for volumes and one for their snapshots. Claims that name no
 /// class get ours, unless the cluster has another default.
 pub(crate) async fn install_volumes(cluster: &Client) -> anyhow::Result<()> {
     for definition in interlock_api::volume_definitions() {
@@ -72,11 +72,11 @@ pub(crate) async fn install_volumes(cluster: &Client) -> anyhow::Result<()> {
     )?;
     let kind = GroupVersionKind::gvk("snapshot.storage.k8s.io", "v1", "VolumeSnapshotClass");
     let resource = ApiResource::from_gvk_with_plural(&kind, "volumesnapshotclasses");
-    let images: Api<DynamicObject> = Api::all_with(cluster.clone(), &resource);
+    let snapshots: Api<DynamicObject> = Api::all_with(cluster.clone(), &resource);
     let class: DynamicObject =
         serde_json::from_value(snapshot_class()).context("a snapshot class")?;
     made(
-        images.create(&PostParams::default(), &class).await,
+        snapshots.create(&PostParams::default(), &class).await,
         &format!("snapshot class {LOCAL_CLASS}"),
     )
 }
@@ -90,7 +90,7 @@ pub(crate) fn storage_class(is_default: bool) -> Value {
     })
 }
 
-/// The class of their images.
+/// The class of their snapshots.
 pub(crate) fn snapshot_class() -> Value {
     json!({
         "apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshotClass",
@@ -114,15 +114,15 @@ fn made<K>(created: kube::Result<K>, what: &str) -> anyhow::Result<()> {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
         Err(kube::Error::Api(status)) if status.code == 403 => bail!(
-            "cannot make the {what}: {}; have an administrator apply what `interlock manifests` \
-             prints, and start with --no-install",
+            "cannot create the {what}: {}; ask an administrator to apply the output of `interlock \
+             manifests`, and start with --no-install",
             status.message
         ),
         Err(kube::Error::Api(status)) if status.code == 404 => bail!(
-            "cannot make the {what}: its kind is not served there; install the definitions of the \
-             CSI snapshotter first (docs/deploying.md)"
+            "cannot create the {what}: the API server does not serve its kind; install the CRDs \
+             of the CSI snapshotter first (docs/deploying.md)"
         ),
-        Err(error) => Err(error).context(format!("cannot make the {what}")),
+        Err(error) => Err(error).context(format!("cannot create the {what}")),
     }
 }
 
@@ -151,7 +151,7 @@ async fn is_served(at: &Client, definition: &CustomResourceDefinition) -> anyhow
     match at.list_api_group_resources(&version).await {
         Ok(served) => Ok(served.resources.iter().any(|resource| resource.name == *plural)),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
-        Err(error) => Err(error).context("cannot ask which kinds are served"),
+        Err(error) => Err(error).context("cannot read which kinds the API server serves"),
     }
 }
 

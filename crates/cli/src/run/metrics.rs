@@ -13,16 +13,16 @@ const FAMILIES: [Family; 3] = [
     (
         "volsync_missed_intervals_total",
         "counter",
-        "Intervals of a schedule that went by without a sync.",
+        "Intervals of a schedule that passed without a sync.",
         |measured| vec![("", measured.missed_intervals as f64)],
     ),
     (
         "volsync_volume_out_of_sync",
         "gauge",
-        "1 if the sync that was asked for last is not done yet.",
+        "1 if the last requested sync is not done yet.",
         |measured| vec![("", f64::from(u8::from(measured.is_out_of_sync)))],
     ),
-    ("volsync_sync_duration_seconds", "summary", "How long syncs took.", |measured| {
+    ("volsync_sync_duration_seconds", "summary", "Duration of syncs in seconds.", |measured| {
         let seconds = measured.milliseconds as f64 / 1000.0;
         vec![("_sum", seconds), ("_count", measured.syncs as f64)]
     }),

@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 /// More who ask at once wait.
 const AT_ONCE: usize = 8;
 /// Whoever has not asked, or not listened to the answer, in so long is cut off.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// How long nobody is let in after that has failed: most likely too many files are open.
 const BREATH: Duration = Duration::from_secs(1);
 /// No request that is meant for this page is longer.
@@ -24,7 +24,7 @@ const LONGEST_REQUEST: usize = 8 * 1024;
 /// Where what is counted is served.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The address to serve /metrics on, without TLS; port 0 lets the machine choose one [default: none]
+    /// The address to serve /metrics on, without TLS; port 0 selects a free port [default: none]
     #[arg(long, value_name = "ADDR")]
     metrics_listen: Option<SocketAddr>,
 }
@@ -35,7 +35,7 @@ impl Args {
         let Some(address) = self.metrics_listen else { return Ok(()) };
         let counts = shell.metrics();
         let served = serve(address, move || page(&counts, Timestamp::now())).await?;
-        tracing::info!(url = %format!("http://{served}/metrics"), "metrics are served");
+        tracing::info!(url = %format!("http://{served}/metrics"), "serving metrics");
         Ok(())
     }
 }
@@ -44,7 +44,7 @@ async fn serve(
     address: SocketAddr,
     page: impl Fn() -> String + Send + Sync + 'static,
 ) -> anyhow::Result<SocketAddr> {
-    let failed = || format!("cannot serve metrics on {address}: give another --metrics-listen");
+    let failed = || format!("cannot serve metrics on {address}: set another --metrics-listen");
     let listener = TcpListener::bind(address).await.with_context(failed)?;
     let served = listener.local_addr().with_context(failed)?;
     let (page, places) = (Arc::new(page), Arc::new(Semaphore::new(AT_ONCE)));
@@ -56,12 +56,12 @@ async fn serve(
                     let page = Arc::clone(&page);
                     tokio::spawn(async move {
                         // Whoever goes away without an answer has not waited for it.
-                        let _ = timeout(PATIENCE, answer(stream, &*page)).await;
+                        let _ = timeout(TIMEOUT, answer(stream, &*page)).await;
                         drop(place);
                     });
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "nobody can ask for metrics now");
+                    tracing::warn!(%error, "the metrics endpoint has stopped");
                     sleep(BREATH).await;
                 }
             }
@@ -74,8 +74,8 @@ async fn answer(mut stream: TcpStream, page: &(impl Fn() -> String + Sync)) -> s
     let request = head(&mut stream).await?;
     let (code, text) = match asked(&request) {
         Some("/metrics") => ("200 OK", page()),
-        Some(_) => ("404 Not Found", "there is only /metrics here\n".to_owned()),
-        None => ("400 Bad Request", "only GET is answered here\n".to_owned()),
+        Some(_) => ("404 Not Found", "only /metrics is served\n".to_owned()),
+        None => ("400 Bad Request", "only GET is supported\n".to_owned()),
     };
     let head = format!(
         "HTTP/1.1 {code}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\

@@ -76,7 +76,9 @@ impl Repositories {
                 let settings = settings(&repository)?;
                 let (folder, sort) = match &from {
                     Folder::Volume(handle) => (self.volumes.read_volume(handle), Sort::Volume),
-                    Folder::Image(handle) => (self.volumes.read_image(handle), Sort::Image),
+                    Folder::Snapshot(handle) => {
+                        (self.volumes.read_snapshot(handle), Sort::Snapshot)
+                    }
                 };
                 let folder = held(folder)?;
                 let is_move = matches!(mark, Mark::Move(_));
@@ -132,8 +134,8 @@ impl Repositories {
                     return Err(Failure {
                         reason: Reason::DigestMismatch,
                         message: format!(
-                            "what snapshot {} brought has the digest {found}, and {wanted} was \
-                             saved; nothing is used of it",
+                            "the data restored from snapshot {} has the digest {found} where \
+                             {wanted} was expected; it is not used",
                             made.snapshot
                         ),
                     });
@@ -146,7 +148,7 @@ impl Repositories {
                 let left = restic::LeftByMoves { claim, before_epoch, pinned };
                 let tidied = restic::tidy_moves(&settings, &left, watch).map_err(failure)?;
                 let log = format!(
-                    "{} snapshots of earlier moves are forgotten, {} stay, {} bytes are free",
+                    "{} snapshots of earlier moves were deleted, {} remain, {} bytes are free",
                     tidied.forgotten.len(),
                     tidied.kept,
                     tidied.freed
@@ -169,7 +171,7 @@ fn settings(repository: &Repository) -> Result<Settings, Failure> {
 fn held(held: Result<Held, interlock_outside::volumes::Error>) -> Result<Held, Failure> {
     held.map_err(|error| Failure {
         reason: Reason::MoverFailed,
-        message: super::hands::in_words(&error),
+        message: super::driver::in_words(&error),
     })
 }
 

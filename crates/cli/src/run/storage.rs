@@ -4,17 +4,17 @@ use super::repositories::Repositories;
 use interlock_outside::volumes::{
     self as disk, Copying, LocalVolumes, NewCopy, NewVolume, Volumes,
 };
-use interlock_shell::Hands;
+use interlock_shell::Driver;
 use interlock_volumes::outside::{
-    Content, Disk, DiskDeed, DiskQuestion, Failure, Job, Made, Mover, MoverDeed, Outcome, Progress,
-    Reason, Sync, SyncId,
+    Content, Disk, DiskAction, DiskQuestion, Failure, Job, Made, Mover, MoverAction, Outcome,
+    Progress, Reason, Sync, SyncId,
 };
 use jiff::Timestamp;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-/// The volumes and images of one cluster, as folders of this machine, and what copies between them.
+/// The volumes and snapshots of one cluster, as folders of this machine, and what copies between them.
 #[derive(Clone)]
 pub(crate) struct OnThisDisk {
     volumes: Arc<LocalVolumes>,
@@ -33,11 +33,11 @@ impl OnThisDisk {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How far a volume or an image is; a failure that was told is as if nobody had tried.
+    /// How far a volume or a snapshot is; a failure that was reported is as if nobody had tried.
     fn state(&self, question: &DiskQuestion) -> Result<disk::Made, disk::Error> {
         let made = match question {
             DiskQuestion::Volume(handle) => self.volumes.volume_state(handle)?,
-            DiskQuestion::Image(handle) => self.volumes.image_state(handle)?,
+            DiskQuestion::Snapshot(handle) => self.volumes.snapshot_state(handle)?,
         };
         Ok(match made {
             disk::Made::Failed(why) if self.told().get(question) == Some(&why) => {
@@ -54,36 +54,36 @@ impl OnThisDisk {
     ) -> Result<T, String> {
         let own = self.clone();
         match tokio::task::spawn_blocking(move || work(&own)).await {
-            Ok(done) => done.map_err(|error| super::hands::in_words(&error)),
+            Ok(done) => done.map_err(|error| super::driver::in_words(&error)),
             Err(error) => Err(error.to_string()),
         }
     }
 
-    fn do_to_disk(&self, deed: DiskDeed) -> Result<(), disk::Error> {
-        match deed {
-            DiskDeed::MakeVolume { handle, namespace: owner, capacity, from } => {
+    fn do_to_disk(&self, action: DiskAction) -> Result<(), disk::Error> {
+        match action {
+            DiskAction::MakeVolume { handle, namespace: owner, capacity, from } => {
                 self.told().remove(&DiskQuestion::Volume(handle.clone()));
-                let from = from.map(|(handle, digest)| disk::FromImage { handle, digest });
+                let from = from.map(|(handle, digest)| disk::FromSnapshot { handle, digest });
                 let capacity_bytes = capacity;
                 self.volumes.make_volume(&NewVolume { handle, owner, capacity_bytes, from })
             }
-            DiskDeed::TakeImage { handle, volume } => {
-                self.told().remove(&DiskQuestion::Image(handle.clone()));
-                self.volumes.take_image(&handle, &volume)
+            DiskAction::TakeSnapshot { handle, volume } => {
+                self.told().remove(&DiskQuestion::Snapshot(handle.clone()));
+                self.volumes.take_snapshot(&handle, &volume)
             }
-            DiskDeed::Forget(question) => {
+            DiskAction::Forget(question) => {
                 if let disk::Made::Failed(why) = self.state(&question)? {
                     self.told().insert(question, why);
                 }
                 Ok(())
             }
-            DiskDeed::DeleteVolume(handle) => self.volumes.delete_volume(&handle),
-            DiskDeed::DeleteImage(handle) => self.volumes.delete_image(&handle),
+            DiskAction::DeleteVolume(handle) => self.volumes.delete_volume(&handle),
+            DiskAction::DeleteSnapshot(handle) => self.volumes.delete_snapshot(&handle),
         }
     }
 }
 
-impl Hands<Disk> for OnThisDisk {
+impl Driver<Disk> for OnThisDisk {
     async fn ask(&self, question: DiskQuestion) -> Result<Made, String> {
         Ok(match self.aside(move |own| own.state(&question)).await? {
             disk::Made::Missing => Made::Missing,
@@ -93,12 +93,12 @@ impl Hands<Disk> for OnThisDisk {
         })
     }
 
-    async fn perform(&self, deed: DiskDeed) -> Result<(), String> {
-        self.aside(move |own| own.do_to_disk(deed)).await
+    async fn perform(&self, action: DiskAction) -> Result<(), String> {
+        self.aside(move |own| own.do_to_disk(action)).await
     }
 }
 
-impl Hands<Mover> for OnThisDisk {
+impl Driver<Mover> for OnThisDisk {
     async fn ask(&self, id: SyncId) -> Result<Sync, String> {
         if let Some(sync) = self.repositories.state(&id) {
             return Ok(sync);
@@ -117,18 +117,18 @@ impl Hands<Mover> for OnThisDisk {
         })
     }
 
-    async fn perform(&self, deed: MoverDeed) -> Result<(), String> {
-        match deed {
-            MoverDeed::Begin { id, job } => match *job {
-                Job::Copy { into, cluster, image, digest, allow_empty } => {
-                    let copy = NewCopy { into, cluster, image, digest, allow_empty };
+    async fn perform(&self, action: MoverAction) -> Result<(), String> {
+        match action {
+            MoverAction::Begin { id, job } => match *job {
+                Job::Copy { into, cluster, snapshot, digest, allow_empty } => {
+                    let copy = NewCopy { into, cluster, snapshot, digest, allow_empty };
                     self.aside(move |own| own.volumes.begin_copy(&name(&id), &copy)).await
                 }
                 job @ (Job::Backup { .. } | Job::Restore { .. } | Job::Tidy { .. }) => {
                     self.repositories.begin(&id, job).map_err(|error| error.to_string())
                 }
             },
-            MoverDeed::Forget(id) => {
+            MoverAction::Forget(id) => {
                 self.repositories.forget(&id);
                 self.aside(move |own| {
                     own.volumes.forget_copy(&name(&id));

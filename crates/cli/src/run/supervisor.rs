@@ -4,14 +4,14 @@
 //! here is how that is seen and done. Each start and each stop is a task of its own, so that one cluster
 //! holds up no other.
 
-mod deeds;
+mod actions;
 mod report;
 
-pub(crate) use deeds::Ground;
+pub(crate) use actions::Ground;
 
 use super::access::HUB;
+use actions::{Held, Letting};
 use anyhow::anyhow;
-use deeds::{Held, Letting};
 use interlock_api::placement::WorkloadCluster;
 use interlock_kernel::{Place, Watch};
 use interlock_placement::kinds::WORKLOAD_CLUSTER;
@@ -28,7 +28,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 
-/// How often it is looked whether every controller still runs.
+/// How often it is checked whether every controller still runs.
 const ROUNDS: Duration = Duration::from_secs(10);
 /// How long starts and stops that are under way may take when everything is stopped.
 const END: Duration = Duration::from_secs(15);
@@ -80,7 +80,7 @@ impl Supervisor {
     pub(crate) async fn stop(self) -> Vec<Held> {
         self.stopper.stop();
         self.task.await.unwrap_or_else(|error| {
-            tracing::error!(%error, "the supervisor has ended before its time");
+            tracing::error!(%error, "the supervisor ended unexpectedly");
             Vec::new()
         })
     }
@@ -168,11 +168,11 @@ impl Supervising {
         for uid in ended {
             let Some(held) = self.held.remove(&uid) else { continue };
             self.interrupted.insert(uid.clone(), held.without_controllers());
-            self.failed(&uid, &anyhow!("a controller of the agent has ended by itself"));
+            self.failed(&uid, &anyhow!("a controller of the agent ended unexpectedly"));
         }
     }
 
-    /// A cluster that goes before its agent was started again is let go like any other.
+    /// A cluster that is being deleted before its agent was started again is let go like any other.
     fn adopt(&mut self, registered: &[Registered]) {
         let is_left = |uid: &String| {
             !self.agents.contains_key(uid) && !registered.iter().any(|one| one.of.uid == *uid)
@@ -250,10 +250,10 @@ impl Supervising {
             }
             Ok(Ended::Stop(uid, Ok(Letting::Gone))) => self.forget(&uid),
             Ok(Ended::Stop(uid, Err(error))) => {
-                tracing::error!(because = format!("{error:#}"), "an agent did not end in order");
+                tracing::error!(because = format!("{error:#}"), "an agent did not end cleanly");
                 self.forget(&uid);
             }
-            Err(error) => tracing::error!(%error, "a task of the supervisor has ended"),
+            Err(error) => tracing::error!(%error, "a task of the supervisor ended unexpectedly"),
         }
     }
 
@@ -318,7 +318,7 @@ fn registered(cache: &Cache) -> Vec<Registered> {
         // One that cannot be read is not one that is gone: before anything is stopped, the hub is asked.
         let cluster: WorkloadCluster = (**object).clone().try_parse().ok()?;
         let created = cluster.creation_timestamp().map(|time| time.0);
-        Some((created, deeds::registered(&cluster)))
+        Some((created, actions::registered(&cluster)))
     });
     let mut all: Vec<_> = read.collect();
     all.sort_by(|(one, a), (other, b)| (one, &a.of).cmp(&(other, &b.of)));

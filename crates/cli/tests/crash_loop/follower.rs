@@ -2,7 +2,7 @@
 
 use crate::harness::Client;
 use crate::listing::{Address, Found, Listing};
-use crate::world::{Alarm, Life, World};
+use crate::world::{Alarm, CrashLoop, Life};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -90,7 +90,7 @@ impl Follower {
 }
 
 /// Follows the server through all of its lives.
-pub(crate) fn follow(world: &World, follower: &Arc<Mutex<Follower>>) {
+pub(crate) fn follow(world: &CrashLoop, follower: &Arc<Mutex<Follower>>) {
     let _alarm = Alarm(world);
     let mut last_life = 0;
     while let Some(life) = world.next_life(last_life) {

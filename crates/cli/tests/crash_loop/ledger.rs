@@ -2,7 +2,7 @@
 
 use crate::harness::Client;
 use crate::listing::{Address, Found, Listing};
-use crate::world::World;
+use crate::world::CrashLoop;
 use serde_json::{Value, json};
 use std::io;
 
@@ -47,7 +47,7 @@ pub(crate) struct Ledger {
 
 /// How a writer reaches the server.
 pub(crate) struct Session<'a> {
-    pub(crate) world: &'a World,
+    pub(crate) world: &'a CrashLoop,
     pub(crate) client: &'a mut Client,
     pub(crate) acknowledged: &'a mut Vec<(Address, u64)>,
 }
@@ -162,8 +162,8 @@ impl Session<'_> {
         if answer.status < 500 {
             return Ok(answer);
         }
-        let is_told = self.world.may_refuse();
-        assert!(is_told, "{method} {path}: {} {}", answer.status, answer.text);
+        let is_reported = self.world.may_refuse();
+        assert!(is_reported, "{method} {path}: {} {}", answer.status, answer.text);
         Err(io::Error::other("the server stops"))
     }
 }
@@ -173,8 +173,8 @@ impl Container {
     fn settle(&mut self, listing: &Listing) {
         let found = listing.objects.get(&self.itself.at);
         if self.is_doomed {
-            let is_going = found.is_none_or(|found| found.is_deleting);
-            assert!(is_going, "{:?} is there again after its deletion", self.itself.at);
+            let is_terminating = found.is_none_or(|found| found.is_deleting);
+            assert!(is_terminating, "{:?} is there again after its deletion", self.itself.at);
             return;
         }
         self.itself.settle(found);

@@ -33,10 +33,7 @@ pub(crate) struct Listing {
 }
 
 impl Address {
-    pub(crate) fn new(
-        resource: &'static str,
-        (cluster, namespace, name): (&str, &str, &str),
-    ) -> Self {
+    pub(crate) fn new(resource: &'static str, cluster: &str, namespace: &str, name: &str) -> Self {
         let [cluster, namespace, name] = [cluster, namespace, name].map(str::to_owned);
         Address { resource, cluster, namespace, name }
     }
@@ -134,8 +131,14 @@ impl Listing {
         listing
     }
 
-    fn get(&self, resource: &'static str, place: (&str, &str, &str)) -> Option<&Found> {
-        self.objects.get(&Address::new(resource, place))
+    fn get(
+        &self,
+        resource: &'static str,
+        cluster: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Option<&Found> {
+        self.objects.get(&Address::new(resource, cluster, namespace, name))
     }
 
     /// Nothing is half there: what comes into being together is there together, and nothing is left
@@ -143,7 +146,7 @@ impl Listing {
     pub(crate) fn check_whole(&self) {
         for (at, found) in &self.objects {
             let is_cluster_going = at.cluster != ROOT && {
-                let cluster = self.get("logicalclusters", (ROOT, "", &at.cluster));
+                let cluster = self.get("logicalclusters", ROOT, "", &at.cluster);
                 cluster.unwrap_or_else(|| panic!("{at:?} is in no cluster")).is_deleting
             };
             // What is being emptied may lack anything.
@@ -153,13 +156,13 @@ impl Listing {
             match at.resource {
                 "namespaces" => self.check_namespace(&at.cluster, &at.name),
                 "logicalclusters" => {
-                    let namespace = self.get("namespaces", (&at.name, "", "default"));
+                    let namespace = self.get("namespaces", &at.name, "", "default");
                     assert!(namespace.is_some(), "{at:?} has no namespace");
                     self.check_namespace(&at.name, "default");
                 }
                 _ if at.namespace.is_empty() => {}
                 _ => {
-                    let namespace = self.get("namespaces", (&at.cluster, "", &at.namespace));
+                    let namespace = self.get("namespaces", &at.cluster, "", &at.namespace);
                     assert!(namespace.is_some(), "{at:?} is in no namespace");
                 }
             }
@@ -170,7 +173,7 @@ impl Listing {
         for (resource, inside) in
             [("serviceaccounts", "default"), ("configmaps", "kube-root-ca.crt")]
         {
-            let found = self.get(resource, (cluster, name, inside));
+            let found = self.get(resource, cluster, name, inside);
             assert!(found.is_some(), "the namespace {name} of {cluster} has no {inside}");
         }
     }

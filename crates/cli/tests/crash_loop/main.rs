@@ -11,7 +11,7 @@ mod listing;
 mod world;
 
 use follower::{Follower, Scope, follow};
-use harness::{Client, PATIENCE, Place, Process};
+use harness::{Client, DataDirectory, Process, TIMEOUT};
 use ledger::{Container, Ledger, Session, Slot};
 use listing::{Address, Listing, definition};
 use serde_json::json;
@@ -19,7 +19,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
-use world::{Alarm, Life, Random, World};
+use world::{Alarm, CrashLoop, Life, Random};
 
 const WRITERS: u64 = 64;
 /// Logical clusters that stay, and in which some of the writers write.
@@ -44,9 +44,10 @@ fn number(name: &str, otherwise: u64) -> u64 {
 
 /// What a writer does in one life of the server: until the server dies, or nobody shall write any more.
 fn write(
-    world: &World,
+    world: &CrashLoop,
     life: Life,
-    (ledger, random): (&mut Ledger, &mut Random),
+    ledger: &mut Ledger,
+    random: &mut Random,
 ) -> io::Result<()> {
     let mut client = Client::new(life.address);
     while world.is_open(life) {
@@ -85,13 +86,15 @@ fn write(
 fn new_container(made: &u64, random: &mut Random) -> Container {
     let name = format!("made-{made}-{:08x}", random.below(1 << 32));
     let (itself, inside) = if random.below(3) > 0 {
-        (("namespaces", ("root", "", name.as_str())), ("root", name.as_str(), "inside"))
+        let itself = Address::new("namespaces", "root", "", &name);
+        (itself, Address::new("configmaps", "root", &name, "inside"))
     } else {
-        (("logicalclusters", ("root", "", name.as_str())), (name.as_str(), "default", "inside"))
+        let itself = Address::new("logicalclusters", "root", "", &name);
+        (itself, Address::new("configmaps", &name, "default", "inside"))
     };
     Container {
-        itself: Slot::new(Address::new(itself.0, itself.1), false),
-        inside: Slot::new(Address::new("configmaps", inside), false),
+        itself: Slot::new(itself, false),
+        inside: Slot::new(inside, false),
         is_doomed: false,
     }
 }
@@ -109,13 +112,13 @@ fn new_ledger(writer: u64) -> Ledger {
     let resource = if writer % 4 == 1 { "widgets" } else { "configmaps" };
     for slot in 0..SLOTS {
         let name = format!("writer-{writer}-{slot}");
-        let at = Address::new(resource, (&cluster, "default", &name));
+        let at = Address::new(resource, &cluster, "default", &name);
         ledger.slots.push(Slot::new(at, slot == 0));
     }
     ledger
 }
 
-fn work(world: &World, ledger: &Mutex<Ledger>, seed: u64) {
+fn work(world: &CrashLoop, ledger: &Mutex<Ledger>, seed: u64) {
     let _alarm = Alarm(world);
     let mut random = Random::new(seed);
     let mut last_life = 0;
@@ -123,7 +126,7 @@ fn work(world: &World, ledger: &Mutex<Ledger>, seed: u64) {
         last_life = life.number;
         let mut ledger = ledger.lock().expect("nobody panics with it");
         // The server has died: what is in doubt is settled before the next life begins.
-        let _ = write(world, life, (&mut ledger, &mut random));
+        let _ = write(world, life, &mut ledger, &mut random);
         drop(ledger);
         world.rest();
     }
@@ -143,7 +146,7 @@ fn prepare(client: &mut Client) {
 }
 
 /// A server that is killed while it starts, at any moment, must not harm the next one.
-fn kill_while_starting(place: &Place, random: &mut Random, within: Duration) {
+fn kill_while_starting(place: &DataDirectory, random: &mut Random, within: Duration) {
     let mut process = Process::spawn(place.command());
     let nanoseconds = u64::try_from(within.as_nanos()).expect("starts are short");
     thread::sleep(Duration::from_nanos(random.below(nanoseconds.max(1))));
@@ -179,7 +182,7 @@ fn agree(process: &Process, followers: &[Arc<Mutex<Follower>>]) {
             return;
         }
         let late: Vec<usize> = (0..followers.len()).filter(|at| !agrees(&followers[*at])).collect();
-        assert!(began.elapsed() < PATIENCE, "the watchers {late:?} do not see what is there");
+        assert!(began.elapsed() < TIMEOUT, "the watchers {late:?} do not see what is there");
         thread::sleep(Duration::from_millis(20));
     }
 }
@@ -191,7 +194,7 @@ fn what_was_acknowledged_outlives_every_kill_and_watchers_see_each_change_once()
     let seed = number("INTERLOCK_SEED", u64::from(now.subsec_nanos()));
     println!("seed {seed}");
     let mut random = Random::new(seed);
-    let place = Place::new();
+    let place = DataDirectory::new();
     // The very first start makes keys and certificates: it must bear being killed, too.
     for _ in 0..4 {
         kill_while_starting(&place, &mut random, Duration::from_millis(120));
@@ -201,7 +204,7 @@ fn what_was_acknowledged_outlives_every_kill_and_watchers_see_each_change_once()
     prepare(&mut process.client());
     let ledgers: Vec<_> =
         (0..WRITERS).map(|writer| Arc::new(Mutex::new(new_ledger(writer)))).collect();
-    let (world, mut newest) = (World::default(), 0);
+    let (world, mut newest) = (CrashLoop::default(), 0);
     let [mut writing, mut checking, mut longest_stop] = [Duration::ZERO; 3];
     let listing = check(&process, &ledgers, &mut newest);
     let follower = |scope: &Scope| Arc::new(Mutex::new(Follower::new(*scope, &listing)));
@@ -262,7 +265,7 @@ fn what_was_acknowledged_outlives_every_kill_and_watchers_see_each_change_once()
 }
 
 /// A polite request to end, under load: it ends soon, and says that all went well.
-fn stop_gently(world: &World, process: &mut Process) -> Duration {
+fn stop_gently(world: &CrashLoop, process: &mut Process) -> Duration {
     world.let_refuse();
     process.signal("TERM");
     let (status, took) = process.end();
@@ -272,7 +275,7 @@ fn stop_gently(world: &World, process: &mut Process) -> Duration {
 }
 
 /// Ends the other threads with this one.
-struct Over<'a>(&'a World);
+struct Over<'a>(&'a CrashLoop);
 
 impl Drop for Over<'_> {
     fn drop(&mut self) {

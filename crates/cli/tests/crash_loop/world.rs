@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::thread;
 
-use crate::harness::PATIENCE;
+use crate::harness::TIMEOUT;
 
-/// A small generator of numbers; the seed is printed, so that a run can be looked at again.
+/// A small generator of numbers; the seed is printed, so that a run can be repeated.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -36,7 +36,7 @@ struct Now {
 
 /// Shared by all threads.
 #[derive(Default)]
-pub(crate) struct World {
+pub(crate) struct CrashLoop {
     now: Mutex<Now>,
     changed: Condvar,
     sequence: AtomicU64,
@@ -49,7 +49,7 @@ pub(crate) struct Life {
     pub(crate) address: SocketAddr,
 }
 
-impl World {
+impl CrashLoop {
     fn now(&self) -> MutexGuard<'_, Now> {
         self.now.lock().expect("nobody panics with it")
     }
@@ -58,7 +58,7 @@ impl World {
     fn wait(&self, what: &str, is_true: impl Fn(&Now) -> bool) {
         let waited = self
             .changed
-            .wait_timeout_while(self.now(), PATIENCE, |now| !is_true(now) && !now.has_failed)
+            .wait_timeout_while(self.now(), TIMEOUT, |now| !is_true(now) && !now.has_failed)
             .expect("nobody panics with it");
         let (has_failed, is_late) = (waited.0.has_failed, waited.1.timed_out());
         drop(waited);
@@ -82,12 +82,12 @@ impl World {
         self.changed.notify_all();
     }
 
-    /// From now on the server may refuse: it was told to stop.
+    /// From now on the server may refuse: it was asked to stop.
     pub(crate) fn let_refuse(&self) {
         self.now().may_refuse = true;
     }
 
-    /// Whether the server was told to stop.
+    /// Whether the server was asked to stop.
     pub(crate) fn may_refuse(&self) -> bool {
         self.now().may_refuse
     }
@@ -143,7 +143,7 @@ impl World {
 }
 
 /// Tells the others when a thread has failed, so that nobody waits for it.
-pub(crate) struct Alarm<'a>(pub(crate) &'a World);
+pub(crate) struct Alarm<'a>(pub(crate) &'a CrashLoop);
 
 impl Drop for Alarm<'_> {
     fn drop(&mut self) {

@@ -1,7 +1,7 @@
 //! Where the fleet is, and what is said when there is none.
 
-use super::harness::{PATIENCE, Place, Process, serve};
-use super::world::{World, interlock, kubeconfig, run};
+use super::harness::{DataDirectory, Process, TIMEOUT, serve};
+use super::world::{TestHub, interlock, kubeconfig, run};
 use std::net::TcpListener;
 use std::time::Instant;
 
@@ -33,7 +33,7 @@ fn a_hub_that_does_not_answer_is_named() {
 
 #[test]
 fn a_hub_without_placement_says_so() {
-    let world = World::bare();
+    let world = TestHub::bare();
     for args in [&["status"][..], &["explain", "default"], &["move", "default", "--to", "east"]] {
         world.run(args).refuses(&["placement is not installed", "interlock up"]);
     }
@@ -41,7 +41,7 @@ fn a_hub_without_placement_says_so() {
 
 #[test]
 fn a_context_that_is_not_there_is_named_with_those_that_are() {
-    let world = World::bare();
+    let world = TestHub::bare();
     world.run(&["status", "--context", "moon"]).refuses(&["no context `moon`", "it has: hub"]);
 }
 
@@ -61,7 +61,7 @@ fn a_kubeconfig_that_is_missing_or_broken_is_named() {
 
 #[test]
 fn the_server_in_its_usual_place_is_found_by_itself_over_tls() {
-    let place = Place::new();
+    let place = DataDirectory::new();
     let home = place.path("home");
     let mut command = serve();
     command.args(["--listen", "127.0.0.1:0"]).env("XDG_DATA_HOME", home.join("share"));
@@ -77,6 +77,6 @@ fn the_server_in_its_usual_place_is_found_by_itself_over_tls() {
         if is_reached {
             return;
         }
-        assert!(began.elapsed() < PATIENCE, "{said:#?}");
+        assert!(began.elapsed() < TIMEOUT, "{said:#?}");
     }
 }

@@ -1,7 +1,7 @@
 //! `interlock force-release`.
 
-use super::harness::PATIENCE;
-use super::world::{Said, World};
+use super::harness::TIMEOUT;
+use super::world::{Said, TestHub};
 use serde_json::{Value, json};
 use std::time::Instant;
 
@@ -12,21 +12,21 @@ fn args<'a>(owner: &'a str, epoch: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     [&fixed[..], &attest, more].concat()
 }
 
-fn silent_owner() -> (World, String) {
-    let world = World::new();
+fn silent_owner() -> (TestHub, String) {
+    let world = TestHub::new();
     let grant = world.granted("shop", "west", 3);
     world.heard("west", false);
     (world, grant)
 }
 
 /// The one ForceRelease that there is, once it is there.
-fn declared(world: &World) -> Value {
+fn declared(world: &TestHub) -> Value {
     let began = Instant::now();
     loop {
         if let Some(force) = world.list("forcereleases").pop() {
             return force;
         }
-        assert!(began.elapsed() < PATIENCE, "no ForceRelease");
+        assert!(began.elapsed() < TIMEOUT, "no ForceRelease");
     }
 }
 
@@ -40,35 +40,40 @@ fn answered(status: &Value) -> (Value, Said) {
 }
 
 #[test]
-fn what_is_named_wrongly_is_refused_and_what_is_there_is_said() {
+fn a_wrong_name_is_refused_and_what_is_there_is_said() {
     let (world, _) = silent_owner();
     let said = world.run(&args("west", "2", &["--yes"]));
-    said.refuses(&["the epoch of `shop` is 3, you named 2", "west has it at epoch 3 (Granted)"]);
+    said.refuses(&[
+        "the epoch of `shop` is 3, and --epoch is 2",
+        "the owner is west at epoch 3 (Granted)",
+    ]);
     let said = world.run(&args("east", "3", &["--yes"]));
-    said.refuses(&["east does not have `shop`", "west has it at epoch 3"]);
+    said.refuses(&["east does not own `shop`", "the owner is west at epoch 3"]);
     assert!(world.list("forcereleases").is_empty());
 }
 
 #[test]
-fn nobody_has_it_nothing_to_release() {
+fn without_an_owner_there_is_nothing_to_release() {
     let (world, grant) = silent_owner();
     world.status(&grant, &json!({"phase": "Released"}));
-    world.run(&args("west", "3", &["--yes"])).refuses(&["nobody has `shop` now (Released"]);
+    world
+        .run(&args("west", "3", &["--yes"]))
+        .refuses(&["the grant of `shop` has no owner (Released"]);
 }
 
 #[test]
-fn an_owner_that_is_heard_of_needs_more_than_a_word() {
-    let world = World::new();
+fn an_owner_that_sends_heartbeats_needs_more_than_a_word() {
+    let world = TestHub::new();
     world.granted("shop", "west", 3);
     let said = world.run(&args("west", "3", &[]));
-    said.refuses(&["west is heard of", "interlock move shop --to CLUSTER", "--yes"]);
+    said.refuses(&["west sends heartbeats", "interlock move shop --to CLUSTER", "--yes"]);
     assert!(world.list("forcereleases").is_empty());
 }
 
 #[test]
 fn without_a_terminal_and_without_yes_nothing_is_done() {
     let (world, _) = silent_owner();
-    world.run(&args("west", "3", &[])).refuses(&["nobody is there to confirm: add --yes"]);
+    world.run(&args("west", "3", &[])).refuses(&["no terminal to confirm on: add --yes"]);
     assert!(world.list("forcereleases").is_empty());
 }
 
@@ -76,23 +81,23 @@ fn without_a_terminal_and_without_yes_nothing_is_done() {
 fn the_loss_is_shown_for_each_claim_before_anything_is_done() {
     let (world, grant) = silent_owner();
     let taken = "2026-01-01T00:00:00Z";
-    let image = json!({
+    let snapshot = json!({
         "claim": "data", "claimUID": "u1", "epoch": 3, "taken": taken,
-        "image": {"restic": {"secret": "s", "snapshotID": "1"}},
+        "snapshot": {"restic": {"secret": "s", "snapshotID": "1"}},
     });
     world.status(
         &grant,
         &json!({"claims": [
-            {"name": "data", "uid": "u1", "fill": "Filled", "lastImage": image},
+            {"name": "data", "uid": "u1", "fill": "Filled", "lastSnapshot": snapshot},
             {"name": "logs", "uid": "u2", "fill": "Filled"},
         ]}),
     );
     let said = world.run(&args("west", "3", &[]));
     said.refuses(&[
         "data   ",
-        "what was written in the last ",
+        "the writes of the last ",
         "logs   none",
-        "everything written since the grant",
+        "all writes since the grant",
     ]);
 }
 
@@ -112,8 +117,10 @@ fn a_declaration_names_grant_owner_epoch_and_person() {
 
 #[test]
 fn a_refusal_of_the_hub_exits_with_1() {
-    let (_, said) = answered(&json!({"outcome": "Refused", "because": "epoch is 4, you named 3"}));
-    said.answers(1, &["refused: epoch is 4, you named 3"]);
+    let (_, said) = answered(
+        &json!({"outcome": "Refused", "because": "the epoch is 4; the ForceRelease names 3"}),
+    );
+    said.answers(1, &["refused: the epoch is 4; the ForceRelease names 3"]);
 }
 
 #[test]

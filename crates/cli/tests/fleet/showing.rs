@@ -1,11 +1,11 @@
 //! `interlock status` and `interlock explain`.
 
-use super::world::{World, condition};
+use super::world::{TestHub, condition};
 use serde_json::{Value, json};
 
 #[test]
 fn a_fleet_at_rest_exits_with_0() {
-    let world = World::new();
+    let world = TestHub::new();
     world.granted("shop", "west", 3);
     let words = ["the 1 placed namespace is settled", "east     yes    yes        0", "next: "];
     world.run(&["status"]).answers(0, &words);
@@ -15,7 +15,7 @@ fn a_fleet_at_rest_exits_with_0() {
 
 #[test]
 fn a_silent_owner_exits_with_1_and_gives_the_exact_command() {
-    let world = World::new();
+    let world = TestHub::new();
     world.granted("shop", "west", 3);
     world.heard("west", false);
     world.run(&["status"]).answers(1, &["1 namespace blocked", "OwnerUnreachable"]);
@@ -26,7 +26,7 @@ fn a_silent_owner_exits_with_1_and_gives_the_exact_command() {
 
 #[test]
 fn the_form_for_programs_is_json() {
-    let world = World::new();
+    let world = TestHub::new();
     world.granted("shop", "west", 3);
     let answer = |args: &[&str]| -> Value {
         let said = world.run(args);
@@ -43,12 +43,12 @@ fn the_form_for_programs_is_json() {
     assert_eq!(page["copies"][0]["state"], "Live");
     let told = answer(&["explain", "shop", "-o", "json"]);
     assert_eq!((&told["health"], &told["reason"]), (&json!("settled"), &json!("Running")));
-    assert_eq!(told["clusters"][0], json!({"name": "east", "misfit": null}));
+    assert_eq!(told["clusters"][0], json!({"name": "east", "unfit_reason": null}));
 }
 
 #[test]
 fn events_of_the_namespace_are_on_its_page() {
-    let world = World::new();
+    let world = TestHub::new();
     world.granted("shop", "west", 3);
     let event = json!({
         "apiVersion": "v1", "kind": "Event", "metadata": {"name": "shop.1"},
@@ -62,16 +62,18 @@ fn events_of_the_namespace_are_on_its_page() {
 
 #[test]
 fn a_namespace_that_is_not_there_is_answered_with_the_nearest() {
-    let world = World::new();
+    let world = TestHub::new();
     world.namespace("shop", true);
     for command in ["status", "explain"] {
-        world.run(&[command, "shpo"]).refuses(&["no namespace `shpo`; did you mean `shop`?"]);
+        world
+            .run(&[command, "shpo"])
+            .refuses(&["namespace `shpo` does not exist; did you mean `shop`?"]);
     }
 }
 
 #[test]
 fn a_watch_shows_each_change_and_ends_on_ctrl_c() {
-    let world = World::new();
+    let world = TestHub::new();
     let grant = world.granted("shop", "west", 3);
     let mut watching = world.start(&["status", "shop", "--watch"]);
     watching.shows("shop runs on west, as desired");

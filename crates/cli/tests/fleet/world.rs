@@ -1,6 +1,6 @@
 //! A hub with the kinds of placement, two clusters, and the commands that are run against it.
 
-use super::harness::{Client, PATIENCE, Place, TOKEN};
+use super::harness::{Client, DataDirectory, TIMEOUT, TOKEN};
 use interlock_apiserver::{Config, Listening, Server, Transport};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read};
@@ -17,8 +17,8 @@ const GROUP: &str = "/apis/interlock.dev/v1alpha1";
 ///
 /// It is the API server itself, in this process, so that a hub without the kinds of placement can be
 /// had as well as one with them.
-pub(crate) struct World {
-    place: Place,
+pub(crate) struct TestHub {
+    place: DataDirectory,
     address: SocketAddr,
     _server: Server,
     _runtime: Runtime,
@@ -92,9 +92,9 @@ fn without_rules(schema: Value) -> Value {
     }
 }
 
-impl World {
+impl TestHub {
     fn with(definitions: Vec<Value>) -> Self {
-        let place = Place::new();
+        let place = DataDirectory::new();
         let config = Config {
             token_file: Some(place.tokens()),
             hub_definitions: definitions,
@@ -111,7 +111,7 @@ impl World {
             (server, address)
         });
         kubeconfig(&place.path("config"), address);
-        World { place, address, _server: server, _runtime: runtime }
+        TestHub { place, address, _server: server, _runtime: runtime }
     }
 
     /// A hub without the kinds of placement.
@@ -148,7 +148,7 @@ impl World {
         self.heard(name, true);
     }
 
-    /// Whether a cluster is heard of.
+    /// Whether a cluster sends heartbeats.
     pub(crate) fn heard(&self, name: &str, is_heard: bool) {
         let word = if is_heard { "True" } else { "False" };
         let condition = |kind: &str, status: &str| condition(kind, status, "Heartbeat", "");
@@ -275,7 +275,7 @@ impl Voice {
 
     fn wait_for(&mut self, word: &str) {
         loop {
-            match self.lines.recv_timeout(PATIENCE) {
+            match self.lines.recv_timeout(TIMEOUT) {
                 Ok(line) => self.heard.push(line),
                 Err(why) => panic!("it does not say {word:?} ({why}), but {:#?}", self.heard),
             }

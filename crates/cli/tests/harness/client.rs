@@ -1,6 +1,6 @@
 //! HTTP/1.1 in the clear over one connection that is kept, as much of it as the tests need.
 
-use super::{PATIENCE, TOKEN};
+use super::{TIMEOUT, TOKEN};
 use serde_json::Value;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -119,7 +119,7 @@ impl Client {
         if self.stream.is_none() {
             let stream = TcpStream::connect(self.address)?;
             stream.set_nodelay(true)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_read_timeout(Some(TIMEOUT))?;
             self.stream = Some(BufReader::new(stream));
         }
         let stream = self.stream.as_mut().expect("it was just made");

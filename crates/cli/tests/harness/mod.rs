@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// The token of an administrator in every token file that is written here.
 pub(crate) const TOKEN: &str = "the-administrators-token";
 /// A machine that is busy with other things must not fail a test.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Waits until something is there, and says what was seen instead if it does not come.
 pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) -> T {
@@ -27,8 +27,8 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) 
     loop {
         match look() {
             Ok(found) => return found,
-            Err(seen) if began.elapsed() > PATIENCE => {
-                panic!("{what}: not after {PATIENCE:?}: {seen}")
+            Err(seen) if began.elapsed() > TIMEOUT => {
+                panic!("{what}: not after {TIMEOUT:?}: {seen}")
             }
             // The pause between two looks.
             Err(_) => thread::sleep(Duration::from_millis(20)),
@@ -37,14 +37,14 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) 
 }
 
 /// A data directory of its own, with a token file beside the data.
-pub(crate) struct Place {
+pub(crate) struct DataDirectory {
     directory: tempfile::TempDir,
 }
 
-impl Place {
+impl DataDirectory {
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let place = Place { directory };
+        let place = DataDirectory { directory };
         let line = format!("{TOKEN},admin,1,\"system:masters\"\n");
         std::fs::write(place.tokens(), line).expect("the directory is ours");
         place
@@ -153,7 +153,7 @@ impl Process {
 
     /// Waits until it is ready.
     pub(crate) fn ready(mut self) -> Process {
-        let Ok(url) = self.url.recv_timeout(PATIENCE) else {
+        let Ok(url) = self.url.recv_timeout(TIMEOUT) else {
             panic!("the server is not ready; it says:\n{}", self.says());
         };
         let address = url.split("://").nth(1).expect("a URL has a scheme");
@@ -212,7 +212,7 @@ impl Process {
     /// Waits until it has ended by itself, and says how, and how long that took.
     pub(crate) fn end(&mut self) -> (ExitStatus, Duration) {
         let began = Instant::now();
-        while began.elapsed() < PATIENCE {
+        while began.elapsed() < TIMEOUT {
             if let Some(status) = self.child.try_wait().expect("it is our child") {
                 if let Some(reader) = self.reader.take() {
                     reader.join().expect("it only reads lines");

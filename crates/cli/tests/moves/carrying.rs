@@ -1,15 +1,15 @@
 //! A writer whose records are in its claim: clusters that share no storage, and nothing is lost.
 
-use super::chaos::{Done, MOVES, Random, disturb, seed};
+use super::chaos::{Done, MOVES, Random, seed};
 use super::fleet::{Fleet, until};
 use super::processes::{Watcher, writers};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The image that the owner of a grant started from.
-fn image(grant: &Value) -> Value {
-    grant["status"]["pins"][0]["image"].clone()
+/// The snapshot that the owner of a grant started from.
+fn snapshot(grant: &Value) -> Value {
+    grant["status"]["pins"][0]["snapshot"].clone()
 }
 
 #[test]
@@ -22,10 +22,10 @@ fn a_writer_in_its_claim_moves_ten_times_under_random_kills_and_loses_nothing() 
     let (mut random, mut done) = (Random(seed()), Done::default());
     for to in ["east", "west"].iter().cycle().take(MOVES) {
         fleet.place_on("ledger", to);
-        disturb(&fleet, ("ledger", &uid), (&mut random, &mut done));
+        done.disturb(&fleet, "ledger", &uid, &mut random);
         let grant = fleet.writes_on("ledger", &uid, to);
         let count = numbers.prove_all_are_in(&fleet.volumes(to));
-        let from = image(&grant)["volumeSnapshot"]["cluster"]["name"].clone();
+        let from = snapshot(&grant)["volumeSnapshot"]["cluster"]["name"].clone();
         assert_ne!(from, **to, "its data came from the other cluster: {grant:#}");
         eprintln!("on {to}: {count} records, all there");
     }
@@ -38,10 +38,10 @@ fn a_writer_in_its_claim_moves_ten_times_under_random_kills_and_loses_nothing() 
     assert!(seen.with_one > 100 && done.in_the_middle > 0, "too little: {done:?}, {seen:?}");
     let epochs: Vec<i64> = (1..=1 + MOVES as i64).collect();
     assert_eq!(numbers.prove_one_writer_after_another(), epochs, "every owner wrote");
-    // What was deleted is deleted: no volume and no image is left on the disk.
+    // What was deleted is deleted: no volume and no snapshot is left on the disk.
     for cluster in ["west", "east"] {
         until(&format!("nothing is left on {cluster}"), || {
-            let left = [fleet.volumes(cluster), fleet.images(cluster)].concat();
+            let left = [fleet.volumes(cluster), fleet.snapshots(cluster)].concat();
             if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
         });
     }
@@ -49,7 +49,7 @@ fn a_writer_in_its_claim_moves_ten_times_under_random_kills_and_loses_nothing() 
 }
 
 #[test]
-fn a_move_whose_wish_comes_back_in_time_copies_nothing() {
+fn a_move_whose_desired_cluster_comes_back_in_time_copies_nothing() {
     let fleet = Fleet::of(&["west", "east"]);
     let log = fleet.path("numbers/numbers");
     let script = format!(
@@ -74,9 +74,9 @@ fn a_move_whose_wish_comes_back_in_time_copies_nothing() {
         if is_there { Ok(grant) } else { Err(fleet.story(&grant)) }
     });
     assert_eq!(grant["status"]["owner"]["name"], "west");
-    assert!(image(&grant)["inPlace"].is_object(), "{grant:#}");
+    assert!(snapshot(&grant)["inPlace"].is_object(), "{grant:#}");
     assert_eq!(fleet.volumes("west"), before, "it has the volume that it had");
-    assert_eq!(fleet.images("west"), [""; 0].map(PathBuf::from), "no image was taken");
+    assert_eq!(fleet.snapshots("west"), [""; 0].map(PathBuf::from), "no snapshot was taken");
     assert_eq!(fleet.volumes("east"), [""; 0].map(PathBuf::from), "nothing was copied");
     fleet.end(&["shop"]);
 }
@@ -110,7 +110,7 @@ fn a_database_in_a_claim_loses_no_acknowledged_row() {
     let (mut random, mut done) = (Random(seed()), Done::default());
     for to in ["east", "west"].iter().cycle().take(MOVES) {
         fleet.place_on("shop", to);
-        disturb(&fleet, ("shop", &uid), (&mut random, &mut done));
+        done.disturb(&fleet, "shop", &uid, &mut random);
         fleet.writes_on("shop", &uid, to);
     }
     fleet.place_on("shop", "east");

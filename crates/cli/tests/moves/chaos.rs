@@ -37,43 +37,47 @@ pub(crate) struct Done {
     pub(crate) in_the_middle: u32,
 }
 
-/// Takes lives in the middle of a move, and gives them back.
-pub(crate) fn disturb(
-    fleet: &Fleet,
-    (namespace, uid): (&str, &str),
-    (random, done): (&mut Random, &mut Done),
-) {
-    for _ in 0..1 + random.below(3) {
-        let names = [CONTROLLERS, "west", "east", HUB];
-        let name = names[usize::try_from(random.below(4)).expect("it is below four")];
-        // A move takes a tenth of a second and more: this is some moment in it.
-        thread::sleep(Duration::from_millis(random.below(150)));
-        if name == HUB {
-            // What it says now it must still say when it is back, or something later.
-            let before = fleet.grant(namespace, uid);
-            fleet.kill_hub(Duration::from_millis(random.below(3) * 100));
-            let after = fleet.grant(namespace, uid);
-            assert!(version(&before) <= version(&after), "from {before:#} to {after:#}");
-            done.hub_killed += 1;
-            done.in_the_middle += u32::from(before["status"]["phase"] != "Granted");
-            continue;
+impl Done {
+    /// Takes lives in the middle of a move, and gives them back.
+    pub(crate) fn disturb(
+        &mut self,
+        fleet: &Fleet,
+        namespace: &str,
+        uid: &str,
+        random: &mut Random,
+    ) {
+        for _ in 0..1 + random.below(3) {
+            let names = [CONTROLLERS, "west", "east", HUB];
+            let name = names[usize::try_from(random.below(4)).expect("it is below four")];
+            // A move takes a tenth of a second and more: this is some moment in it.
+            thread::sleep(Duration::from_millis(random.below(150)));
+            if name == HUB {
+                // What it says now it must still say when it is back, or something later.
+                let before = fleet.grant(namespace, uid);
+                fleet.kill_hub(Duration::from_millis(random.below(3) * 100));
+                let after = fleet.grant(namespace, uid);
+                assert!(version(&before) <= version(&after), "from {before:#} to {after:#}");
+                self.hub_killed += 1;
+                self.in_the_middle += u32::from(before["status"]["phase"] != "Granted");
+                continue;
+            }
+            if random.below(4) == 0 {
+                fleet.freeze(name);
+                self.frozen += 1;
+            } else {
+                fleet.kill(name);
+                self.killed += 1;
+            }
+            let phase = &fleet.grant(namespace, uid)["status"]["phase"];
+            self.in_the_middle += u32::from(phase != "Granted");
+            // Sometimes it is away for a while.
+            thread::sleep(Duration::from_millis(random.below(3) * 100));
+            fleet.start(name);
         }
-        if random.below(4) == 0 {
-            fleet.freeze(name);
-            done.frozen += 1;
-        } else {
-            fleet.kill(name);
-            done.killed += 1;
-        }
-        let phase = &fleet.grant(namespace, uid)["status"]["phase"];
-        done.in_the_middle += u32::from(phase != "Granted");
-        // Sometimes it is away for a while.
-        thread::sleep(Duration::from_millis(random.below(3) * 100));
-        fleet.start(name);
+        // Long enough that others have taken over in many cases, and not in all.
+        thread::sleep(Duration::from_millis(random.below(2_500)));
+        fleet.thaw();
     }
-    // Long enough that others have taken over in many cases, and not in all.
-    thread::sleep(Duration::from_millis(random.below(2_500)));
-    fleet.thaw();
 }
 
 #[test]
@@ -86,7 +90,7 @@ fn a_writer_moves_ten_times_under_random_kills() {
     let (mut random, mut done) = (Random(seed()), Done::default());
     for to in ["east", "west"].iter().cycle().take(MOVES) {
         fleet.place_on("ledger", to);
-        disturb(&fleet, ("ledger", &uid), (&mut random, &mut done));
+        done.disturb(&fleet, "ledger", &uid, &mut random);
         fleet.writes_on("ledger", &uid, to);
     }
     let (found, grant) = (writers(numbers.directory()), fleet.grant("ledger", &uid));

@@ -3,12 +3,18 @@
 use super::fleet::{Fleet, GROUP, condition, until};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::thread;
+use std::time::Duration;
 
 const MOVES: usize = 10;
 /// So many namespaces are placed at once: a machine that is busy with other things has to keep up.
 const BATCH: usize = 50;
 /// So many looks in a row must show that nothing more is written.
 const STILL: usize = 40;
+/// The pause before a look.
+const PAUSE: Duration = Duration::from_millis(20);
+/// More writes than a large fleet needs to come to rest.
+const MOST_WRITES: u64 = 20_000;
 
 fn name(number: usize) -> String {
     format!("ns-{number}")
@@ -31,8 +37,8 @@ fn run_on(fleet: &Fleet, numbers: std::ops::Range<usize>, cluster: &str) {
     });
 }
 
-/// How many writes the server has done, without those that go on for ever: signs of life and leases.
-/// Events are told beside the work, and not all of them.
+/// How many writes the server has done, without those that go on for ever: heartbeats and leases.
+/// Events are reported beside the work, and not all of them.
 fn writes(fleet: &Fleet) -> u64 {
     let answer = fleet.client().call("GET", "/metrics", None).expect("the hub answers");
     let lines = answer.text.lines().filter(|line| line.starts_with("apiserver_request_total{"));
@@ -52,15 +58,22 @@ fn writes(fleet: &Fleet) -> u64 {
     counted.map(|line| number(line).expect(line)).sum()
 }
 
-/// Waits until nothing more is written; how many writes there were until then.
+/// Waits until nothing more is written; how many writes there were until then. A machine that is busy
+/// with other things may take long, so what is limited is the number of writes.
 fn writes_at_rest(fleet: &Fleet) -> u64 {
-    let mut seen = Vec::new();
-    until("nothing more is written", || {
-        seen.push(writes(fleet));
-        let last = &seen[seen.len().saturating_sub(STILL)..];
-        let is_still = last.len() == STILL && last.iter().all(|count| *count == last[0]);
-        if is_still { Ok(last[0]) } else { Err(format!("{last:?}")) }
-    })
+    let first = writes(fleet);
+    let mut last = first;
+    loop {
+        let is_still = (0..STILL).all(|_| {
+            thread::sleep(PAUSE);
+            writes(fleet) == last
+        });
+        if is_still {
+            return last;
+        }
+        last = writes(fleet);
+        assert!(last - first < MOST_WRITES, "writes go on: {first} at first, {last} now");
+    }
 }
 
 /// How many writes a move takes, of a few that begin together.

@@ -17,11 +17,11 @@ fn a_cluster_that_holds_something_is_not_deleted() {
             let cluster = fleet.get(&west);
             let emptied = condition(&cluster, "Emptied");
             let said = format!("{} {}", emptied["message"], emptied["next"]);
-            let is_told = words.iter().all(|word| said.contains(word));
-            if is_told { Ok(()) } else { Err(fleet.story(&cluster)) }
+            let is_reported = words.iter().all(|word| said.contains(word));
+            if is_reported { Ok(()) } else { Err(fleet.story(&cluster)) }
         });
     };
-    told(&[name, "it owns 1 grant", "interlock move --all-from west"]);
+    told(&[name, "the cluster owns 1 grant", "interlock move --all-from west"]);
 
     let said = fleet.run(&["move", "ledger", "--to", "east", "--wait", "--timeout", "180s"]);
     assert_eq!(said.code, Some(0), "{said:#?}");
@@ -31,7 +31,7 @@ fn a_cluster_that_holds_something_is_not_deleted() {
 
     let forget = json!({"metadata": {"annotations": {"interlock.dev/forget-copies": grant_uid}}});
     fleet.client().must("PATCH", &west, Some(&forget));
-    until("the cluster goes", || {
+    until("the cluster is deleted", || {
         let cluster = fleet.get(&west);
         if cluster.is_null() { Ok(()) } else { Err(fleet.story(&cluster)) }
     });
@@ -46,16 +46,16 @@ fn a_namespace_made_again_never_inherits_the_grant() {
     let uid = fleet.place("ledger", "west", &numbers);
     let first = fleet.writes_on("ledger", &uid, "west");
 
-    // In the middle of a move: west is told to let go, and cannot answer.
+    // In the middle of a move: west is reported to let go, and cannot answer.
     fleet.kill("west");
     fleet.place_on("ledger", "east");
-    until("west is told to let go", || {
+    until("west is reported to let go", || {
         let grant = fleet.grant("ledger", &uid);
         if grant["status"]["phase"] == "Revoking" { Ok(()) } else { Err(fleet.story(&grant)) }
     });
     fleet.client().must("DELETE", "/api/v1/namespaces/ledger", None);
     fleet.start("west");
-    until("the namespace goes", || {
+    until("the namespace is being deleted", || {
         let found = fleet.get("/api/v1/namespaces/ledger");
         let grant = fleet.grant("ledger", &uid);
         if found.is_null() { Ok(()) } else { Err(fleet.story(&json!([found, grant]))) }

@@ -1,10 +1,10 @@
 //! `interlock up --demo --once`.
 
 use super::fleet::{Said, interlock, run};
-use super::harness::Place;
+use super::harness::DataDirectory;
 use super::processes::left_in;
 
-fn demo(at: &Place) -> Said {
+fn demo(at: &DataDirectory) -> Said {
     let mut command = interlock();
     command.args(["up", "--demo", "--once", "--clusters", "west,east"]);
     command.args(["--listen", "127.0.0.1:0"]).arg("--data-dir").arg(at.data());
@@ -16,7 +16,7 @@ fn demo(at: &Place) -> Said {
 
 #[test]
 fn the_demonstration_says_that_every_promise_was_kept() {
-    let said = demo(&Place::new());
+    let said = demo(&DataDirectory::new());
     assert_eq!(said.code, Some(0), "{said:#?}");
     for word in [
         "writes on west",
@@ -33,7 +33,7 @@ fn the_demonstration_says_that_every_promise_was_kept() {
 
 #[test]
 fn the_demonstration_fails_when_a_writer_met_another_one() {
-    let at = Place::new();
+    let at = DataDirectory::new();
     std::fs::create_dir_all(at.data().join("demo")).expect("the directory is ours");
     let met = "a writer of epoch 7 met another one\n";
     std::fs::write(at.data().join("demo/refusals"), met).expect("the directory is ours");

@@ -2,7 +2,7 @@
 //! each cluster.
 
 pub(crate) use super::harness::until;
-use super::harness::{Client, Place, Process, TOKEN};
+use super::harness::{Client, DataDirectory, Process, TOKEN};
 use super::numbers::Numbers;
 use super::processes::{left_in, signal};
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ pub(crate) struct Fleet {
     hub: Mutex<Process>,
     agents: Agents,
     /// The last, so that what is left can be killed before its directory goes.
-    place: Place,
+    place: DataDirectory,
     is_ended: bool,
 }
 
@@ -152,21 +152,21 @@ impl Fleet {
     }
 
     fn made(clusters: &[&str], are_apart: bool) -> Fleet {
-        let place = Place::new();
+        let place = DataDirectory::new();
         let hub = place.start();
         write_kubeconfig(&place.path("config"), &hub.address().to_string(), TOKEN);
         let agents = Agents { running: Mutex::default(), directory: place.path(""), are_apart };
         let fleet = Fleet { hub: Mutex::new(hub), agents, place, is_ended: false };
         fleet.apply("", &["hub"]);
-        fleet.admit((CONTROLLERS, "hub"), "", "interlock-controllers");
+        fleet.admit(CONTROLLERS, "hub", "", "interlock-controllers");
         fleet.start(CONTROLLERS);
         for name in clusters {
             fleet.register(name);
             fleet.apply("", &["access", name]);
-            fleet.admit((name, "hub"), "", &format!("interlock-syncer-{name}"));
+            fleet.admit(name, "hub", "", &format!("interlock-syncer-{name}"));
             let there = format!("/clusters/{name}");
             fleet.apply(&there, &["cluster", name, "--with-runtime"]);
-            fleet.admit((name, "cluster"), &there, "interlock-syncer");
+            fleet.admit(name, "cluster", &there, "interlock-syncer");
             fleet.start(name);
         }
         for name in clusters {
@@ -213,7 +213,7 @@ impl Fleet {
     }
 
     /// Lets a program in as an account, which has the rights that the manifests give it.
-    fn admit(&self, (name, at): (&str, &str), cluster: &str, account: &str) {
+    fn admit(&self, name: &str, at: &str, cluster: &str, account: &str) {
         let server = format!("{}{cluster}", self.hub().address());
         write_kubeconfig(&self.agents.config(name, at), &server, &self.token(cluster, account));
     }
@@ -245,7 +245,7 @@ impl Fleet {
     /// What the controllers or a syncer count, as Prometheus would read it.
     pub(crate) fn metrics(&self, name: &str) -> String {
         let says = std::fs::read_to_string(self.agents.log(name)).expect("it says something");
-        let line = says.lines().rfind(|line| line.contains("metrics are served"));
+        let line = says.lines().rfind(|line| line.contains("serving metrics"));
         let url = line.and_then(|line| line.split_once("http://"));
         let address = url.and_then(|(_, rest)| rest.split('/').next());
         let address = address.unwrap_or_else(|| panic!("no address in {says}"));
@@ -310,10 +310,9 @@ impl Fleet {
         let mut story = format!("{seen:#}");
         for name in [CONTROLLERS, "west", "east", "north"] {
             let log = std::fs::read_to_string(self.agents.log(name)).unwrap_or_default();
-            // Signs of life come every second, and would push out all else.
-            let is_news = |line: &&str| {
-                !line.contains("placement/heartbeat") && !line.contains("sign of life")
-            };
+            // Heartbeats come every second, and would push out all else.
+            let is_news =
+                |line: &&str| !line.contains("placement/heartbeat") && !line.contains("heartbeat");
             let lines: Vec<&str> = log.lines().filter(is_news).collect();
             let last = lines[lines.len().saturating_sub(40)..].join("\n  ");
             story += &format!("\n{name} says:\n  {last}");
@@ -328,7 +327,7 @@ impl Fleet {
 
     /// A placed namespace with a writer in it; its uid.
     pub(crate) fn place(&self, namespace: &str, cluster: &str, numbers: &Numbers) -> String {
-        place(&mut self.client(), (namespace, cluster), numbers)
+        place(&mut self.client(), namespace, cluster, numbers)
     }
 
     /// The same, with a claim `data` that the writer mounts.
@@ -353,10 +352,10 @@ impl Fleet {
         self.folders(cluster, "volumes", uid)
     }
 
-    /// The folders of all images on a cluster.
-    pub(crate) fn images(&self, cluster: &str) -> Vec<PathBuf> {
+    /// The folders of all snapshots on a cluster.
+    pub(crate) fn snapshots(&self, cluster: &str) -> Vec<PathBuf> {
         let found = self.get(&format!("{GROUP}/workloadclusters/{cluster}"));
-        self.folders(cluster, "images", found["metadata"]["uid"].as_str().expect("it has one"))
+        self.folders(cluster, "snapshots", found["metadata"]["uid"].as_str().expect("it has one"))
     }
 
     /// What is whole: all else has a dot before its name.
@@ -497,7 +496,8 @@ impl Drop for Fleet {
 /// A placed namespace with a writer in it; its uid.
 pub(crate) fn place(
     client: &mut Client,
-    (namespace, cluster): (&str, &str),
+    namespace: &str,
+    cluster: &str,
     numbers: &Numbers,
 ) -> String {
     let uid = placed(client, namespace, cluster);

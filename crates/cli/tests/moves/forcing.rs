@@ -17,15 +17,15 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// The command that `explain` says to go on with, once it says that the owner is not heard of.
+/// The command that `explain` says to go on with, once it says that the owner sends no heartbeat.
 fn told_to_force(fleet: &Fleet) -> Vec<String> {
-    let line = until("it is told that the owner is silent", || {
+    let line = until("it is reported that the owner is silent", || {
         let said = fleet.run(&["explain", "ledger"]);
         let next = said.out.lines().find_map(|line| line.strip_prefix("next: "));
         let next = next.filter(|next| next.starts_with("interlock force-release"));
-        let is_told = said.code == Some(1) && said.out.contains("west is not heard of");
+        let is_reported = said.code == Some(1) && said.out.contains("west has sent no heartbeat");
         match next {
-            Some(next) if is_told => Ok(next.to_owned()),
+            Some(next) if is_reported => Ok(next.to_owned()),
             _ => Err(fleet.story(&json!(format!("{said:?}")))),
         }
     });
@@ -99,9 +99,9 @@ fn an_owner_that_is_cut_off_is_held_until_forced() {
     let kept = std::fs::read_to_string(volume.join("orders")).expect("its volume is kept");
     assert_eq!(kept, "what west wrote");
     let entries = std::fs::read_dir(only(fleet.volumes("east"))).expect("a folder");
-    assert_eq!(entries.count(), 0, "there was no image, so east began with nothing");
+    assert_eq!(entries.count(), 0, "there was no snapshot, so east began with nothing");
     let said = fleet.run(&["status", "ledger"]);
-    assert_eq!(said.code, Some(1), "a person has to say what becomes of the copy: {said:#?}");
+    assert_eq!(said.code, Some(1), "a person has to say what happens to the copy: {said:#?}");
     let seen = watcher.saw();
     assert!(seen.together.is_empty() && seen.with_one > 100, "{seen:?}");
     assert_eq!(numbers.prove_one_writer_after_another(), [1, 2]);

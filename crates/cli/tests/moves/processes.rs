@@ -74,7 +74,7 @@ pub(crate) struct Seen {
     pub(crate) together: Vec<(Living, Living)>,
 }
 
-/// Looks at the writers of a directory without pause, until it is asked what it saw.
+/// LiveReads at the writers of a directory without pause, until it is asked what it saw.
 pub(crate) struct Watcher {
     is_over: Arc<AtomicBool>,
     task: JoinHandle<Seen>,
@@ -129,7 +129,7 @@ fn the_watcher_sees_two_writers_that_live_at_once() {
     let watcher = Watcher::of(place.path());
     let mut children = [stand_in(), stand_in()];
     let began = std::time::Instant::now();
-    while writers(place.path()).len() < 2 && began.elapsed() < super::harness::PATIENCE {
+    while writers(place.path()).len() < 2 && began.elapsed() < super::harness::TIMEOUT {
         thread::yield_now();
     }
     let mut seen = Seen::default();

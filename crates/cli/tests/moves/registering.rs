@@ -1,7 +1,7 @@
 //! WorkloadClusters that come and go while `interlock up` runs.
 
 use super::fleet::{GROUP, condition, interlock, place, run, until, write_kubeconfig};
-use super::harness::{Place, Process, TOKEN};
+use super::harness::{DataDirectory, Process, TOKEN};
 use super::numbers::Numbers;
 use super::processes::{left_in, signal};
 use serde_json::{Value, json};
@@ -13,12 +13,12 @@ const SERVED_WITHIN: Duration = Duration::from_secs(120);
 /// `interlock up` with one cluster, west.
 pub(crate) struct Up {
     pub(crate) process: Process,
-    at: Place,
+    at: DataDirectory,
 }
 
 impl Up {
     pub(crate) fn start() -> Up {
-        let at = Place::new();
+        let at = DataDirectory::new();
         let mut command = interlock();
         command.args(["up", "--clusters", "west", "--listen", "127.0.0.1:0", "--insecure-http"]);
         command.arg("--data-dir").arg(at.data()).arg("--token-file").arg(at.tokens());
@@ -129,10 +129,10 @@ impl Drop for Up {
 }
 
 /// Waits until a namespace writes on a cluster; its grant then.
-fn writes_on(up: &Up, (namespace, uid): (&str, &str), cluster: &str, numbers: &Numbers) -> Value {
-    let name = interlock_api::names::grant_name(namespace, uid);
+fn writes_on(up: &Up, uid: &str, cluster: &str, numbers: &Numbers) -> Value {
+    let name = interlock_api::names::grant_name("ledger", uid);
     let before = numbers.last().map_or(0, |last| last.number);
-    until(&format!("{namespace} writes on {cluster}"), || {
+    until(&format!("ledger writes on {cluster}"), || {
         let grant = up.get(&format!("{GROUP}/grants/{name}"));
         let status = &grant["status"];
         let new = numbers.last().filter(|last| last.number > before);
@@ -149,20 +149,20 @@ fn a_cluster_that_is_registered_while_up_runs_is_served_and_let_go_when_it_is_de
 
     // It takes a namespace, and gives it back.
     let numbers = Numbers::in_new(up.at.path("numbers"));
-    let uid = place(&mut up.process.client(), ("ledger", "west"), &numbers);
-    writes_on(&up, ("ledger", &uid), "west", &numbers);
+    let uid = place(&mut up.process.client(), "ledger", "west", &numbers);
+    writes_on(&up, &uid, "west", &numbers);
     up.run(&["move", "ledger", "--to", "east", "--wait", "--timeout", "180s"]);
-    writes_on(&up, ("ledger", &uid), "east", &numbers);
+    writes_on(&up, &uid, "east", &numbers);
     up.run(&["move", "ledger", "--to", "west", "--wait", "--timeout", "180s"]);
-    let grant = writes_on(&up, ("ledger", &uid), "west", &numbers);
+    let grant = writes_on(&up, &uid, "west", &numbers);
 
     // Its agent stays until the object is gone: what it has is given up by a person here.
     let east = format!("{GROUP}/workloadclusters/east");
     up.process.client().must("DELETE", &east, None);
     until("east says what it has", || {
         let cluster = up.cluster("east");
-        let is_told = condition(&cluster, "Emptied")["status"] == "False";
-        if is_told { Ok(()) } else { Err(up.story(&cluster)) }
+        let is_reported = condition(&cluster, "Emptied")["status"] == "False";
+        if is_reported { Ok(()) } else { Err(up.story(&cluster)) }
     });
     let running = "interlock_agents{cluster=\"east\",state=\"running\"} 1";
     assert!(up.metrics().contains(running), "{}", up.metrics());
@@ -184,7 +184,7 @@ fn a_cluster_that_is_registered_while_up_runs_is_served_and_let_go_when_it_is_de
     let second = up.serves("east");
     assert_ne!(first, second, "it is another cluster");
     up.run(&["move", "ledger", "--to", "east", "--wait", "--timeout", "180s"]);
-    writes_on(&up, ("ledger", &uid), "east", &numbers);
+    writes_on(&up, &uid, "east", &numbers);
     assert_eq!(numbers.prove_one_writer_after_another(), [1, 2, 3, 4]);
     up.delete("/api/v1/namespaces/ledger");
     up.end();
@@ -220,7 +220,7 @@ fn a_cluster_that_cannot_be_served_says_why_and_holds_up_no_other() {
     // What is elsewhere is left to whoever serves it.
     assert!(condition(&up.cluster("far"), "Served").is_null());
     let said = up.process.says();
-    assert!(said.contains("the cluster is served by somebody else"), "{said}");
+    assert!(said.contains("the cluster is served by another program"), "{said}");
 
     // As soon as it can be served, it is.
     let right = json!({"spec": {"connection": {"logicalCluster": "right"}}});

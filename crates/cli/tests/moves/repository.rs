@@ -1,6 +1,6 @@
 //! Moves between clusters that share no folder: the data goes through a restic repository.
 
-use super::chaos::{Done, MOVES, Random, disturb, seed};
+use super::chaos::{Done, MOVES, Random, seed};
 use super::fleet::{Fleet, GROUP, until};
 use super::processes::{Watcher, writers};
 use serde_json::{Value, json};
@@ -50,11 +50,11 @@ fn a_writer_moves_ten_times_through_a_repository_under_random_kills_and_loses_no
     let (mut random, mut done) = (Random(seed()), Done::default());
     for to in ["east", "west"].iter().cycle().take(MOVES) {
         fleet.place_on("ledger", to);
-        disturb(&fleet, ("ledger", &uid), (&mut random, &mut done));
+        done.disturb(&fleet, "ledger", &uid, &mut random);
         let grant = fleet.writes_on("ledger", &uid, to);
         let count = numbers.prove_all_are_in(&fleet.volumes(to));
         let pin = &grant["status"]["pins"][0];
-        assert_eq!(pin["image"]["restic"]["secret"], "backup", "{grant:#}");
+        assert_eq!(pin["snapshot"]["restic"]["secret"], "backup", "{grant:#}");
         assert_ne!(pin["digest"], "", "what arrived was held against what left");
         eprintln!("on {to}: {count} records, all there");
     }
@@ -111,7 +111,7 @@ fn what_earlier_moves_saved_leaves_the_repository_in_time() {
         fleet.place_on("ledger", to);
         fleet.writes_on("ledger", &uid, to);
     }
-    let pinned = fleet.grant("ledger", &uid)["status"]["pins"][0]["image"]["restic"].clone();
+    let pinned = fleet.grant("ledger", &uid)["status"]["pins"][0]["snapshot"]["restic"].clone();
     let pinned = pinned["snapshotID"].as_str().expect("a snapshot").to_owned();
     until("only the snapshot that it started from is left", || {
         let left = snapshots(&fleet);

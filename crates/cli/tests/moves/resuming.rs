@@ -1,13 +1,13 @@
 //! `interlock up`, stopped and started again.
 
 use super::fleet::{GROUP, interlock, place, until};
-use super::harness::{Place, Process};
+use super::harness::{DataDirectory, Process};
 use super::numbers::Numbers;
 use super::processes::{Watcher, left_in, signal};
 use serde_json::Value;
 
 /// Kills what a test left behind.
-struct Guard<'a>(&'a Place);
+struct Guard<'a>(&'a DataDirectory);
 
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
@@ -17,7 +17,7 @@ impl Drop for Guard<'_> {
     }
 }
 
-fn up(at: &Place) -> Process {
+fn up(at: &DataDirectory) -> Process {
     let mut command = interlock();
     command.args(["up", "--clusters", "west,east", "--listen", "127.0.0.1:0", "--insecure-http"]);
     command.arg("--data-dir").arg(at.data()).arg("--token-file").arg(at.tokens());
@@ -38,7 +38,7 @@ fn writes_on(up: &Process, uid: &str, numbers: &Numbers, after: u64) -> Value {
 }
 
 /// Stops it; nothing may be left.
-fn stop(mut up: Process, at: &Place, with: &str) {
+fn stop(mut up: Process, at: &DataDirectory, with: &str) {
     up.signal(with);
     let (status, _) = up.end();
     assert!(status.success(), "{status}: {}", up.says());
@@ -51,13 +51,13 @@ fn stop(mut up: Process, at: &Place, with: &str) {
 
 #[test]
 fn up_resumes_the_same_fleet() {
-    let at = Place::new();
+    let at = DataDirectory::new();
     let _guard = Guard(&at);
     let numbers = Numbers::in_new(at.path("numbers"));
     let watcher = Watcher::of(numbers.directory());
 
     let first = up(&at);
-    let uid = place(&mut first.client(), ("ledger", "east"), &numbers);
+    let uid = place(&mut first.client(), "ledger", "east", &numbers);
     let before = writes_on(&first, &uid, &numbers, 0);
     stop(first, &at, "TERM");
     let written = numbers.last().expect("it wrote").number;

@@ -4,17 +4,17 @@
 //! nobody was refused anything. Here is what they must be refused.
 
 use super::fleet::{Fleet, GROUP};
+use super::harness::Client;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// What the hub answers to somebody.
-fn answer(fleet: &Fleet, token: &str, (method, path): (&str, &str), body: &Value) -> u16 {
-    let mut client = fleet.client().with_token(Some(token));
+fn answer(mut client: Client, method: &str, path: &str, body: &Value) -> u16 {
     let body = Some(body).filter(|body| !body.is_null());
     client.call(method, path, body).expect("the hub answers").status
 }
 
-/// Who has told of something, and what, at the hub or on a cluster.
+/// Who has reported something, and what, at the hub or on a cluster.
 fn told(fleet: &Fleet, cluster: &str) -> BTreeSet<(String, String)> {
     let events = fleet.get(&format!("{cluster}/apis/events.k8s.io/v1/events"));
     let events = events["items"].as_array().cloned().unwrap_or_default();
@@ -29,6 +29,7 @@ fn a_syncer_may_do_its_own_work_and_nothing_of_its_neighbours() {
     let uid = fleet.place("shop", "west", &numbers);
     let grant = fleet.writes_on("shop", &uid, "west");
     let name = grant["metadata"]["name"].as_str().expect("it has one");
+    let with_token = |token: &str| fleet.client().with_token(Some(token));
     let at_hub = fleet.token("", "interlock-syncer-west");
     let there = fleet.token("/clusters/west", "interlock-syncer");
     let here = grant["metadata"]["name"].as_str().expect("the same as its namespace there");
@@ -53,18 +54,18 @@ fn a_syncer_may_do_its_own_work_and_nothing_of_its_neighbours() {
         ("GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles".to_owned(), &nothing),
     ];
     for (method, path, body) in &refused {
-        assert_eq!(answer(&fleet, &at_hub, (method, path), body), 403, "{method} {path}");
+        assert_eq!(answer(with_token(&at_hub), method, path, body), 403, "{method} {path}");
     }
     // What it is on its own cluster is worth nothing on another, and nothing at the hub.
     for path in [format!("/clusters/east/api/v1/namespaces/{here}"), own("grants")] {
-        assert_eq!(answer(&fleet, &there, ("GET", &path), &nothing), 401, "{path}");
+        assert_eq!(answer(with_token(&there), "GET", &path, &nothing), 401, "{path}");
         let (method, path) = ("PATCH", path.as_str());
-        assert_eq!(answer(&fleet, &there, (method, path), &json!({})), 401, "{method} {path}");
+        assert_eq!(answer(with_token(&there), method, path, &json!({})), 401, "{method} {path}");
     }
     // This RBAC cannot say: whose grant it is. docs/deploying.md tells so.
     let any = own(&format!("grants/{name}/status"));
     let east = fleet.token("", "interlock-syncer-east");
-    assert_eq!(answer(&fleet, &east, ("PATCH", &any), &json!({"status": {}})), 200);
+    assert_eq!(answer(with_token(&east), "PATCH", &any, &json!({"status": {}})), 200);
     fleet.end(&["shop"]);
 }
 

@@ -49,12 +49,12 @@ fn what_a_pod_wrote_is_backed_up_and_fills_another_claim_byte_for_byte() {
 
     // Of the backup nothing is left on the cluster, and of the restore only what fills claims.
     until("nothing is left that nobody needs", || {
-        let images = shop.all("VolumeSnapshot");
+        let snapshots = shop.all("VolumeSnapshot");
         let leases = up
             .get(&format!("{WEST}/apis/coordination.k8s.io/v1/namespaces/interlock-system/leases"));
         let claims: Vec<Value> = shop.all("PersistentVolumeClaim");
-        let is_clean = images.len() == 1 && leases["items"] == json!([]) && claims.len() == 4;
-        if is_clean { Ok(()) } else { Err(format!("{images:#?} {leases:#} {claims:#?}")) }
+        let is_clean = snapshots.len() == 1 && leases["items"] == json!([]) && claims.len() == 4;
+        if is_clean { Ok(()) } else { Err(format!("{snapshots:#?} {leases:#} {claims:#?}")) }
     });
 }
 

@@ -1,4 +1,4 @@
-//! The latest image of a source is copied into another claim, without any repository.
+//! The latest snapshot of a source is copied into another claim, without any repository.
 
 use super::contents::{fill, same};
 use super::harness::until;
@@ -19,12 +19,12 @@ fn copy(space: &Space<'_>, name: &str, parameters: &Value) {
 }
 
 #[test]
-fn the_latest_image_of_a_source_fills_another_claim_and_is_nobody_elses() {
+fn the_latest_snapshot_of_a_source_fills_another_claim_and_is_nobody_elses() {
     let up = Up::start();
     let shop = up.namespace("shop");
     copy(&shop, "back", &json!({"source": "shop/data@west"}));
     let message = shop.fails(DESTINATION, "back", "SourceMissing");
-    assert!(message.contains("no ReplicationSource data"), "{message}");
+    assert!(message.contains("ReplicationSource data does not exist"), "{message}");
     shop.claim("data", "16Mi");
     fill(&shop.bound("data"), 7);
     let external = json!({"provider": "interlock.dev/copy"});
@@ -39,14 +39,14 @@ fn the_latest_image_of_a_source_fills_another_claim_and_is_nobody_elses() {
     // Another namespace does not get it, however it is named.
     let bank = up.namespace("bank");
     let west = up.get("/apis/interlock.dev/v1alpha1/workloadclusters/west");
-    let uid = &source["status"]["external"]["imageUID"];
+    let uid = &source["status"]["external"]["snapshotUID"];
     for (name, parameters, word) in [
         ("by-name", json!({"source": "shop/data"}), "namespace shop is not bank"),
         ("elsewhere", json!({"source": "bank/data@east"}), "another cluster"),
         (
             "by-uid",
             json!({"cluster": west["metadata"]["uid"], "snapshotUID": uid}),
-            "of another namespace",
+            "belongs to another namespace",
         ),
     ] {
         copy(&bank, name, &parameters);

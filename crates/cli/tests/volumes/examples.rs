@@ -92,7 +92,7 @@ fn what_volsyncs_guide_writes_does_what_the_guide_says() {
     assert_eq!(done["status"]["latestImage"], product);
     same(&source.contents("mysql-pv-claim"), &dest.contents("mysql-pv-claim"));
 
-    // The guide to the populator: a destination on a schedule, and a claim that waits for its image.
+    // The guide to the populator: a destination on a schedule, and a claim that waits for its snapshot.
     dest.create(
         "PersistentVolumeClaim",
         &json!({

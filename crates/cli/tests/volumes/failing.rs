@@ -44,7 +44,7 @@ fn a_secret_that_is_not_complete_is_said_to_be_so_and_mended_it_goes_on() {
     let up = Up::start();
     let space = with_data(&up, "shop");
     space.source("data", "first", &json!({}));
-    words(&space.fails(SOURCE, "data", "SecretIncomplete"), &["there is no Secret repo"]);
+    words(&space.fails(SOURCE, "data", "SecretIncomplete"), &["Secret repo does not exist"]);
     let path = up.path("repository");
     space.create(
         "Secret",
@@ -121,7 +121,7 @@ fn a_source_that_is_missing_or_empty_pushes_out_no_good_snapshot() {
     let space = up.namespace("shop");
     let repository = space.repository();
     space.source("data", "first", &json!({}));
-    words(&space.fails(SOURCE, "data", "SourceMissing"), &["there is no claim data"]);
+    words(&space.fails(SOURCE, "data", "SourceMissing"), &["claim data does not exist"]);
     space.claim("data", "16Mi");
     let message = space.fails(SOURCE, "data", "SourceEmpty");
     words(&message, &["claim data", "interlock.dev/allow-empty=true"]);
@@ -162,14 +162,14 @@ fn a_source_that_is_missing_or_empty_pushes_out_no_good_snapshot() {
 }
 
 #[test]
-fn a_class_of_images_that_is_not_there_is_named_and_waited_for() {
+fn a_class_of_snapshots_that_is_not_there_is_named_and_waited_for() {
     let up = Up::start();
     let space = with_data(&up, "shop");
     space.repository();
     let fast = json!({"volumeSnapshotClassName": "fast"});
     space.source("data", "first", &fast);
     let message = space.fails(SOURCE, "data", "ClassMissing");
-    words(&message, &["there is no VolumeSnapshotClass fast", "create it"]);
+    words(&message, &["VolumeSnapshotClass fast does not exist", "create it"]);
     let classes = format!("{WEST}/apis/snapshot.storage.k8s.io/v1/volumesnapshotclasses");
     let class = json!({
         "apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshotClass",
@@ -178,7 +178,7 @@ fn a_class_of_images_that_is_not_there_is_named_and_waited_for() {
     up.client().must("POST", &classes, Some(&class));
     let source = space.answers(SOURCE, "data", "first");
     assert_eq!(condition(&source, "interlock.dev/Healthy")["status"], "True", "{source:#}");
-    // A destination says so of the image that it would publish.
+    // A destination says so of the snapshot that it would publish.
     space.destination("back", "restore", &json!({"volumeSnapshotClassName": "slow"}));
     words(&space.fails(DESTINATION, "back", "ClassMissing"), &["VolumeSnapshotClass slow"]);
     assert_eq!(space.get(DESTINATION, "back")["status"]["latestImage"], Value::Null);
@@ -201,7 +201,7 @@ fn what_does_not_fit_into_a_volume_is_not_published() {
     let status = space.get(DESTINATION, "back")["status"].clone();
     assert_eq!(status["latestImage"], Value::Null, "{status:#}");
     assert!(space.all("VolumeSnapshot").is_empty());
-    // As it says: the claim goes, and another one is larger.
+    // As it says: the claim is deleted, and another one is larger.
     space.delete("PersistentVolumeClaim", "volsync-back-dest");
     space.change(DESTINATION, "back", &json!({"spec": {"restic": {"capacity": "16Mi"}}}));
     space.answers(DESTINATION, "back", "restore");
@@ -270,7 +270,7 @@ fn what_is_not_supported_is_named_and_nothing_runs() {
     space.answers(DESTINATION, "one", "a");
     space.destination("two", "a", &into);
     accepted(DESTINATION, "two", "claim target is written by ReplicationDestination one");
-    // A claim that names a destination without images is told which field to change.
+    // A claim that names a destination without snapshots is reported which field to change.
     space.claim_of("one", "copy", &json!({}));
     words(&space.event("copy", "VolSyncPopulatorError"), &["one", "copyMethod", "Snapshot"]);
     let (wanted, found) = (space.contents("data"), space.contents("target"));

@@ -1,4 +1,4 @@
-//! A claim is filled from the image that it pinned, whatever happens meanwhile.
+//! A claim is filled from the snapshot that it pinned, whatever happens meanwhile.
 
 use super::contents::{Contents, fill, same};
 use super::harness::until;
@@ -17,7 +17,7 @@ fn class_of(up: &Up, provisioner: &str) {
     up.client().must("POST", &path, Some(&class));
 }
 
-/// Backs up and brings back what `data` has after it was filled anew; what that was, and the image.
+/// Backs up and brings back what `data` has after it was filled anew; what that was, and the snapshot.
 fn sync(space: &Space<'_>, seed: u64) -> (Contents, String) {
     fill(&space.bound("data"), seed);
     let (wanted, tag) = (space.contents("data"), format!("tag-{seed}"));
@@ -31,14 +31,14 @@ fn sync(space: &Space<'_>, seed: u64) -> (Contents, String) {
         space.trigger(DESTINATION, "back", &tag);
     }
     let destination = space.answers(DESTINATION, "back", &tag);
-    let image = destination["status"]["latestImage"]["name"].as_str().expect("it has one");
-    (wanted, image.to_owned())
+    let snapshot = destination["status"]["latestImage"]["name"].as_str().expect("it has one");
+    (wanted, snapshot.to_owned())
 }
 
-/// Waits until an image is held; by as many.
-fn held(space: &Space<'_>, image: &str) -> usize {
-    until(&format!("{image} is held"), || {
-        let snapshot = space.get("VolumeSnapshot", image);
+/// Waits until a snapshot is held; by as many.
+fn held(space: &Space<'_>, snapshot: &str) -> usize {
+    until(&format!("{snapshot} is held"), || {
+        let snapshot = space.get("VolumeSnapshot", snapshot);
         let finalizers = snapshot["metadata"]["finalizers"].as_array();
         let is_hold = |finalizer: &&Value| {
             finalizer.as_str().is_some_and(|text| text.starts_with("interlock.dev/hold-"))
@@ -64,49 +64,49 @@ fn start(up: &Up) -> Space<'_> {
 }
 
 #[test]
-fn newer_images_arrive_while_a_claim_is_filled_and_it_gets_the_one_that_it_pinned() {
+fn newer_snapshots_arrive_while_a_claim_is_filled_and_it_gets_the_one_that_it_pinned() {
     let up = Up::start();
     let space = start(&up);
-    let (first, image) = sync(&space, 1);
+    let (first, snapshot) = sync(&space, 1);
     let claim = space.claim_of("back", "copy", &json!({"storageClassName": "slow"}));
-    held(&space, &image);
-    // Two images stay at least, and any number that is held: the first is the fourth oldest here.
+    held(&space, &snapshot);
+    // Two snapshots stay at least, and any number that is held: the first is the fourth oldest here.
     let mut newest = (Contents::new(), String::new());
     for seed in 2..=4 {
         newest = sync(&space, seed);
     }
     until("what nobody needs is deleted", || {
-        let images = space.all("VolumeSnapshot");
-        if images.len() <= 3 { Ok(()) } else { Err(format!("{images:#?}")) }
+        let snapshots = space.all("VolumeSnapshot");
+        if snapshots.len() <= 3 { Ok(()) } else { Err(format!("{snapshots:#?}")) }
     });
-    assert!(!space.get("VolumeSnapshot", &image).is_null(), "it is in use");
-    assert_eq!(held(&space, &image), 1);
-    // Not even the destination goes while an image of it is in use.
+    assert!(!space.get("VolumeSnapshot", &snapshot).is_null(), "it is in use");
+    assert_eq!(held(&space, &snapshot), 1);
+    // Not even the destination is deleted while a snapshot of it is in use.
     space.delete(DESTINATION, "back");
-    words(&space.fails(DESTINATION, "back", "ImageHeld"), "copy");
-    assert!(!space.get("VolumeSnapshot", &image).is_null(), "it is in use");
+    words(&space.fails(DESTINATION, "back", "SnapshotHeld"), "copy");
+    assert!(!space.get("VolumeSnapshot", &snapshot).is_null(), "it is in use");
     up.kill_and_start_again();
     class_of(&up, "local.interlock.dev");
     same(&first, &space.contents("copy"));
     let pinned = &space.get(CLAIM, "copy");
     assert_eq!(pinned["metadata"]["uid"], claim["metadata"]["uid"]);
     gone(&space, DESTINATION, "back");
-    gone(&space, "VolumeSnapshot", &image);
+    gone(&space, "VolumeSnapshot", &snapshot);
     gone(&space, "VolumeSnapshot", &newest.1);
     same(&first, &space.contents("copy"));
 }
 
 #[test]
-fn an_image_that_a_person_deletes_is_replaced_by_the_newest_one() {
+fn a_snapshot_that_a_person_deletes_is_replaced_by_the_newest_one() {
     let up = Up::start();
     let space = start(&up);
-    let (_, image) = sync(&space, 1);
+    let (_, snapshot) = sync(&space, 1);
     space.claim_of("back", "copy", &json!({"storageClassName": "slow"}));
-    held(&space, &image);
+    held(&space, &snapshot);
     let (second, newer) = sync(&space, 2);
-    space.delete("VolumeSnapshot", &image);
+    space.delete("VolumeSnapshot", &snapshot);
     held(&space, &newer);
-    gone(&space, "VolumeSnapshot", &image);
+    gone(&space, "VolumeSnapshot", &snapshot);
     space.event("copy", "VolSyncPopulatorError");
     class_of(&up, "local.interlock.dev");
     same(&second, &space.contents("copy"));
@@ -117,9 +117,9 @@ fn an_image_that_a_person_deletes_is_replaced_by_the_newest_one() {
 fn a_claim_that_is_made_again_while_it_is_filled_starts_from_the_beginning() {
     let up = Up::start();
     let space = start(&up);
-    let (_, image) = sync(&space, 1);
+    let (_, snapshot) = sync(&space, 1);
     let before = space.claim_of("back", "copy", &json!({"storageClassName": "slow"}));
-    held(&space, &image);
+    held(&space, &snapshot);
     space.delete(CLAIM, "copy");
     gone(&space, CLAIM, "copy");
     let (second, _) = sync(&space, 2);
@@ -129,10 +129,11 @@ fn a_claim_that_is_made_again_while_it_is_filled_starts_from_the_beginning() {
     // Nothing is left of the first: no auxiliary claim, no hold.
     until("nothing is left", || {
         let claims = space.all(CLAIM);
-        let images = space.all("VolumeSnapshot");
-        let is_held = |image: &Value| image["metadata"]["finalizers"].to_string().contains("hold-");
-        let is_clean = claims.len() == 3 && !images.iter().any(is_held);
-        if is_clean { Ok(()) } else { Err(format!("{claims:#?} {images:#?}")) }
+        let snapshots = space.all("VolumeSnapshot");
+        let is_held =
+            |snapshot: &Value| snapshot["metadata"]["finalizers"].to_string().contains("hold-");
+        let is_clean = claims.len() == 3 && !snapshots.iter().any(is_held);
+        if is_clean { Ok(()) } else { Err(format!("{claims:#?} {snapshots:#?}")) }
     });
 }
 

@@ -99,16 +99,16 @@ fn a_file_that_cannot_be_read_is_named_and_nothing_is_saved_without_it() {
     };
     std::fs::write(&secret, "secret").expect("it is ours");
     mode(0);
-    space.source("image", "first", &json!({}));
+    space.source("snapshot", "first", &json!({}));
     space.source("direct", "first", &json!({"copyMethod": "Direct"}));
-    for name in ["image", "direct"] {
+    for name in ["snapshot", "direct"] {
         let message = space.fails(SOURCE, name, "SourceUnreadable");
         assert!(message.contains("folder/secret"), "{message}");
     }
     assert_eq!(std::fs::read_dir(repository.join("snapshots")).map_or(0, Iterator::count), 0);
     // Both go on by themselves.
     mode(0o600);
-    space.answers(SOURCE, "image", "first");
+    space.answers(SOURCE, "snapshot", "first");
     space.answers(SOURCE, "direct", "first");
     comes_back(&space);
 }

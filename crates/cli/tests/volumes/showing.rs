@@ -13,7 +13,7 @@ fn metric(up: &Up, name: &str, object: &str) -> Option<f64> {
 }
 
 #[test]
-fn what_becomes_of_backups_can_be_seen_and_counted() {
+fn the_state_of_backups_can_be_seen_and_counted() {
     let up = Up::start();
     let space = up.namespace("shop");
     space.claim("data", "16Mi");
@@ -22,8 +22,8 @@ fn what_becomes_of_backups_can_be_seen_and_counted() {
     space.fails("ReplicationSource", "data", "SecretIncomplete");
     let (code, said) = up.run(&["status", "volumes"]);
     assert_eq!(code, Some(1), "{said}");
-    assert!(said.starts_with("something is wrong on 1 of 1 clusters"), "{said}");
-    assert!(said.contains("SecretIncomplete: there is no Secret repo"), "{said}");
+    assert!(said.starts_with("1 of 1 clusters have problems"), "{said}");
+    assert!(said.contains("SecretIncomplete: Secret repo"), "{said}");
     assert_eq!(metric(&up, "volsync_volume_out_of_sync", "data"), Some(1.0));
 
     space.repository();
@@ -32,14 +32,17 @@ fn what_becomes_of_backups_can_be_seen_and_counted() {
     space.fails("PersistentVolumeClaim", "copy", "DestinationMissing");
     let (code, said) = up.run(&["status", "volumes"]);
     assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("DestinationMissing: there is no ReplicationDestination back"), "{said}");
+    assert!(
+        said.contains("DestinationMissing: ReplicationDestination back does not exist"),
+        "{said}"
+    );
     space.destination("back", "restore", &json!({}));
     space.bound("copy");
     let (code, said) = up.run(&["status", "volumes", "-o", "json"]);
     assert_eq!(code, Some(0), "{said}");
     let said: Value = serde_json::from_str(&said).expect("JSON");
     assert_eq!(said[0]["sources"][0]["last_tag"], "first", "{said:#}");
-    assert_eq!(said[0]["images"][0]["files"], 6, "{said:#}");
+    assert_eq!(said[0]["snapshots"][0]["files"], 6, "{said:#}");
 
     for (name, object, wanted) in [
         ("volsync_missed_intervals_total", "data", 0.0),

@@ -1,7 +1,7 @@
 //! A fleet of one or two workload clusters in one process, and the namespaces of its users.
 
 use super::contents::{Contents, contents};
-use super::harness::{Client, Place, Process, TOKEN, interlock, until};
+use super::harness::{Client, DataDirectory, Process, TOKEN, interlock, until};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::Command;
@@ -14,10 +14,10 @@ const SNAPSHOTS: &str = "/apis/snapshot.storage.k8s.io/v1";
 pub(crate) const PASSWORD: &str = "correct horse";
 const HEALTHY: &str = "interlock.dev/Healthy";
 
-/// `interlock up`, which is told to stop when it is dropped.
+/// `interlock up`, which is asked to stop when it is dropped.
 pub(crate) struct Up {
     process: Mutex<Process>,
-    place: Place,
+    place: DataDirectory,
     /// The names of its workload clusters.
     clusters: &'static str,
 }
@@ -25,27 +25,27 @@ pub(crate) struct Up {
 impl Up {
     /// A fleet with one workload cluster, `west`.
     pub(crate) fn start() -> Up {
-        Up::start_in(Place::new())
+        Up::start_in(DataDirectory::new())
     }
 
     /// A fleet with two of them, `west` and `east`.
     pub(crate) fn start_two() -> Up {
-        Up::start_with("west,east", Place::new())
+        Up::start_with("west,east", DataDirectory::new())
     }
 
     /// A fleet with one, where something was prepared.
-    pub(crate) fn start_in(place: Place) -> Up {
+    pub(crate) fn start_in(place: DataDirectory) -> Up {
         Up::start_with("west", place)
     }
 
-    fn start_with(clusters: &'static str, place: Place) -> Up {
+    fn start_with(clusters: &'static str, place: DataDirectory) -> Up {
         let process = Mutex::new(Process::spawn(command(&place, clusters)).ready());
         Up { process, place, clusters }
     }
 
     /// The same, without the right of root to read what it may not read.
     pub(crate) fn start_like_anybody() -> Up {
-        let place = Place::new();
+        let place = DataDirectory::new();
         let clusters = "west";
         let own = command(&place, clusters);
         let mut command = Command::new("setpriv");
@@ -125,7 +125,7 @@ impl Up {
         self.client().must("PATCH", &format!("/api/v1/namespaces/{namespace}"), Some(&desired));
     }
 
-    /// A folder of a workload cluster: `volumes`, `images`.
+    /// A folder of a workload cluster: `volumes`, `snapshots`.
     fn folder(&self, cluster: &str, sort: &str) -> PathBuf {
         let path = format!("/apis/interlock.dev/v1alpha1/workloadclusters/{cluster}");
         let cluster = self.get(&path);
@@ -168,7 +168,7 @@ fn is_root() -> bool {
     output.stdout.trim_ascii() == b"0"
 }
 
-fn command(place: &Place, clusters: &str) -> Command {
+fn command(place: &DataDirectory, clusters: &str) -> Command {
     let mut command = interlock();
     command.env_remove("RUST_LOG").env("NO_COLOR", "1");
     command.args(["up", "--clusters", clusters, "--listen", "127.0.0.1:0", "--insecure-http"]);

@@ -2,7 +2,7 @@
 //! ours, or root, and are run by `cargo xtask test-real`.
 
 use super::contents::{bytes, contents, fill, same};
-use super::harness::{Place, until};
+use super::harness::{DataDirectory, until};
 use super::up::{PASSWORD, Up};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -155,9 +155,9 @@ impl Drop for Small {
 #[test]
 #[ignore = "needs restic, and root to mount: cargo xtask test-real"]
 fn a_full_disk_loses_nothing_and_with_more_room_it_goes_on() {
-    let place = Place::new();
-    let (images, repository) = (place.data().join("images"), place.path("repository-shop"));
-    let images = Small::at(images, "2m");
+    let place = DataDirectory::new();
+    let (snapshots, repository) = (place.data().join("snapshots"), place.path("repository-shop"));
+    let snapshots = Small::at(snapshots, "2m");
     let repository_disk = Small::at(repository.clone(), "3m");
     let up = Up::start_in(place);
     let space = up.namespace("shop");
@@ -167,14 +167,14 @@ fn a_full_disk_loses_nothing_and_with_more_room_it_goes_on() {
     fill(&volume, 1);
     space.source("data", "one", &json!({}));
     space.answers(SOURCE, "data", "one");
-    // No room for the image: nothing is published, and what is needed is said.
+    // No room for the snapshot: nothing is published, and what is needed is said.
     std::fs::write(volume.join("more"), bytes(2, 4_000_000)).expect("it is ours");
     space.trigger(SOURCE, "data", "two");
     let message = space.fails(SOURCE, "data", "TargetFull");
     assert!(message.contains("MiB"), "{message}");
     run(restic(&repository, &["check", "--read-data"]));
     // There is room for that; and none for the backup.
-    images.grow("64m");
+    snapshots.grow("64m");
     let message = until("the repository is full", || {
         let message = space.fails(SOURCE, "data", "TargetFull");
         if message.contains("repository-shop") { Ok(message) } else { Err(message) }

@@ -58,7 +58,7 @@ fn comes_back(value: &Value, levels: usize) -> bool {
 
 type Slot = Mutex<Option<Object>>;
 
-/// Objects that were looked at lately, ready to be looked at again. Each has one slot that it can be
+/// Objects that were read lately, ready to be read again. Each has one slot that it can be
 /// in, so there are never more; and what is in a slot is what the cache has under that name.
 #[derive(Debug, Default)]
 pub(super) struct AtHand(OnceLock<Box<[Slot]>>);
@@ -95,7 +95,7 @@ impl AtHand {
         at_hand.filter(|object| is_named(object, name)).unwrap_or_else(|| read(text))
     }
 
-    /// The object is new or another one than before, and is likely to be looked at.
+    /// The object is new or another one than before, and is likely to be read.
     pub(super) fn put(&mut self, name: &Name, object: &Object) {
         *self.slot(name) = Some(Arc::clone(object));
     }

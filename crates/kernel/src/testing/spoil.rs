@@ -1,6 +1,6 @@
 //! Objects that nobody would write, for the promise that no input makes a controller panic.
 
-use super::{Machine, World};
+use super::{Machine, TestServers};
 use crate::Controller;
 use serde_json::{Value, json};
 
@@ -63,7 +63,8 @@ pub fn survives<C: Controller>(
             let place = dice.below(spoiled.len());
             spoil(&mut spoiled[place], &mut dice);
         }
-        let world = World::of(controller as &dyn Controller<Outside = C::Outside>).with(spoiled);
+        let world =
+            TestServers::of(controller as &dyn Controller<Outside = C::Outside>).with(spoiled);
         for subject in world.subjects(controller) {
             drop(world.step(controller, machine, &subject));
         }

@@ -65,7 +65,7 @@ pub enum Error {
     #[error("the record of run {id} is not discarded: it is not damaged")]
     NotDamaged { id: String },
     /// Somebody reads a volume of the run, and nobody may write to it meanwhile.
-    #[error("run {id} is not started: an image of {path} is being taken; start it again then")]
+    #[error("run {id} is not started: a snapshot of {path} is being taken; start it again then")]
     VolumeFrozen { id: String, path: PathBuf },
     /// Whoever was frozen goes on, and what was to be read meanwhile was not read in time.
     #[error("runs cannot be kept frozen for longer than {seconds} s: they go on")]

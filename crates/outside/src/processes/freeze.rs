@@ -1,6 +1,6 @@
 //! Runs that hold still while somebody reads what they write.
 //!
-//! Every process of a run is stopped by SIGSTOP, and looked at until all of its threads are seen
+//! Every process of a run is stopped by SIGSTOP, and checked until all of its threads are seen
 //! stopped and no new process has appeared. What is about to be stopped is on disk before: whoever
 //! opens the directory after a freezer was killed finds the note, and lets those runs go on. A note
 //! whose file is locked belongs to a freezer that lives.

@@ -102,7 +102,7 @@ impl OpenNote {
         }
     }
 
-    /// The note goes last: a mark without a note is never looked at again.
+    /// The note goes last: a mark without a note is never read again.
     pub(super) fn remove(&self) {
         let removed = durable::remove(&disturbed(&self.path));
         if let Err(error) = removed.and_then(|()| durable::remove(&self.path)) {

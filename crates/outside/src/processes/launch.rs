@@ -65,7 +65,7 @@ impl Launch {
         let (tell, executed) = mpsc::channel();
         std::thread::Builder::new().name("run".to_owned()).spawn(move || {
             let spawned = command.spawn();
-            // Our copies of the child's end and of the lock go before anyone is told.
+            // Our copies of the child's end and of the lock go before anyone is informed.
             drop(command);
             match spawned {
                 Ok(child) => {
@@ -112,7 +112,7 @@ fn wait_at_the_gate(command: &mut Command, gate: UnixStream, lock: Arc<OwnedFd>)
                 break;
             }
             if rustix::process::getppid() != Some(parent) {
-                // Nobody is left to be told of an error, and telling would be an error again.
+                // Nobody is left to be informed of an error, and telling would be an error again.
                 rustix::process::kill_process(rustix::process::getpid(), Signal::KILL)?;
             }
         }

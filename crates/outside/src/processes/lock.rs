@@ -2,7 +2,7 @@
 //!
 //! A lock is a flock(2) on an open file. The run inherits that open file, and our own process
 //! closes its copy once the command runs: from then on the lock is held exactly as long as a
-//! process of the run has the file open, whatever becomes of us.
+//! process of the run has the file open, whatever happens to us.
 //!
 //! The file says how often the lock was taken, and for which run last. Whoever takes it knows that
 //! every holder before is gone: so a higher number proves an older run off the lock.
@@ -83,7 +83,7 @@ impl Note {
 }
 
 impl Processes {
-    /// Takes the lock if nobody has it; does not wait. A process that an earlier run under this
+    /// Takes the lock if it is free; does not wait. A process that an earlier run under this
     /// lock left behind counts as a holder even if it closed the lock, wherever it can be seen.
     pub fn lock(&self, lock_name: &str) -> Result<Locking> {
         let path = self.lock_path(lock_name)?;
@@ -104,7 +104,7 @@ impl Processes {
         Ok(Locking::Taken(Lock { name, path, generation: note.generation, descriptor }))
     }
 
-    /// Whether nobody holds the lock, as the kernel says, and no process that a run under it left
+    /// Whether the lock is free, as the kernel says, and no process that a run under it left
     /// behind can be seen. Another's attempt at the lock is in the way of this for microseconds.
     pub fn is_free(&self, lock_name: &str) -> Result<bool> {
         let path = self.lock_path(lock_name)?;

@@ -3,7 +3,7 @@
 use super::error::{Error, Result};
 use crate::names::fault;
 
-/// Hands the name back if it can be one file name and nothing else. `what` says whose name it is.
+/// Returns the name if it can be one file name and nothing else. `what` says whose name it is.
 pub(super) fn checked<'a>(what: &'static str, name: &'a str) -> Result<&'a str> {
     match fault(name) {
         None => Ok(name),

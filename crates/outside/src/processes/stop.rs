@@ -36,7 +36,7 @@ pub struct StillThere {
 
 impl Processes {
     /// Sends the signal to every process of the run that can be seen, and returns their pids. One
-    /// that is born meanwhile may be missed: look again with [`Processes::is_gone`].
+    /// that is born meanwhile may be missed: read again with [`Processes::is_gone`].
     pub fn signal(&self, id: &str, signal: Signal) -> Result<Vec<i32>> {
         let members = self.members(id)?;
         info!(run = id, ?signal, processes = members.len(), "signalling a run");

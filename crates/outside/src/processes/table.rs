@@ -1,6 +1,6 @@
 //! The process table: what `/proc` says about the processes of this machine.
 //!
-//! A process may end while it is looked at. It is then as if it had not been there.
+//! A process may end while it is read. It is then as if it had not been there.
 
 use rustix::process::Signal;
 use std::fs;
@@ -192,7 +192,7 @@ impl Environment {
             if seen.environment.is_whole(environment.len()) {
                 break;
             }
-            // It may have executed a program since it was looked at, or be doing so now.
+            // It may have executed a program since it was read, or be doing so now.
             match look(process.pid) {
                 Some(now) if now.start_time == process.start_time && now.state != 'Z' => seen = now,
                 _ => break,

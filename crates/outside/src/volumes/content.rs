@@ -1,7 +1,7 @@
 //! The bytes of one file: shared where the file system can, else copied, with their holes.
 
 use super::fault::Fault;
-use super::progress::{Counters, Patience};
+use super::progress::{Cancellation, Counters};
 use super::segments;
 use rustix::fd::OwnedFd;
 use rustix::fs::{SeekFrom, Stat};
@@ -18,18 +18,26 @@ const ONE_CALL_BYTES: u64 = 64 * 1024 * 1024;
 /// What goes along with the work on one file.
 pub(super) struct Course<'a> {
     counters: &'a Counters,
-    patience: &'a Patience,
+    cancellation: &'a Cancellation,
     buffer: &'a mut [u8],
 }
 
 impl<'a> Course<'a> {
     pub(super) fn new(
         counters: &'a Counters,
-        patience: &'a Patience,
+        cancellation: &'a Cancellation,
         buffer: &'a mut [u8],
     ) -> Course<'a> {
-        Course { counters, patience, buffer }
+        Course { counters, cancellation, buffer }
     }
+}
+
+/// A file, as it was when it was opened, and another that its bytes are brought into.
+#[derive(Clone, Copy)]
+pub(super) struct Files<'a> {
+    pub(super) source: &'a OwnedFd,
+    pub(super) stat: &'a Stat,
+    pub(super) target: &'a OwnedFd,
 }
 
 /// What this pair of file systems was found to be able to do.
@@ -66,12 +74,12 @@ pub(super) enum Copied {
 /// Brings the bytes of one file into another, which is new and empty. They are hashed on the way
 /// if that is wanted, unless both files can share them, or most of them are in holes.
 pub(super) fn copy(
-    files: (&OwnedFd, &OwnedFd),
-    stat: &Stat,
+    files: Files<'_>,
     abilities: &Abilities,
-    (wants_hash, mut course): (bool, Course<'_>),
+    wants_hash: bool,
+    mut course: Course<'_>,
 ) -> Result<Copied, Fault> {
-    let (source, target) = files;
+    let Files { source, stat, target } = files;
     let size = stat.st_size as u64;
     if size == 0 {
         return Ok(Copied::Hashed(*blake3::hash(b"").as_bytes()));
@@ -91,19 +99,19 @@ pub(super) fn copy(
         }
     }
     let copied = if wants_hash && !has_huge_holes(stat) {
-        let Course { counters, patience, buffer } = course;
+        let Course { counters, cancellation, buffer } = course;
         Copied::Hashed(segments::hash(size, buffer, |range, hasher, buffer| {
-            let mut course = Course { counters, patience, buffer };
+            let mut course = Course { counters, cancellation, buffer };
             for_data(source, stat, range, |hole_bytes, data| {
                 counters.add_bytes(hole_bytes);
                 hash_zeros(hasher, hole_bytes);
-                copy_reading(files, data, (Some(&mut *hasher), &mut course))
+                copy_reading(files, data, Some(&mut *hasher), &mut course)
             })
         })?)
     } else {
         for_data(source, stat, 0..size, |hole_bytes, data| {
             course.counters.add_bytes(hole_bytes);
-            copy_range(files, data, (abilities, &mut course))
+            copy_range(files, data, abilities, &mut course)
         })?;
         Copied::Unread
     };
@@ -116,9 +124,9 @@ pub(super) fn copy(
 
 /// The hash of a file. Holes are not read.
 pub(super) fn hash(file: &OwnedFd, stat: &Stat, course: Course<'_>) -> Result<[u8; 32], Fault> {
-    let Course { counters, patience, buffer } = course;
+    let Course { counters, cancellation, buffer } = course;
     let hash = segments::hash(stat.st_size as u64, buffer, |range, hasher, buffer| {
-        let mut course = Course { counters, patience, buffer };
+        let mut course = Course { counters, cancellation, buffer };
         for_data(file, stat, range, |hole_bytes, data| {
             counters.add_bytes(hole_bytes);
             hash_zeros(hasher, hole_bytes);
@@ -178,7 +186,7 @@ fn next_data(file: &OwnedFd, stat: &Stat, range: Range<u64>) -> Result<Range<u64
     if !is_sparse(stat) {
         return Ok(range);
     }
-    // Several threads may seek at once: each takes what it is told, and reads by position.
+    // Several threads may seek at once: each takes what it is reported, and reads by position.
     let start = match rustix::fs::seek(file, SeekFrom::Data(range.start)) {
         Ok(start) if start >= end => return Ok(end..end),
         Ok(start) => start,
@@ -209,7 +217,7 @@ fn read_some<'b>(
     range: Range<u64>,
     course: &'b mut Course<'_>,
 ) -> Result<&'b [u8], Fault> {
-    course.patience.check()?;
+    course.cancellation.check()?;
     let wanted = (range.end - range.start).min(course.buffer.len() as u64) as usize;
     loop {
         match rustix::io::pread(file, &mut course.buffer[..wanted], range.start) {
@@ -226,17 +234,18 @@ fn read_some<'b>(
 }
 
 fn copy_reading(
-    (source, target): (&OwnedFd, &OwnedFd),
+    files: Files<'_>,
     range: Range<u64>,
-    (mut hasher, course): (Option<&mut blake3::Hasher>, &mut Course<'_>),
+    mut hasher: Option<&mut blake3::Hasher>,
+    course: &mut Course<'_>,
 ) -> Result<(), Fault> {
     let mut at = range.start;
     while at < range.end {
-        let bytes = read_some(source, at..range.end, course)?;
+        let bytes = read_some(files.source, at..range.end, course)?;
         if let Some(hasher) = &mut hasher {
             hasher.update(bytes);
         }
-        write_all(target, bytes, at)?;
+        write_all(files.target, bytes, at)?;
         at += bytes.len() as u64;
     }
     Ok(())
@@ -259,14 +268,15 @@ fn write_all(target: &OwnedFd, mut bytes: &[u8], mut at: u64) -> Result<(), Faul
 
 /// Copies without looking, in the kernel where it can.
 fn copy_range(
-    files: (&OwnedFd, &OwnedFd),
+    files: Files<'_>,
     range: Range<u64>,
-    (abilities, course): (&Abilities, &mut Course<'_>),
+    abilities: &Abilities,
+    course: &mut Course<'_>,
 ) -> Result<(), Fault> {
-    let (source, target) = files;
+    let Files { source, target, .. } = files;
     let (mut from, mut to) = (range.start, range.start);
     while from < range.end && abilities.copies_in_kernel.load(Relaxed) {
-        course.patience.check()?;
+        course.cancellation.check()?;
         let some = (range.end - from).min(ONE_CALL_BYTES) as usize;
         match rustix::fs::copy_file_range(source, Some(&mut from), target, Some(&mut to), some) {
             Ok(0) => return Err(Fault::Changed),
@@ -277,5 +287,5 @@ fn copy_range(
             Err(_) => abilities.copies_in_kernel.store(false, Relaxed),
         }
     }
-    copy_reading(files, from..range.end, (None, course))
+    copy_reading(files, from..range.end, None, course)
 }

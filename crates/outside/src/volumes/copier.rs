@@ -1,8 +1,8 @@
-//! Brings a volume that exists to what an image has, of this cluster or of another one.
+//! Brings a volume that exists to what a snapshot has, of this cluster or of another one.
 //!
 //! What is the same stays; nothing is taken for the same whose bytes were not compared. Each file
 //! that differs is written beside and renamed over. When all is on the disk, the whole volume is
-//! read again, and its digest must be that of the image. Whoever is killed on the way begins again
+//! read again, and its digest must be that of the snapshot. Whoever is killed on the way begins again
 //! and goes on where it was.
 
 use super::digest;
@@ -16,7 +16,7 @@ use super::pour::{self, Order, Target};
 use super::record::{Brought, Record, now_unix_milliseconds};
 use super::shelf::{Shelf, checked};
 use super::space::{self, Amount};
-use super::{Content, FromImage, Progress};
+use super::{Content, FromSnapshot, Progress};
 use std::collections::HashMap;
 use std::fs::File;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -28,13 +28,13 @@ use tracing::{info, warn};
 pub struct NewCopy {
     /// The volume that is written; of this cluster.
     pub into: String,
-    /// The uid of the cluster that has the image.
+    /// The uid of the cluster that has the snapshot.
     pub cluster: String,
-    /// The handle of the image.
-    pub image: String,
+    /// The handle of the snapshot.
+    pub snapshot: String,
     /// The digest that it must have.
     pub digest: Option<String>,
-    /// Whether an image with nothing in it is meant to be so.
+    /// Whether a snapshot with nothing in it is meant to be so.
     pub allow_empty: bool,
 }
 
@@ -70,25 +70,31 @@ impl LocalVolumes {
         if matches!(inner.copies().get(id), Some(Stage::Runs(_) | Stage::Done(_))) {
             return Ok(());
         }
-        let images = Shelf::of(&inner.root, "image", &copy.cluster)?;
+        let snapshots = Shelf::of(&inner.root, "snapshot", &copy.cluster)?;
         checked("volume", &copy.into)?;
-        checked("image", &copy.image)?;
-        if let Err(failure) = is_there(inner, &images, copy) {
+        checked("snapshot", &copy.snapshot)?;
+        if let Err(failure) = is_there(inner, &snapshots, copy) {
             inner.copies().insert(id.to_owned(), Stage::Failed(failure));
             return Ok(());
         }
         let holds = (
             inner.volumes.hold_or_busy(&copy.into, To::Write)?,
-            images.hold_or_busy(&copy.image, To::Read)?,
+            snapshots.hold_or_busy(&copy.snapshot, To::Read)?,
         );
         let job = Arc::new(Job::default());
         inner.copies().insert(id.to_owned(), Stage::Runs(Arc::clone(&job)));
-        info!(id, into = copy.into, image = copy.image, cluster = copy.cluster, "copying an image");
+        info!(
+            id,
+            into = copy.into,
+            snapshot = copy.snapshot,
+            cluster = copy.cluster,
+            "copying a snapshot"
+        );
         let ending = Ending { inner: Arc::clone(inner), id: id.to_owned(), holds: Some(holds) };
         let copy = copy.clone();
         let begun = inner.makers.run(move || {
             let began = SystemTime::now();
-            let copied = bring(&ending.inner, &images, (&copy, &job));
+            let copied = bring(&ending.inner, &snapshots, &copy, &job);
             let ended = SystemTime::now();
             ending.end(copied.map(|content| Copied { content, began, ended }));
         });
@@ -115,44 +121,48 @@ impl LocalVolumes {
     }
 }
 
-fn is_there(inner: &Inner, images: &Shelf, copy: &NewCopy) -> std::result::Result<(), Failure> {
-    if !images.exists() {
-        let message = format!("cluster {} has no images on this machine", copy.cluster);
+fn is_there(inner: &Inner, snapshots: &Shelf, copy: &NewCopy) -> std::result::Result<(), Failure> {
+    if !snapshots.exists() {
+        let message = format!("cluster {} has no snapshots on this machine", copy.cluster);
         return Err(Failure::new(Reason::SourceMissing, message));
     }
-    let (volume, image) = (whole(&inner.volumes, &copy.into)?, whole(images, &copy.image)?);
-    // Who knows the name of somebody else's image learns not even that it is there.
-    match (&volume.owner, &image.owner) {
-        (Some(owner), Some(of)) if owner != of => Err(missing(images, &copy.image)),
+    let (volume, snapshot) =
+        (whole(&inner.volumes, &copy.into)?, whole(snapshots, &copy.snapshot)?);
+    // Who knows the name of somebody else's snapshot learns not even that it is there.
+    match (&volume.owner, &snapshot.owner) {
+        (Some(owner), Some(of)) if owner != of => Err(missing(snapshots, &copy.snapshot)),
         (Some(_) | None, Some(_) | None) => Ok(()),
     }
 }
 
 fn bring(
     inner: &Inner,
-    images: &Shelf,
-    (copy, job): (&NewCopy, &Job),
+    snapshots: &Shelf,
+    copy: &NewCopy,
+    job: &Job,
 ) -> std::result::Result<Content, Failure> {
     let volume = whole(&inner.volumes, &copy.into)?;
     let digest = copy.digest.clone().unwrap_or_default();
-    let image = inner.whole_image(images, &FromImage { handle: copy.image.clone(), digest })?;
-    if image.files == 0 && !copy.allow_empty {
-        let message = format!("image {} has nothing in it, and that was not allowed", copy.image);
+    let snapshot =
+        inner.whole_snapshot(snapshots, &FromSnapshot { handle: copy.snapshot.clone(), digest })?;
+    if snapshot.files == 0 && !copy.allow_empty {
+        let message =
+            format!("snapshot {} has nothing in it, and that was not allowed", copy.snapshot);
         return Err(Failure::new(Reason::SourceEmpty, message));
     }
-    fits(&image, volume.capacity_bytes.unwrap_or(u64::MAX))?;
+    fits(&snapshot, volume.capacity_bytes.unwrap_or(u64::MAX))?;
     let (source, into) =
-        (images.folder().join(&copy.image), inner.volumes.folder().join(&copy.into));
+        (snapshots.folder().join(&copy.snapshot), inner.volumes.folder().join(&copy.into));
     let purpose = Purpose { what: "bring to a volume", path: source.clone() };
     let into_purpose = Purpose { what: "write to", path: into.clone() };
-    let there = space::measure(&into, &into_purpose, &job.patience)?;
+    let there = space::measure(&into, &into_purpose, &job.cancellation)?;
     let more = Amount {
-        names: image.files.saturating_sub(there.names),
-        bytes: image.bytes,
-        stored_bytes: image.stored_bytes.saturating_sub(there.stored_bytes),
+        names: snapshot.files.saturating_sub(there.names),
+        bytes: snapshot.bytes,
+        stored_bytes: snapshot.stored_bytes.saturating_sub(there.stored_bytes),
     };
     space::check(&into, more, &into_purpose)?;
-    job.counters.expect_bytes(image.bytes);
+    job.counters.expect_bytes(snapshot.bytes);
     let order = Order {
         source: &source,
         into: &into,
@@ -161,15 +171,15 @@ fn bring(
         purpose: &purpose,
         counters: &job.counters,
     };
-    // Opened before anything is written, so that it is told of every write that fails.
+    // Opened before anything is written, so that it is reported every write that fails.
     let folder = File::open(&into).map_err(|error| into_purpose.unopened(&error))?;
-    let poured = pour::pour(&order, &job.patience);
+    let poured = pour::pour(&order, &job.cancellation);
     poured.map_err(|failure| space::explain(failure, &into, more))?;
     rustix::fs::syncfs(&folder)
         .map_err(|error| into_purpose.failed("put it on the disk", &error.into()))?;
-    let content = digest::read(&into, &Default::default(), &job.patience)?;
-    if content.digest != image.digest {
-        return Err(damaged(&into_purpose, &image.digest, &content.digest));
+    let content = digest::read(&into, &Default::default(), &job.cancellation)?;
+    if content.digest != snapshot.digest {
+        return Err(damaged(&into_purpose, &snapshot.digest, &content.digest));
     }
     note(inner, volume, copy, &content).map_err(|error| into_purpose.failed("note it", &error))?;
     Ok(content)
@@ -178,7 +188,7 @@ fn bring(
 fn note(inner: &Inner, volume: Record, copy: &NewCopy, content: &Content) -> std::io::Result<()> {
     let brought_to = Some(Brought {
         cluster: copy.cluster.clone(),
-        image: copy.image.clone(),
+        snapshot: copy.snapshot.clone(),
         digest: content.digest.clone(),
         at_unix_milliseconds: now_unix_milliseconds(),
     });
@@ -194,7 +204,7 @@ impl Inner {
     pub(super) fn end_copies(&self) {
         for stage in self.copies().values() {
             if let Stage::Runs(job) = stage {
-                job.patience.end();
+                job.cancellation.end();
             }
         }
     }
@@ -213,7 +223,7 @@ impl Ending {
     }
 
     fn settle(&mut self, copied: std::result::Result<Copied, Failure>) {
-        // The locks are free before anyone is told.
+        // The locks are free before anyone is informed.
         let Some(holds) = self.holds.take() else { return };
         drop(holds);
         let stage = match copied {

@@ -19,7 +19,7 @@
 //! | path | below the root, without `./`; a backslash is `\\`, a newline `\n`; else its bytes |
 //! | target | of links only, written likewise |
 //!
-//! Not in it: the root itself, for a repository does not have it; sockets, which no image has;
+//! Not in it: the root itself, for a repository does not have it; sockets, which no snapshot has;
 //! which names share one file, and extended attributes. `digest.sh` beside this file says the same
 //! in shell.
 
@@ -27,9 +27,9 @@ use super::Content;
 use super::content;
 use super::error::Failure;
 use super::fault::{Fault, Purpose};
-use super::progress::{Counters, Patience};
+use super::progress::{Cancellation, Counters};
 use super::tree::{self, Named, Root};
-use super::walk::{Place, Visitor, walk};
+use super::walk::{Visitor, WalkedFolder, walk};
 use rustix::fd::OwnedFd;
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use std::collections::HashSet;
@@ -150,26 +150,26 @@ fn escape(bytes: &[u8], line: &mut Vec<u8>) {
 
 /// Reads a whole tree, and says what is in it.
 pub fn digest_of(folder: &Path) -> Result<Content, Failure> {
-    read(folder, &Counters::default(), &Patience::endless())
+    read(folder, &Counters::default(), &Cancellation::never())
 }
 
-/// The same, with counters and an end to patience.
+/// The same, with counters and a cancellation.
 pub(super) fn read(
     folder: &Path,
     counters: &Counters,
-    patience: &Patience,
+    cancellation: &Cancellation,
 ) -> Result<Content, Failure> {
     let purpose = Purpose { what: "read", path: folder.to_owned() };
     let root = Root::open(folder).map_err(|error| purpose.unopened(&error))?;
-    let reading = Reading { counters, patience, found: Mutex::default() };
-    walk(&root, patience, &reading).into_result(&purpose)?;
+    let reading = Reading { counters, cancellation, found: Mutex::default() };
+    walk(&root, cancellation, &reading).into_result(&purpose)?;
     let found = reading.found.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok(Content { files: found.files, bytes: found.bytes, digest: found.lines.digest() })
 }
 
 struct Reading<'a> {
     counters: &'a Counters,
-    patience: &'a Patience,
+    cancellation: &'a Cancellation,
     found: Mutex<Found>,
 }
 
@@ -195,10 +195,10 @@ impl Visitor for Reading<'_> {
         Ok(())
     }
 
-    fn visit(&self, place: &Place<()>, name: &CStr, buffer: &mut [u8]) -> Result<(), Fault> {
+    fn visit(&self, place: &WalkedFolder<()>, name: &CStr, buffer: &mut [u8]) -> Result<(), Fault> {
         let stat = tree::look(&place.folder, name).map_err(Fault::Source)?.ok_or(Fault::Changed)?;
         let what = match tree::kind(&stat) {
-            FileType::RegularFile => What::File(self.hash((&place.folder, name), &stat, buffer)?),
+            FileType::RegularFile => What::File(self.hash(&place.folder, name, &stat, buffer)?),
             FileType::Symlink => What::Link(content::target_of(&place.folder, name)?),
             FileType::CharacterDevice | FileType::BlockDevice => What::Device,
             FileType::Fifo => What::Bare,
@@ -220,7 +220,8 @@ impl Visitor for Reading<'_> {
 impl Reading<'_> {
     fn hash(
         &self,
-        (at, name): (&OwnedFd, &CStr),
+        at: &OwnedFd,
+        name: &CStr,
         stat: &Stat,
         buffer: &mut [u8],
     ) -> Result<[u8; 32], Fault> {
@@ -231,7 +232,7 @@ impl Reading<'_> {
         if !tree::is_unchanged(stat, &seen) {
             return Err(Fault::Changed);
         }
-        content::hash(&file, &seen, content::Course::new(self.counters, self.patience, buffer))
+        content::hash(&file, &seen, content::Course::new(self.counters, self.cancellation, buffer))
     }
 }
 

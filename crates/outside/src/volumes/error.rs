@@ -1,4 +1,4 @@
-//! What can go wrong with volumes and images: at once, or in the course of long work.
+//! What can go wrong with volumes and snapshots: at once, or in the course of long work.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! What was wrong with single files, gathered into one reason for the whole.
 //!
-//! One file that cannot be read is enough for all of it to fail: an image is never a part. The
-//! others are looked at all the same, so that whoever mends it can mend more than one at a time.
+//! One file that cannot be read is enough for all of it to fail: a snapshot is never a part. The
+//! others are read all the same, so that whoever mends it can mend more than one at a time.
 
 use super::error::{Failure, Reason};
 use rustix::io::Errno;

@@ -1,4 +1,4 @@
-//! Who may read or write a volume or an image: one who writes, or any number who read.
+//! Who may read or write a volume or a snapshot: one who writes, or any number who read.
 //!
 //! The kernel keeps the lock for the process that took it, and frees it when that process is gone:
 //! so a `.partial` whose lock can be taken was left by the dead.

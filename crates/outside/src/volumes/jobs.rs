@@ -1,7 +1,7 @@
 //! Long work, on threads of its own.
 
 use super::error::{Failure, Reason};
-use super::progress::{Counters, Patience};
+use super::progress::{Cancellation, Counters};
 use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,7 +12,7 @@ use tracing::error;
 #[derive(Debug, Default)]
 pub(super) struct Job {
     pub(super) counters: Counters,
-    pub(super) patience: Patience,
+    pub(super) cancellation: Cancellation,
 }
 
 /// What became of a job.

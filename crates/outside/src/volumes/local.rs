@@ -1,10 +1,10 @@
-//! Volumes and images as folders of this machine.
+//! Volumes and snapshots as folders of this machine.
 
 use super::error::{Error, Failure, Reason, Result};
 use super::hold::{Hold, To};
 use super::jobs::{Job, Lane, Stage, panicked};
 use super::making::Making;
-use super::progress::Patience;
+use super::progress::Cancellation;
 use super::record::{Origin, Record};
 use super::shelf::{OnDisk, Shelf};
 use super::space::{self, Amount};
@@ -21,7 +21,7 @@ const FILLED_AT_ONCE: usize = 4;
 /// So many empty ones, beside those: they take a moment, and do not wait behind what takes long.
 const EMPTY_AT_ONCE: usize = 4;
 
-/// The volumes and images of one cluster, as folders below one directory.
+/// The volumes and snapshots of one cluster, as folders below one directory.
 ///
 /// Several may be open on one directory, in one process or in many: the one that holds the lock of
 /// a handle makes it, and the others see that it is being made. Dropped, it gives up what it makes,
@@ -34,11 +34,11 @@ pub struct LocalVolumes {
 pub(super) struct Inner {
     pub(super) root: PathBuf,
     pub(super) volumes: Shelf,
-    pub(super) images: Shelf,
+    pub(super) snapshots: Shelf,
     pub(super) makers: Arc<Lane>,
     empties: Arc<Lane>,
     sweepers: Arc<Lane>,
-    is_over: Patience,
+    is_over: Cancellation,
     pub(super) writers: Option<Arc<dyn Writers>>,
     made: Mutex<HashMap<Name, Stage<()>>>,
     /// Those whose rename is known to be on the disk.
@@ -54,16 +54,16 @@ impl std::fmt::Debug for Inner {
     }
 }
 
-/// A volume or an image: what it is, and its handle.
+/// A volume or a snapshot: what it is, and its handle.
 type Name = (Kind, String);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Kind {
     Volume,
-    Image,
+    Snapshot,
 }
 
-/// A volume or an image that nobody deletes or makes anew until this is dropped.
+/// A volume or a snapshot that nobody deletes or makes anew until this is dropped.
 #[derive(Debug)]
 pub struct Held {
     path: PathBuf,
@@ -90,7 +90,7 @@ impl Held {
 }
 
 impl LocalVolumes {
-    /// Opens the volumes and images of a cluster below `root`, and makes their folders if need be.
+    /// Opens the volumes and snapshots of a cluster below `root`, and makes their folders if need be.
     /// What the dead left unfinished is removed.
     pub fn open(root: impl AsRef<Path>, cluster: &str) -> Result<LocalVolumes> {
         LocalVolumes::open_with(root.as_ref(), cluster, None)
@@ -110,27 +110,27 @@ impl LocalVolumes {
         cluster: &str,
         writers: Option<Arc<dyn Writers>>,
     ) -> Result<LocalVolumes> {
-        let (volumes, images) =
-            (Shelf::of(root, "volume", cluster)?, Shelf::of(root, "image", cluster)?);
+        let (volumes, snapshots) =
+            (Shelf::of(root, "volume", cluster)?, Shelf::of(root, "snapshot", cluster)?);
         volumes.make()?;
-        images.make()?;
+        snapshots.make()?;
         // Runs are known by the real path of their volumes.
         let root = root.canonicalize();
         let root = root.map_err(|source| Error::Read { path: volumes.folder().into(), source })?;
         let inner = Inner {
             volumes: Shelf::of(&root, "volume", cluster)?,
-            images: Shelf::of(&root, "image", cluster)?,
+            snapshots: Shelf::of(&root, "snapshot", cluster)?,
             root,
             makers: Lane::new(FILLED_AT_ONCE),
             empties: Lane::new(EMPTY_AT_ONCE),
             sweepers: Lane::new(1),
-            is_over: Patience::endless(),
+            is_over: Cancellation::never(),
             writers,
             made: Mutex::default(),
             settled: Mutex::default(),
             copies: Mutex::default(),
         };
-        for shelf in [&inner.volumes, &inner.images] {
+        for shelf in [&inner.volumes, &inner.snapshots] {
             let count = shelf.set_aside_abandoned()?;
             if count > 0 {
                 info!(folder = %shelf.folder().display(), count, "removing what was left unfinished");
@@ -145,7 +145,7 @@ impl LocalVolumes {
         self.inner.volumes.path(handle)
     }
 
-    /// Keeps a whole volume from being deleted or brought to an image while it is read.
+    /// Keeps a whole volume from being deleted or brought to a snapshot while it is read.
     pub fn read_volume(&self, handle: &str) -> Result<Held> {
         held(&self.inner.volumes, handle, To::Read)
     }
@@ -155,9 +155,9 @@ impl LocalVolumes {
         held(&self.inner.volumes, handle, To::Write)
     }
 
-    /// Keeps a whole image from being deleted while it is read.
-    pub fn read_image(&self, handle: &str) -> Result<Held> {
-        held(&self.inner.images, handle, To::Read)
+    /// Keeps a whole snapshot from being deleted while it is read.
+    pub fn read_snapshot(&self, handle: &str) -> Result<Held> {
+        held(&self.inner.snapshots, handle, To::Read)
     }
 }
 
@@ -167,7 +167,7 @@ fn held(shelf: &Shelf, handle: &str, to: To) -> Result<Held> {
         return Err(missing());
     }
     let hold = shelf.hold_or_busy(handle, to)?;
-    // Looked at again, now that nobody can take it away any more.
+    // Read again, now that nobody can take it away any more.
     let OnDisk::Whole(record) = shelf.look(handle)? else { return Err(missing()) };
     let (content, capacity_bytes) = (record.content(), record.capacity_bytes);
     Ok(Held { path: shelf.path(handle)?, content, capacity_bytes, _hold: hold })
@@ -179,7 +179,7 @@ impl Volumes for LocalVolumes {
         let source = match &volume.from {
             None => None,
             Some(from) => {
-                let hold = self.inner.images.hold_or_busy(&from.handle, To::Read);
+                let hold = self.inner.snapshots.hold_or_busy(&from.handle, To::Read);
                 Some(hold.inspect_err(|_| self.inner.abandon(&start))?)
             }
         };
@@ -191,14 +191,14 @@ impl Volumes for LocalVolumes {
         })
     }
 
-    fn take_image(&self, handle: &str, volume: &str) -> Result<()> {
+    fn take_snapshot(&self, handle: &str, volume: &str) -> Result<()> {
         let volume = super::shelf::checked("volume", volume)?.to_owned();
-        let Some(start) = self.inner.start(Kind::Image, handle)? else { return Ok(()) };
+        let Some(start) = self.inner.start(Kind::Snapshot, handle)? else { return Ok(()) };
         let source = self.inner.volumes.hold_or_busy(&volume, To::Read);
         let source = source.inspect_err(|_| self.inner.abandon(&start))?;
         self.inner.make(start, &self.inner.makers, move |inner, making| {
             let _source = source;
-            inner.image(&volume, making)
+            inner.snapshot(&volume, making)
         })
     }
 
@@ -206,16 +206,16 @@ impl Volumes for LocalVolumes {
         self.inner.delete(Kind::Volume, handle)
     }
 
-    fn delete_image(&self, handle: &str) -> Result<()> {
-        self.inner.delete(Kind::Image, handle)
+    fn delete_snapshot(&self, handle: &str) -> Result<()> {
+        self.inner.delete(Kind::Snapshot, handle)
     }
 
     fn volume_state(&self, handle: &str) -> Result<Made> {
         self.inner.state(Kind::Volume, handle)
     }
 
-    fn image_state(&self, handle: &str) -> Result<Made> {
-        self.inner.state(Kind::Image, handle)
+    fn snapshot_state(&self, handle: &str) -> Result<Made> {
+        self.inner.state(Kind::Snapshot, handle)
     }
 }
 
@@ -223,7 +223,7 @@ impl Drop for LocalVolumes {
     fn drop(&mut self) {
         for stage in self.inner.made().values() {
             if let Stage::Runs(job) = stage {
-                job.patience.end();
+                job.cancellation.end();
             }
         }
         self.inner.end_copies();
@@ -246,7 +246,7 @@ impl Inner {
     fn shelf(&self, kind: Kind) -> &Shelf {
         match kind {
             Kind::Volume => &self.volumes,
-            Kind::Image => &self.images,
+            Kind::Snapshot => &self.snapshots,
         }
     }
 
@@ -327,17 +327,17 @@ impl Inner {
         let name = (start.kind, start.handle.clone());
         let (kind, handle) = name.clone();
         let path = start.partial.clone();
-        info!(?kind, handle, "making a volume or an image");
+        info!(?kind, handle, "making a volume or a snapshot");
         self.made().insert(name.clone(), Stage::Runs(Arc::clone(&job)));
         let ending = Ending { inner: Arc::clone(self), name: name.clone(), hold: Some(start.hold) };
         let partial = start.partial;
         let begun = lane.run(move || {
             let making = Making { handle: &name.1, partial: &partial, job: &job };
-            // Opened before anything is written, so that it is told of every write that fails.
+            // Opened before anything is written, so that it is reported every write that fails.
             let made = File::open(&partial)
                 .map_err(|error| making.purpose().failed("open it", &error))
                 .and_then(|folder| Ok((work(&ending.inner, &making)?, folder)))
-                .and_then(|made| ending.inner.publish(&name, &making, made));
+                .and_then(|(record, folder)| ending.inner.publish(&name, &making, record, folder));
             ending.end(made);
         });
         begun.map_err(|source| Error::Prepare { path, source })
@@ -348,16 +348,19 @@ impl Inner {
         &self,
         name: &Name,
         making: &Making<'_>,
-        (record, folder): (Record, File),
+        record: Record,
+        folder: File,
     ) -> std::result::Result<(), Failure> {
         let purpose = making.purpose();
-        if making.job.patience.check().is_err() {
+        if making.job.cancellation.check().is_err() {
             return Err(Failure::new(Reason::Cancelled, "it was given up"));
         }
         let synced = match &record.made_from {
             // An empty folder needs no waiting for all that others write.
             Origin::Nothing => folder.sync_all(),
-            Origin::Volume(_) | Origin::Image(_) => rustix::fs::syncfs(&folder).map_err(Into::into),
+            Origin::Volume(_) | Origin::Snapshot(_) => {
+                rustix::fs::syncfs(&folder).map_err(Into::into)
+            }
         };
         let synced = synced.map_err(|error| purpose.failed("put it on the disk", &error));
         let publish = || {
@@ -376,13 +379,13 @@ impl Inner {
         {
             let mut made = self.made();
             if let Some(Stage::Runs(job)) = made.get(&name) {
-                job.patience.end();
+                job.cancellation.end();
                 return Ok(());
             }
             made.remove(&name);
         }
         let hold = shelf.hold_or_busy(handle, To::Write)?;
-        info!(?kind, handle, "deleting a volume or an image");
+        info!(?kind, handle, "deleting a volume or a snapshot");
         self.settled.lock().unwrap_or_else(PoisonError::into_inner).remove(&name);
         shelf.delete(handle)?;
         hold.remove();
@@ -393,9 +396,9 @@ impl Inner {
     /// Removes what is set aside, on a thread of its own. What cannot be removed now is tried again
     /// by whoever sweeps next.
     pub(super) fn sweep(&self, shelf: &Shelf) {
-        let (shelf, patience) = (shelf.clone(), self.is_over.clone());
+        let (shelf, cancellation) = (shelf.clone(), self.is_over.clone());
         let swept = self.sweepers.run(move || {
-            if let Err(error) = shelf.sweep(&patience) {
+            if let Err(error) = shelf.sweep(&cancellation) {
                 warn!(%error, cause = ?std::error::Error::source(&error), "cannot remove the deleted");
             }
         });
@@ -434,12 +437,12 @@ impl Ending {
         if made.is_err() {
             self.inner.discard(*kind, handle);
         }
-        // The lock is free before anyone is told.
+        // The lock is free before anyone is informed.
         drop(hold);
         let mut stages = self.inner.made();
         match made {
             Ok(()) => {
-                info!(?kind, handle, "made a volume or an image");
+                info!(?kind, handle, "made a volume or a snapshot");
                 stages.remove(&self.name);
             }
             Err(failure) if failure.reason == Reason::Cancelled => {

@@ -1,4 +1,4 @@
-//! What a volume or an image is made of.
+//! What a volume or a snapshot is made of.
 
 use super::error::{Error, Failure, Reason};
 use super::fault::Purpose;
@@ -9,11 +9,11 @@ use super::poured::Poured;
 use super::record::{Origin, Record};
 use super::shelf::{OnDisk, Shelf};
 use super::space::{self, Amount};
-use super::{FromImage, LONGEST_FREEZE, NewVolume};
+use super::{FromSnapshot, LONGEST_FREEZE, NewVolume};
 use interlock_quantity::readable;
 use std::path::Path;
 
-/// What goes along with the work on one volume or image.
+/// What goes along with the work on one volume or snapshot.
 pub(super) struct Making<'a> {
     pub(super) handle: &'a str,
     pub(super) partial: &'a Path,
@@ -38,73 +38,80 @@ impl Making<'_> {
 }
 
 impl Inner {
-    /// Makes a volume: empty, or as a clone of an image.
+    /// Makes a volume: empty, or as a clone of a snapshot.
     pub(super) fn fill(&self, volume: &NewVolume, making: &Making<'_>) -> Result<Record, Failure> {
         let Some(from) = &volume.from else {
             let record = Record::empty(making.handle, Origin::Nothing);
             return Ok(of_volume(record, volume));
         };
-        let image = self.whole_image(&self.images, from)?;
-        fits(&image, volume.capacity_bytes)?;
-        let source = self.images.folder().join(&from.handle);
+        let snapshot = self.whole_snapshot(&self.snapshots, from)?;
+        fits(&snapshot, volume.capacity_bytes)?;
+        let source = self.snapshots.folder().join(&from.handle);
         let purpose = Purpose { what: "make a volume from", path: source.clone() };
-        let amount =
-            Amount { names: image.files, bytes: image.bytes, stored_bytes: image.stored_bytes };
+        let amount = Amount {
+            names: snapshot.files,
+            bytes: snapshot.bytes,
+            stored_bytes: snapshot.stored_bytes,
+        };
         space::check(making.partial, amount, &purpose)?;
-        making.job.counters.expect_bytes(image.bytes);
+        making.job.counters.expect_bytes(snapshot.bytes);
         let order = making.order(&source, &purpose);
-        let poured = pour::pour(&order, &making.job.patience);
+        let poured = pour::pour(&order, &making.job.cancellation);
         let mut poured =
             poured.map_err(|failure| space::explain(failure, making.partial, amount))?;
         if !poured.shares_blocks {
-            poured.read_rest(&order, &making.job.patience)?;
+            poured.read_rest(&order, &making.job.cancellation)?;
         }
-        let record = record_of(making.handle, Origin::Image(from.handle.clone()), &poured);
-        // What shares the blocks of the image was not read, and is what the image is.
-        let digest = poured.digest().unwrap_or_else(|| image.digest.clone());
-        if digest != image.digest {
-            return Err(damaged(&purpose, &image.digest, &digest));
+        let record = record_of(making.handle, Origin::Snapshot(from.handle.clone()), &poured);
+        // What shares the blocks of the snapshot was not read, and is what the snapshot is.
+        let digest = poured.digest().unwrap_or_else(|| snapshot.digest.clone());
+        if digest != snapshot.digest {
+            return Err(damaged(&purpose, &snapshot.digest, &digest));
         }
         Ok(of_volume(Record { digest, ..record }, volume))
     }
 
-    /// Takes an image of a volume, while nobody writes to it.
-    pub(super) fn image(&self, volume: &str, making: &Making<'_>) -> Result<Record, Failure> {
+    /// Takes a snapshot of a volume, while nobody writes to it.
+    pub(super) fn snapshot(&self, volume: &str, making: &Making<'_>) -> Result<Record, Failure> {
         let source = self.volumes.folder().join(volume);
-        let purpose = Purpose { what: "take an image of", path: source.clone() };
+        let purpose = Purpose { what: "take a snapshot of", path: source.clone() };
         let owner = whole(&self.volumes, volume)?.owner;
-        let patience = &making.job.patience;
-        let amount = space::measure(&source, &purpose, patience)?;
+        let cancellation = &making.job.cancellation;
+        let amount = space::measure(&source, &purpose, cancellation)?;
         space::check(making.partial, amount, &purpose)?;
         making.job.counters.expect_bytes(amount.bytes);
         let order = making.order(&source, &purpose);
         let full = |failure| space::explain(failure, making.partial, amount);
         let mut poured = match &self.writers {
-            None => pour::pour(&order, patience).map_err(full)?,
+            None => pour::pour(&order, cancellation).map_err(full)?,
             Some(writers) => {
                 let still = writers.hold_still(&source, LONGEST_FREEZE)?;
-                let patience = patience.until(still.deadline());
-                let poured = pour::pour(&order, &patience).map_err(full)?;
+                let cancellation = cancellation.until(still.deadline());
+                let poured = pour::pour(&order, &cancellation).map_err(full)?;
                 still.let_go()?;
                 poured
             }
         };
-        // Whoever writes goes on meanwhile: what is read now is the image.
-        poured.read_rest(&order, patience)?;
+        // Whoever writes goes on meanwhile: what is read now is the snapshot.
+        poured.read_rest(&order, cancellation)?;
         let record = record_of(making.handle, Origin::Volume(volume.to_owned()), &poured);
         let unread = || Failure::new(Reason::SnapshotFailed, "something was not read");
         Ok(Record { digest: poured.digest().ok_or_else(unread)?, owner, ..record })
     }
 
-    /// The record of an image that is whole and has the digest that it must have.
-    pub(super) fn whole_image(&self, images: &Shelf, from: &FromImage) -> Result<Record, Failure> {
-        let image = whole(images, &from.handle)?;
-        if !from.digest.is_empty() && from.digest != image.digest {
-            let path = images.folder().join(&from.handle);
+    /// The record of a snapshot that is whole and has the digest that it must have.
+    pub(super) fn whole_snapshot(
+        &self,
+        snapshots: &Shelf,
+        from: &FromSnapshot,
+    ) -> Result<Record, Failure> {
+        let snapshot = whole(snapshots, &from.handle)?;
+        if !from.digest.is_empty() && from.digest != snapshot.digest {
+            let path = snapshots.folder().join(&from.handle);
             let purpose = Purpose { what: "use", path };
-            return Err(damaged(&purpose, &from.digest, &image.digest));
+            return Err(damaged(&purpose, &from.digest, &snapshot.digest));
         }
-        Ok(image)
+        Ok(snapshot)
     }
 }
 
@@ -134,15 +141,15 @@ pub(super) fn missing(shelf: &Shelf, handle: &str) -> Failure {
     Failure::new(Reason::SourceMissing, format!("there is no {what} {handle} in {folder}"))
 }
 
-/// Fails if a volume is too small for an image.
-pub(super) fn fits(image: &Record, capacity_bytes: u64) -> Result<(), Failure> {
-    if image.stored_bytes <= capacity_bytes {
+/// Fails if a volume is too small for a snapshot.
+pub(super) fn fits(snapshot: &Record, capacity_bytes: u64) -> Result<(), Failure> {
+    if snapshot.stored_bytes <= capacity_bytes {
         return Ok(());
     }
     let message = format!(
-        "image {} needs {} and the volume may hold {}: ask for a larger volume",
-        image.handle,
-        readable(image.stored_bytes),
+        "snapshot {} needs {} and the volume may hold {}: ask for a larger volume",
+        snapshot.handle,
+        readable(snapshot.stored_bytes),
         readable(capacity_bytes)
     );
     Err(Failure::new(Reason::SizeMismatch, message))

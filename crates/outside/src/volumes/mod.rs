@@ -1,6 +1,6 @@
-//! Volumes and images of volumes, on the machine they are used on.
+//! Volumes and snapshots of volumes, on the machine they are used on.
 //!
-//! Whatever takes long is begun by one call and asked about by another. A volume or an image is
+//! Whatever takes long is begun by one call and asked about by another. A volume or a snapshot is
 //! known by a handle that never means another: beginning it twice is beginning it once, and
 //! whoever was killed meanwhile finds out by asking. [`Volumes`] says what any back end can do;
 //! [`LocalVolumes`] does it with folders.
@@ -22,7 +22,7 @@
 //! | name | what it is |
 //! |---|---|
 //! | `volumes/<cluster>/<handle>/` | a volume |
-//! | `images/<cluster>/<handle>/` | an image; nobody writes to it |
+//! | `snapshots/<cluster>/<handle>/` | a snapshot; nobody writes to it |
 //! | `.record-<handle>.json` | beside it: files, bytes, digest, what it was made from |
 //! | `.lock-<handle>` | locked by whoever makes, writes or reads it |
 //! | `.partial-<handle>/` | what is being made |
@@ -33,7 +33,7 @@
 //! times to the nanosecond (of folders and links, too), `user.*` attributes and access lists, fifos
 //! and devices. Sockets are left out. Security labels are kept where that is allowed. If anything
 //! else cannot be kept, or a file cannot be read, or changes while it is read, the whole fails and
-//! says which: there is no image that is a part.
+//! says which: there is no snapshot that is a part.
 
 mod attributes;
 mod content;
@@ -72,22 +72,22 @@ pub trait Volumes: Send + Sync {
     /// Begins to make a volume. One that is being made or is there already is left alone.
     fn make_volume(&self, volume: &NewVolume) -> Result<()>;
 
-    /// Begins to take an image of a volume, as it is at one moment. One that is being taken or is
+    /// Begins to take a snapshot of a volume, as it is at one moment. One that is being taken or is
     /// there already is left alone.
-    fn take_image(&self, handle: &str, volume: &str) -> Result<()>;
+    fn take_snapshot(&self, handle: &str, volume: &str) -> Result<()>;
 
     /// Deletes a volume. One that is being made is given up: ask, and delete again. That there is
     /// none is no error.
     fn delete_volume(&self, handle: &str) -> Result<()>;
 
-    /// Deletes an image, likewise.
-    fn delete_image(&self, handle: &str) -> Result<()>;
+    /// Deletes a snapshot, likewise.
+    fn delete_snapshot(&self, handle: &str) -> Result<()>;
 
     /// How far a volume is.
     fn volume_state(&self, handle: &str) -> Result<Made>;
 
-    /// How far an image is.
-    fn image_state(&self, handle: &str) -> Result<Made>;
+    /// How far a snapshot is.
+    fn snapshot_state(&self, handle: &str) -> Result<Made>;
 }
 
 /// A volume to be made.
@@ -95,24 +95,24 @@ pub trait Volumes: Send + Sync {
 pub struct NewVolume {
     /// Its name for ever.
     pub handle: String,
-    /// Whose it is, and whose its images are: nobody else's volume is ever brought to one of them.
+    /// Whose it is, and whose its snapshots are: nobody else's volume is ever brought to one of them.
     pub owner: String,
     /// How much it may hold.
     pub capacity_bytes: u64,
     /// What it is filled from; empty if from nothing.
-    pub from: Option<FromImage>,
+    pub from: Option<FromSnapshot>,
 }
 
-/// An image that a volume is made from.
+/// A snapshot that a volume is made from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FromImage {
-    /// The handle of the image.
+pub struct FromSnapshot {
+    /// The handle of the snapshot.
     pub handle: String,
     /// The digest that it must have; any if empty.
     pub digest: String,
 }
 
-/// How far a volume or an image is.
+/// How far a volume or a snapshot is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Made {
     /// There is none, whole or in part.
@@ -125,7 +125,7 @@ pub enum Made {
     Failed(Failure),
 }
 
-/// What is in a volume or an image, at the moment when it was made.
+/// What is in a volume or a snapshot, at the moment when it was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Content {
     /// Files, links and whatever else has a name, but for the folders.

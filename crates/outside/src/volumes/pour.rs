@@ -1,4 +1,4 @@
-//! Pours one tree into another: the clone of a volume or an image, and the copy into one in use.
+//! Pours one tree into another: the clone of a volume or a snapshot, and the copy into one in use.
 //!
 //! Into a fresh folder everything is made new. Into one that has something already, what is the
 //! same stays, what differs is written beside and renamed over the old, and what the source does
@@ -8,14 +8,14 @@
 //! all is made; then the folders get their modes and times, the innermost first, for nobody needs
 //! to write in them any more.
 
-use super::content::{self, Abilities, Copied, Course};
+use super::content::{self, Abilities, Copied, Course, Files};
 use super::digest::{Entry, What};
 use super::error::Failure;
 use super::fault::{Fault, Faults, Purpose};
 use super::poured::{Poured, open};
-use super::progress::{Counters, Patience};
+use super::progress::{Cancellation, Counters};
 use super::tree::{self, Named, Root};
-use super::walk::{Place, Visitor, walk};
+use super::walk::{Visitor, WalkedFolder, walk};
 use super::{attributes, content::target_of};
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
@@ -53,18 +53,18 @@ pub(super) struct Order<'a> {
 }
 
 /// Pours all of the source into the target. What it returns is in the page cache, not on the disk.
-pub(super) fn pour(order: &Order<'_>, patience: &Patience) -> Result<Poured, Failure> {
+pub(super) fn pour(order: &Order<'_>, cancellation: &Cancellation) -> Result<Poured, Failure> {
     let opened = |path| Root::open(path).map_err(|error| order.purpose.unopened(&error));
     let pouring = Pouring {
         source: opened(order.source)?,
         target: opened(order.into)?,
         order,
-        patience,
+        cancellation,
         abilities: Abilities::default(),
         temporary: AtomicU64::new(0),
         seen: Mutex::default(),
     };
-    walk(&pouring.source, patience, &pouring).into_result(order.purpose)?;
+    walk(&pouring.source, cancellation, &pouring).into_result(order.purpose)?;
     let mut faults = Faults::default();
     pouring.link(&mut faults);
     pouring.finish_folders(&mut faults);
@@ -76,11 +76,19 @@ struct Pouring<'a> {
     source: Root,
     target: Root,
     order: &'a Order<'a>,
-    patience: &'a Patience,
+    cancellation: &'a Cancellation,
     abilities: Abilities,
     /// Numbers the names of what is being written beside.
     temporary: AtomicU64,
     seen: Mutex<Seen>,
+}
+
+/// Something that the source has in a folder, as it was seen.
+#[derive(Clone, Copy)]
+struct Found<'a> {
+    place: &'a WalkedFolder<OwnedFd>,
+    name: &'a CStr,
+    stat: &'a Stat,
 }
 
 /// What was seen on the way.
@@ -124,7 +132,12 @@ impl Visitor for Pouring<'_> {
         Ok(target)
     }
 
-    fn visit(&self, place: &Place<OwnedFd>, name: &CStr, buffer: &mut [u8]) -> Result<(), Fault> {
+    fn visit(
+        &self,
+        place: &WalkedFolder<OwnedFd>,
+        name: &CStr,
+        buffer: &mut [u8],
+    ) -> Result<(), Fault> {
         let stat = tree::look(&place.folder, name).map_err(Fault::Source)?.ok_or(Fault::Changed)?;
         if tree::kind(&stat) == FileType::Socket {
             // Nobody can connect to a copy of it. One of that name in the target goes, too.
@@ -140,7 +153,7 @@ impl Visitor for Pouring<'_> {
             }
             seen.shared.insert(inode, Shared::default());
         }
-        let what = self.bring(place, name, (&stat, buffer))?;
+        let what = self.bring(Found { place, name, stat: &stat }, buffer)?;
         self.order.counters.add_file();
         let mut seen = self.seen();
         seen.poured.files += 1;
@@ -186,22 +199,18 @@ impl Pouring<'_> {
     }
 
     /// Brings one thing over, whatever it is, unless the target has it already.
-    fn bring(
-        &self,
-        place: &Place<OwnedFd>,
-        name: &CStr,
-        (stat, buffer): (&Stat, &mut [u8]),
-    ) -> Result<What, Fault> {
+    fn bring(&self, found: Found<'_>, buffer: &mut [u8]) -> Result<What, Fault> {
+        let Found { place, name, stat } = found;
         let theirs = match self.order.target {
             Target::Fresh => None,
             Target::InUse => tree::look(&place.beside, name).map_err(Fault::Target)?,
         };
         let theirs = theirs.filter(|theirs| self.may_stay(stat, theirs));
         match tree::kind(stat) {
-            FileType::RegularFile => self.file(place, name, (stat, theirs.is_some(), buffer)),
-            FileType::Symlink => self.symlink(place, name, (stat, theirs.is_some())),
+            FileType::RegularFile => self.file(found, theirs.is_some(), buffer),
+            FileType::Symlink => self.symlink(found, theirs.is_some()),
             kind @ (FileType::Fifo | FileType::CharacterDevice | FileType::BlockDevice) => {
-                self.node(place, name, (stat, kind, theirs.is_some()))
+                self.node(found, kind, theirs.is_some())
             }
             FileType::Directory | FileType::Socket | FileType::Unknown => Err(Fault::Changed),
         }
@@ -218,25 +227,21 @@ impl Pouring<'_> {
             && (theirs.st_nlink == 1 || self.seen().kept.insert((theirs.st_dev, theirs.st_ino)))
     }
 
-    fn file(
-        &self,
-        place: &Place<OwnedFd>,
-        name: &CStr,
-        (stat, may_stay, buffer): (&Stat, bool, &mut [u8]),
-    ) -> Result<What, Fault> {
+    fn file(&self, found: Found<'_>, may_stay: bool, buffer: &mut [u8]) -> Result<What, Fault> {
+        let Found { place, name, stat } = found;
         let (source, opened) = open(&place.folder, name)?;
         if !tree::is_unchanged(stat, &opened) {
             return Err(Fault::Changed);
         }
-        if may_stay && let Some(hash) = self.same_content((&source, stat), (place, name), buffer)? {
+        if may_stay && let Some(hash) = self.same_content(&source, found, buffer)? {
             return Ok(What::File(hash));
         }
         let written = self.name_to_write(place, name)?;
         let target = rustix::fs::openat(&place.beside, &written, MAKE, Mode::RUSR | Mode::WUSR);
         let target = target.map_err(|error| Fault::Target(error.into()))?;
-        let course = Course::new(self.order.counters, self.patience, buffer);
-        let with = (self.order.wants_hash, course);
-        let copied = content::copy((&source, &target), stat, &self.abilities, with)?;
+        let course = Course::new(self.order.counters, self.cancellation, buffer);
+        let files = Files { source: &source, stat, target: &target };
+        let copied = content::copy(files, &self.abilities, self.order.wants_hash, course)?;
         attributes::give(&target, &source, stat)?;
         let after = rustix::fs::fstat(&source).map_err(|error| Fault::Source(error.into()))?;
         if !tree::is_unchanged(stat, &after) {
@@ -256,18 +261,19 @@ impl Pouring<'_> {
     /// The hash of both, if they have the same bytes and the same extended attributes.
     fn same_content(
         &self,
-        (source, stat): (&OwnedFd, &Stat),
-        (place, name): (&Place<OwnedFd>, &CStr),
+        source: &OwnedFd,
+        found: Found<'_>,
         buffer: &mut [u8],
     ) -> Result<Option<[u8; 32]>, Fault> {
+        let Found { place, name, stat } = found;
         let Ok((theirs, their_stat)) = open(&place.beside, name) else { return Ok(None) };
         if !attributes::are_same_extended(source, &theirs)? {
             return Ok(None);
         }
         let uncounted = Counters::default();
-        let course = Course::new(&uncounted, self.patience, buffer);
+        let course = Course::new(&uncounted, self.cancellation, buffer);
         let Ok(hash) = content::hash(&theirs, &their_stat, course) else { return Ok(None) };
-        let course = Course::new(&uncounted, self.patience, buffer);
+        let course = Course::new(&uncounted, self.cancellation, buffer);
         let is_same = content::hash(source, stat, course)? == hash;
         if is_same {
             self.order.counters.add_bytes(stat.st_size as u64);
@@ -275,12 +281,8 @@ impl Pouring<'_> {
         Ok(is_same.then_some(hash))
     }
 
-    fn symlink(
-        &self,
-        place: &Place<OwnedFd>,
-        name: &CStr,
-        (stat, may_stay): (&Stat, bool),
-    ) -> Result<What, Fault> {
+    fn symlink(&self, found: Found<'_>, may_stay: bool) -> Result<What, Fault> {
+        let Found { place, name, stat } = found;
         let target = target_of(&place.folder, name)?;
         if may_stay && target_of(&place.beside, name).is_ok_and(|theirs| theirs == target) {
             return Ok(What::Link(target));
@@ -293,12 +295,8 @@ impl Pouring<'_> {
         Ok(What::Link(target))
     }
 
-    fn node(
-        &self,
-        place: &Place<OwnedFd>,
-        name: &CStr,
-        (stat, kind, may_stay): (&Stat, FileType, bool),
-    ) -> Result<What, Fault> {
+    fn node(&self, found: Found<'_>, kind: FileType, may_stay: bool) -> Result<What, Fault> {
+        let Found { place, name, stat } = found;
         let (what, word) = match kind {
             FileType::Fifo => (What::Bare, "fifo"),
             _ => (What::Device, "device"),
@@ -315,7 +313,7 @@ impl Pouring<'_> {
     }
 
     /// Under which name something is made: its own, or one that nothing in the source has.
-    fn name_to_write(&self, place: &Place<OwnedFd>, name: &CStr) -> Result<CString, Fault> {
+    fn name_to_write(&self, place: &WalkedFolder<OwnedFd>, name: &CStr) -> Result<CString, Fault> {
         match self.order.target {
             Target::Fresh => Ok(name.to_owned()),
             Target::InUse => self.temporary_name(&place.folder),
@@ -333,7 +331,7 @@ impl Pouring<'_> {
     }
 
     /// Puts what was written under its name.
-    fn put(&self, place: &Place<OwnedFd>, written: &CStr, name: &CStr) -> Result<(), Fault> {
+    fn put(&self, place: &WalkedFolder<OwnedFd>, written: &CStr, name: &CStr) -> Result<(), Fault> {
         match self.order.target {
             Target::Fresh => Ok(()),
             Target::InUse => put_over(&place.beside, written, name).map_err(Fault::Target),
@@ -355,7 +353,7 @@ impl Pouring<'_> {
             let Some(mut entry) = entry else { continue };
             for other in others {
                 let linked = self
-                    .patience
+                    .cancellation
                     .check()
                     .and_then(|()| self.link_one(&entry.paths[0], &other).map_err(Fault::Target));
                 if let Err(fault) = linked
@@ -403,7 +401,8 @@ impl Pouring<'_> {
         let mut folders = std::mem::take(&mut self.seen().folders);
         folders.sort_unstable_by_key(|(path, _)| std::cmp::Reverse(path.len()));
         for (path, stat) in folders {
-            let finished = self.patience.check().and_then(|()| self.finish_folder(&path, &stat));
+            let finished =
+                self.cancellation.check().and_then(|()| self.finish_folder(&path, &stat));
             if let Err(fault) = finished
                 && faults.note(&path, fault)
             {

@@ -6,7 +6,7 @@ use super::digest::{Entry, Lines, What};
 use super::error::Failure;
 use super::fault::{Fault, Faults};
 use super::pour::Order;
-use super::progress::{Counters, Patience};
+use super::progress::{Cancellation, Counters};
 use super::tree::Root;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, Stat};
@@ -40,7 +40,7 @@ impl Poured {
     pub(super) fn read_rest(
         &mut self,
         order: &Order<'_>,
-        patience: &Patience,
+        cancellation: &Cancellation,
     ) -> Result<(), Failure> {
         if self.unread.is_empty() {
             return Ok(());
@@ -50,8 +50,8 @@ impl Poured {
         let counters = Counters::default();
         let unread = std::mem::take(&mut self.unread);
         Crew::work(unread, |mut entry, crew, buffer| {
-            let course = Course::new(&counters, patience, buffer);
-            match patience.check().and_then(|()| hash_at(&root, &entry.paths[0], course)) {
+            let course = Course::new(&counters, cancellation, buffer);
+            match cancellation.check().and_then(|()| hash_at(&root, &entry.paths[0], course)) {
                 Ok(hash) => {
                     entry.what = What::File(hash);
                     lines.lock().unwrap_or_else(PoisonError::into_inner).add(&entry);

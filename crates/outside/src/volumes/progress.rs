@@ -60,23 +60,23 @@ impl Counters {
 
 /// Until when work goes on.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Patience {
+pub(super) struct Cancellation {
     is_over: Arc<AtomicBool>,
     until: Option<Instant>,
 }
 
-impl Patience {
+impl Cancellation {
     /// Until it is done.
-    pub(super) fn endless() -> Patience {
-        Patience::default()
+    pub(super) fn never() -> Cancellation {
+        Cancellation::default()
     }
 
     /// The same, but not longer than to this moment, if there is one.
-    pub(super) fn until(&self, moment: Option<Instant>) -> Patience {
-        Patience { is_over: Arc::clone(&self.is_over), until: moment }
+    pub(super) fn until(&self, moment: Option<Instant>) -> Cancellation {
+        Cancellation { is_over: Arc::clone(&self.is_over), until: moment }
     }
 
-    /// Ends the work at its next look.
+    /// Ends the work at its next check.
     pub(super) fn end(&self) {
         self.is_over.store(true, Relaxed);
     }

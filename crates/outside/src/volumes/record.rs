@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What is on disk about a volume or an image. It is written before the folder gets its name: so
+/// What is on disk about a volume or a snapshot. It is written before the folder gets its name: so
 /// a folder with a name and a record is whole, and a record without a folder says nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
@@ -25,7 +25,7 @@ pub(super) struct Record {
     pub(super) capacity_bytes: Option<u64>,
     pub(super) made_from: Origin,
     pub(super) made_unix_milliseconds: u64,
-    /// The image that a copy brought a volume to last.
+    /// The snapshot that a copy brought a volume to last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) brought_to: Option<Brought>,
 }
@@ -36,14 +36,14 @@ pub(super) struct Record {
 pub(super) enum Origin {
     Nothing,
     Volume(String),
-    Image(String),
+    Snapshot(String),
 }
 
 /// A copy into a volume that exists.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Brought {
     pub(super) cluster: String,
-    pub(super) image: String,
+    pub(super) snapshot: String,
     pub(super) digest: String,
     pub(super) at_unix_milliseconds: u64,
 }

@@ -89,17 +89,21 @@ impl<F: Feed> Segments<'_, F> {
 }
 
 /// Some segments, and how many bytes they are.
-type Part<'a> = (&'a [ChainingValue], u64);
+struct Part<'a> {
+    segments: &'a [ChainingValue],
+    size: u64,
+}
 
 /// The left half is the largest full tree that leaves something for the right one.
 fn halves(segments: &[ChainingValue], size: u64) -> (Part<'_>, Part<'_>) {
     let left_size = hazmat::left_subtree_len(size);
     let (left, right) = segments.split_at((left_size / SEGMENT_BYTES) as usize);
-    ((left, left_size), (right, size - left_size))
+    (Part { segments: left, size: left_size }, Part { segments: right, size: size - left_size })
 }
 
 /// Calls itself as often as a size can be halved, no more than forty times.
-fn merged((segments, size): Part<'_>) -> ChainingValue {
+fn merged(part: Part<'_>) -> ChainingValue {
+    let Part { segments, size } = part;
     if let [segment] = segments {
         return *segment;
     }

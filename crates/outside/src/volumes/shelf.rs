@@ -1,8 +1,8 @@
-//! A folder full of volumes or of images: what is whole there, in part, or about to be gone.
+//! A folder full of volumes or of snapshots: what is whole there, in part, or about to be gone.
 
 use super::error::{Error, Result};
 use super::hold::{Hold, To};
-use super::progress::Patience;
+use super::progress::Cancellation;
 use super::record::{self, Found, Record};
 use super::tree;
 use crate::{durable, names};
@@ -192,15 +192,16 @@ impl Shelf {
         Ok(count)
     }
 
-    /// Removes all that was set aside, or as much as patience allows. Several may do this at once.
-    pub(super) fn sweep(&self, patience: &Patience) -> Result<()> {
+    /// Removes all that was set aside, or a part of it if cancelled. Several may do this at once.
+    pub(super) fn sweep(&self, cancellation: &Cancellation) -> Result<()> {
         for name in self.names_with(DELETED)? {
             let path = self.folder.join(&name);
             let failed = |source| Error::Remove { path: path.clone(), source };
             let folder = tree::Root::open(&self.folder).map_err(failed)?;
             let name = CString::new(name.into_encoded_bytes())
                 .map_err(|_| failed(io::ErrorKind::InvalidFilename.into()))?;
-            tree::remove_patiently(folder.descriptor(), &name, patience).map_err(failed)?;
+            tree::remove_unless_cancelled(folder.descriptor(), &name, cancellation)
+                .map_err(failed)?;
         }
         Ok(())
     }
@@ -218,7 +219,7 @@ impl Shelf {
     }
 }
 
-/// Hands the name back if it can be one file name, with room for what stands before and behind.
+/// Returns the name if it can be one file name, with room for what is before and behind.
 pub(super) fn checked<'a>(what: &'static str, name: &'a str) -> Result<&'a str> {
     let too_long = (name.len() > LONGEST_HANDLE_BYTES).then_some("it is longer than 200 bytes");
     match names::fault(name).or(too_long) {

@@ -3,9 +3,9 @@
 use super::content::Abilities;
 use super::error::{Failure, Reason};
 use super::fault::{Fault, Purpose};
-use super::progress::Patience;
+use super::progress::Cancellation;
 use super::tree::{self, Named, Root};
-use super::walk::{Place, Visitor, walk};
+use super::walk::{Visitor, WalkedFolder, walk};
 use interlock_quantity::readable;
 use rustix::fd::OwnedFd;
 use rustix::fs::{FileType, Mode, OFlags};
@@ -32,11 +32,11 @@ pub(super) struct Amount {
 pub(super) fn measure(
     folder: &Path,
     purpose: &Purpose,
-    patience: &Patience,
+    cancellation: &Cancellation,
 ) -> Result<Amount, Failure> {
     let root = Root::open(folder).map_err(|error| purpose.unopened(&error))?;
     let measuring = Measuring::default();
-    walk(&root, patience, &measuring).into_result(purpose)?;
+    walk(&root, cancellation, &measuring).into_result(purpose)?;
     let counted = measuring.0.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok(counted.amount)
 }
@@ -58,7 +58,7 @@ impl Visitor for Measuring {
         Ok(())
     }
 
-    fn visit(&self, place: &Place<()>, name: &CStr, _: &mut [u8]) -> Result<(), Fault> {
+    fn visit(&self, place: &WalkedFolder<()>, name: &CStr, _: &mut [u8]) -> Result<(), Fault> {
         // One that is gone meanwhile takes no space.
         let Some(stat) = tree::look(&place.folder, name).map_err(Fault::Source)? else {
             return Ok(());

@@ -4,7 +4,7 @@
 //! and the folders at work are open, so that neither the depth nor the width of a tree counts
 //! against the limit of open files; and nothing here calls itself, so that no stack runs over.
 
-use super::progress::Patience;
+use super::progress::Cancellation;
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags, Stat};
 use rustix::io::Errno;
@@ -147,14 +147,14 @@ pub(super) fn is_unchanged(before: &Stat, after: &Stat) -> bool {
 /// Removes what has this name, with all that is in it. That it is not there is no error, so two
 /// may do this at once.
 pub(super) fn remove(folder: &OwnedFd, name: &CStr) -> io::Result<()> {
-    remove_patiently(folder, name, &Patience::endless())
+    remove_unless_cancelled(folder, name, &Cancellation::never())
 }
 
-/// The same, but the rest is left when patience is over.
-pub(super) fn remove_patiently(
+/// The same, but the rest is left once it is cancelled.
+pub(super) fn remove_unless_cancelled(
     folder: &OwnedFd,
     name: &CStr,
-    patience: &Patience,
+    cancellation: &Cancellation,
 ) -> io::Result<()> {
     match rustix::fs::unlinkat(folder, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => return Ok(()),
@@ -162,21 +162,21 @@ pub(super) fn remove_patiently(
         Err(error) => return Err(error.into()),
     }
     match open_writable(folder, name) {
-        Ok(root) => remove_all_in(&Root(root), patience)?,
+        Ok(root) => remove_all_in(&Root(root), cancellation)?,
         Err(Errno::NOENT) => return Ok(()),
         Err(error) => return Err(error.into()),
     }
-    if patience.is_over() {
+    if cancellation.is_over() {
         return Ok(());
     }
     gone_is_fine(rustix::fs::unlinkat(folder, name, AtFlags::REMOVEDIR))
 }
 
-fn remove_all_in(root: &Root, patience: &Patience) -> io::Result<()> {
+fn remove_all_in(root: &Root, cancellation: &Cancellation) -> io::Result<()> {
     // A folder is on the stack twice: to be emptied, then to be removed after those in it.
     let mut stack = vec![(Vec::new(), false)];
     while let Some((path, is_empty)) = stack.pop() {
-        if patience.is_over() {
+        if cancellation.is_over() {
             return Ok(());
         }
         if is_empty {

@@ -2,7 +2,7 @@
 
 use super::crew::Crew;
 use super::fault::{Fault, Faults};
-use super::progress::Patience;
+use super::progress::Cancellation;
 use super::tree::{self, Named, Root};
 use rustix::fd::OwnedFd;
 use std::ffi::{CStr, CString};
@@ -22,20 +22,20 @@ pub(super) trait Visitor: Sync {
     /// Comes to anything that is not a folder.
     fn visit(
         &self,
-        place: &Place<Self::Beside>,
+        place: &WalkedFolder<Self::Beside>,
         name: &CStr,
         buffer: &mut [u8],
     ) -> Result<(), Fault>;
 }
 
 /// A folder on the walk.
-pub(super) struct Place<B> {
+pub(super) struct WalkedFolder<B> {
     pub(super) path: Vec<u8>,
     pub(super) folder: OwnedFd,
     pub(super) beside: B,
 }
 
-impl<B> Place<B> {
+impl<B> WalkedFolder<B> {
     pub(super) fn path_of(&self, name: &CStr) -> Vec<u8> {
         tree::join(&self.path, name)
     }
@@ -43,11 +43,11 @@ impl<B> Place<B> {
 
 enum Task<B> {
     Folder(Vec<u8>),
-    Files(Arc<Place<B>>, Vec<CString>),
+    Files(Arc<WalkedFolder<B>>, Vec<CString>),
 }
 
 /// Walks the whole tree, and returns what was wrong on the way.
-pub(super) fn walk<V: Visitor>(root: &Root, patience: &Patience, visitor: &V) -> Faults {
+pub(super) fn walk<V: Visitor>(root: &Root, cancellation: &Cancellation, visitor: &V) -> Faults {
     let faults = Mutex::new(Faults::default());
     Crew::work(vec![Task::Folder(Vec::new())], |task, crew, buffer| {
         let note = |path: &[u8], fault| {
@@ -58,7 +58,7 @@ pub(super) fn walk<V: Visitor>(root: &Root, patience: &Patience, visitor: &V) ->
         };
         match task {
             Task::Folder(path) => {
-                let entered = patience.check().and_then(|()| enter(root, &path, visitor));
+                let entered = cancellation.check().and_then(|()| enter(root, &path, visitor));
                 match entered {
                     Ok(tasks) => crew.add(tasks),
                     Err(fault) => note(&path, fault),
@@ -66,7 +66,7 @@ pub(super) fn walk<V: Visitor>(root: &Root, patience: &Patience, visitor: &V) ->
             }
             Task::Files(place, names) => {
                 for name in names {
-                    let visited = patience.check();
+                    let visited = cancellation.check();
                     let visited = visited.and_then(|()| visitor.visit(&place, &name, buffer));
                     if let Err(fault) = visited {
                         note(&place.path_of(&name), fault);
@@ -84,7 +84,7 @@ fn enter<V: Visitor>(root: &Root, path: &[u8], visitor: &V) -> Result<Vec<Task<V
     let folder = root.folder(path).map_err(Fault::Source)?;
     let names = tree::list(&folder).map_err(Fault::Source)?;
     let beside = visitor.enter(path, &folder, &names)?;
-    let place = Arc::new(Place { path: path.to_owned(), folder, beside });
+    let place = Arc::new(WalkedFolder { path: path.to_owned(), folder, beside });
     let (folders, files): (Vec<_>, Vec<_>) = names.into_iter().partition(|named| named.is_folder);
     let folders = folders.iter().map(|named| Task::Folder(place.path_of(&named.name)));
     let files: Vec<_> = files.into_iter().map(|named| named.name).collect();

@@ -1,4 +1,4 @@
-//! Whoever writes to a volume holds still while an image of it is taken.
+//! Whoever writes to a volume holds still while a snapshot of it is taken.
 
 use super::error::{Failure, Reason};
 use crate::processes::{self, Frozen, Processes};

@@ -1,8 +1,8 @@
-//! A directory with volumes and images in it, trees to put there, and a second pair of eyes.
+//! A directory with volumes and snapshots in it, trees to put there, and a second pair of eyes.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
 
 use interlock_outside::volumes::{
-    Content, Failure, FromImage, LocalVolumes, Made, NewVolume, Volumes,
+    Content, Failure, FromSnapshot, LocalVolumes, Made, NewVolume, Volumes,
 };
 use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};
 use std::collections::BTreeMap;
@@ -49,32 +49,32 @@ impl Shelves {
         self.volumes.volume_path(handle).unwrap()
     }
 
-    pub fn image(&self, handle: &str, volume: &str) -> Content {
-        self.volumes.take_image(handle, volume).unwrap();
-        self.until_image(handle)
+    pub fn snapshot(&self, handle: &str, volume: &str) -> Content {
+        self.volumes.take_snapshot(handle, volume).unwrap();
+        self.until_snapshot(handle)
     }
 
     pub fn until_volume(&self, handle: &str) -> Content {
         whole(until_settled(|| self.volumes.volume_state(handle).unwrap()))
     }
 
-    pub fn until_image(&self, handle: &str) -> Content {
-        whole(until_settled(|| self.volumes.image_state(handle).unwrap()))
+    pub fn until_snapshot(&self, handle: &str) -> Content {
+        whole(until_settled(|| self.volumes.snapshot_state(handle).unwrap()))
     }
 
     pub fn volume_failure(&self, handle: &str) -> Failure {
         failure(until_settled(|| self.volumes.volume_state(handle).unwrap()))
     }
 
-    pub fn image_failure(&self, handle: &str) -> Failure {
-        failure(until_settled(|| self.volumes.image_state(handle).unwrap()))
+    pub fn snapshot_failure(&self, handle: &str) -> Failure {
+        failure(until_settled(|| self.volumes.snapshot_state(handle).unwrap()))
     }
 
-    pub fn image_path(&self, handle: &str) -> PathBuf {
-        self.path().join("images").join(CLUSTER).join(handle)
+    pub fn snapshot_path(&self, handle: &str) -> PathBuf {
+        self.path().join("snapshots").join(CLUSTER).join(handle)
     }
 
-    /// What is in the folders of volumes and images besides whole ones and locks.
+    /// What is in the folders of volumes and snapshots besides whole ones and locks.
     pub fn leftovers(&self) -> Vec<String> {
         leftovers(self.path())
     }
@@ -82,7 +82,7 @@ impl Shelves {
 
 pub fn leftovers(root: &Path) -> Vec<String> {
     let mut found = Vec::new();
-    for kind in ["volumes", "images"] {
+    for kind in ["volumes", "snapshots"] {
         for entry in fs::read_dir(root.join(kind).join(CLUSTER)).unwrap() {
             let name = entry.unwrap().file_name().into_string().unwrap();
             if name.starts_with(".partial") || name.starts_with(".deleted") {
@@ -98,8 +98,8 @@ pub fn empty(handle: &str) -> NewVolume {
     NewVolume { handle: handle.to_owned(), owner, capacity_bytes: 1 << 40, from: None }
 }
 
-pub fn from(handle: &str, image: &str, digest: &str) -> NewVolume {
-    let from = Some(FromImage { handle: image.to_owned(), digest: digest.to_owned() });
+pub fn from(handle: &str, snapshot: &str, digest: &str) -> NewVolume {
+    let from = Some(FromSnapshot { handle: snapshot.to_owned(), digest: digest.to_owned() });
     NewVolume { from, ..empty(handle) }
 }
 

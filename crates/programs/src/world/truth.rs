@@ -4,7 +4,7 @@ use super::{CLUSTER_UIDS, Fleet, namespace};
 use interlock_api::names::{
     ANNOTATION_CLUSTER, ANNOTATION_EPOCH, ANNOTATION_RELEASED, HOLD_PREFIX,
 };
-use interlock_api::placement::{GrantStatus, Image, Phase, Pin};
+use interlock_api::placement::{GrantStatus, Phase, Pin, Snapshot};
 use interlock_kernel::metadata::{is_deleting, uid_of};
 use interlock_kernel::{Name, Object, read_part};
 use interlock_placement::kinds::{GRANT, NAMESPACE, POD, SNAPSHOT};
@@ -40,13 +40,13 @@ pub(super) struct Cluster {
     pub(super) running: BTreeSet<i64>,
     /// What is in the volume of the epoch that runs.
     pub(super) volume: Option<Writes>,
-    pub(super) images: Vec<Snapshot>,
+    pub(super) snapshots: Vec<TakenSnapshot>,
 }
 
-/// An image on a cluster.
+/// A snapshot on a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Snapshot {
-    pub(super) is_going: bool,
+pub(super) struct TakenSnapshot {
+    pub(super) is_terminating: bool,
     pub(super) is_ready: bool,
     pub(super) is_held: bool,
     /// What is in it on the disk.
@@ -100,14 +100,14 @@ pub(super) fn read(scene: &Scene<'_, Fleet>) -> Truth {
 }
 
 fn pinned(scene: &Scene<'_, Fleet>, pins: &[Pin]) -> Option<Writes> {
-    let content = |pin: &Pin| match &pin.image {
-        Image::VolumeSnapshot { cluster, uid, .. } => {
-            scene.machines[place_of(&cluster.uid)?].storage.image(&format!("snapshot-{uid}"))
+    let content = |pin: &Pin| match &pin.snapshot {
+        Snapshot::VolumeSnapshot { cluster, uid, .. } => {
+            scene.machines[place_of(&cluster.uid)?].storage.snapshot(&format!("snapshot-{uid}"))
         }
-        Image::InPlace { cluster, volume } => {
+        Snapshot::InPlace { cluster, volume } => {
             scene.machines[place_of(&cluster.uid)?].storage.volume(volume)
         }
-        Image::Restic { .. } | Image::Fresh {} => None,
+        Snapshot::Restic { .. } | Snapshot::Fresh {} => None,
     };
     let found: Vec<Writes> = pins.iter().filter_map(content).collect();
     (!found.is_empty()).then(|| found.into_iter().flatten().collect())
@@ -118,23 +118,28 @@ fn cluster(scene: &Scene<'_, Fleet>, c: usize) -> Cluster {
     let name = super::grant();
     let here = scene.cluster(c).get(&NAMESPACE, &Name::cluster_wide(&name));
     let number = |key: &str| note(here.as_ref(), key).parse().unwrap_or(0);
-    let running = machine.running(&name);
+    let running = machine.processes.running(&name);
     let volume = running.iter().find_map(|epoch| {
         let handle = machine.mounted.get(epoch)?;
         Some(machine.storage.volume(handle).unwrap_or_default())
     });
-    let image = |image: &Object| Snapshot {
-        is_going: is_deleting(image),
-        is_ready: image.data["status"]["readyToUse"] == true,
-        is_held: image.metadata.finalizers.iter().flatten().any(|it| it.starts_with(HOLD_PREFIX)),
-        data: machine.storage.image(&format!("snapshot-{}", uid_of(image))),
+    let snapshot = |snapshot: &Object| TakenSnapshot {
+        is_terminating: is_deleting(snapshot),
+        is_ready: snapshot.data["status"]["readyToUse"] == true,
+        is_held: snapshot
+            .metadata
+            .finalizers
+            .iter()
+            .flatten()
+            .any(|it| it.starts_with(HOLD_PREFIX)),
+        data: machine.storage.snapshot(&format!("snapshot-{}", uid_of(snapshot))),
     };
     Cluster {
         epoch: number(ANNOTATION_EPOCH),
         released: number(ANNOTATION_RELEASED),
         volume,
         running,
-        images: scene.cluster(c).list(&SNAPSHOT).iter().map(image).collect(),
+        snapshots: scene.cluster(c).list(&SNAPSHOT).iter().map(snapshot).collect(),
     }
 }
 
@@ -181,13 +186,13 @@ pub(super) fn promises() -> Vec<Promise<Fleet>> {
             },
         ),
         promise(
-            "HeldImageStays",
-            "an image that is held is not deleted, and is on the disk",
+            "HeldSnapshotStays",
+            "a snapshot that is held is not deleted, and is on the disk",
             |_, truth| {
-                let mut images = truth.clusters.iter().flat_map(|cluster| &cluster.images);
-                images.all(|image| {
-                    let is_there = !image.is_ready || image.data.is_some();
-                    !image.is_held || is_there && !image.is_going
+                let mut snapshots = truth.clusters.iter().flat_map(|cluster| &cluster.snapshots);
+                snapshots.all(|snapshot| {
+                    let is_there = !snapshot.is_ready || snapshot.data.is_some();
+                    !snapshot.is_held || is_there && !snapshot.is_terminating
                 })
             },
         ),

@@ -1,4 +1,4 @@
-//! Owner, mode, attributes and times, each set and then looked at.
+//! Owner, mode, attributes and times, each set and then checked.
 
 use crate::modes;
 use jiff::Timestamp;

@@ -112,7 +112,7 @@ struct Task {
     whole: Option<u64>,
 }
 
-/// Hands tasks to whoever fills files, some at a time.
+/// Passes tasks to whoever fills files, some at a time.
 struct Queue {
     sender: SyncSender<Vec<Task>>,
     batch: Vec<Task>,
@@ -136,7 +136,11 @@ impl Queue {
 }
 
 /// Files with several names: the first name, and what is in it.
-type Links = BTreeMap<(u64, u64), (PathBuf, Vec<DataId>)>;
+struct Links {
+    /// What their paths begin at.
+    root: Arc<Folder>,
+    first: BTreeMap<(u64, u64), (PathBuf, Vec<DataId>)>,
+}
 
 /// A folder on the way.
 struct Level {
@@ -201,8 +205,8 @@ impl<'a> Pour<'a> {
             _parent: None,
             shared: self.shared.clone(),
         });
-        let mut links = Links::new();
-        let mut levels = vec![self.enter(root.clone(), tree)?];
+        let mut links = Links { root: root.clone(), first: BTreeMap::new() };
+        let mut levels = vec![self.enter(root, tree)?];
         while let Some(level) = levels.last_mut() {
             if self.shared.is_over() {
                 return Ok(());
@@ -222,7 +226,7 @@ impl<'a> Pour<'a> {
             self.shared.files.fetch_add(1, Ordering::SeqCst);
             self.watch.add_file();
             match node.node_type {
-                NodeType::File => self.queue(&root, folder, node, (&mut links, queue))?,
+                NodeType::File => self.queue(folder, node, &mut links, queue)?,
                 _ => self.make_special(&folder, node).map_err(|trouble| failed(&path, &trouble))?,
             }
         }
@@ -306,13 +310,13 @@ impl<'a> Pour<'a> {
         Ok(())
     }
 
-    /// Hands a file to whoever fills files.
+    /// Passes a file to whoever fills files.
     fn queue(
         &self,
-        root: &Folder,
         folder: Arc<Folder>,
         node: Node,
-        (links, queue): (&mut Links, &mut Queue),
+        links: &mut Links,
+        queue: &mut Queue,
     ) -> Result<(), Failure> {
         let name = target::name(&node.name()).unwrap_or_default();
         let path = folder.path.join(node.name());
@@ -329,15 +333,15 @@ impl<'a> Pour<'a> {
         }
         let mut must_be_there = false;
         if let Some(key) = several_names(&node.meta) {
-            match links.get(&key) {
+            match links.first.get(&key) {
                 Some((first, there)) if *there == content => {
-                    target::link(&root.fd, first, &folder.fd, &name)
+                    target::link(&links.root.fd, first, &folder.fd, &name)
                         .map_err(|error| self.failed(&path, error))?;
                     return Ok(());
                 }
                 Some(_) => {}
                 None => {
-                    links.insert(key, (path.clone(), content.clone()));
+                    links.first.insert(key, (path.clone(), content.clone()));
                     must_be_there = true;
                 }
             }

@@ -174,7 +174,7 @@ fn make_folder(folder: &Path) -> Result<(), StoreError> {
 
 fn rename_where_nothing_is(from: &Path, to: &Path) -> std::io::Result<()> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // A filesystem that cannot: the next best thing, and whoever initialises looks again.
+        // A filesystem that cannot: the next best thing, and whoever initialises checks again.
         Err(Errno::INVAL | Errno::NOSYS) => {
             if fs::symlink_metadata(to).is_ok() {
                 return Err(Errno::EXIST.into());

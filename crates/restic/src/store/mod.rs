@@ -11,7 +11,7 @@ mod s3;
 mod signature;
 
 use crate::failure::{Failure, Reason};
-use crate::settings::{Place, Settings};
+use crate::settings::{RepositoryPlace, Settings};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -143,9 +143,9 @@ impl StoreError {
 /// The files of the repository that the settings name.
 pub(crate) fn open(settings: &Settings) -> Result<Arc<dyn Store>, Failure> {
     let store: Arc<dyn Store> = match &settings.place {
-        Place::Local(folder) => Arc::new(local::Local::new(folder.clone())),
-        Place::Rest(place) => Arc::new(rest::Rest::new(place)?),
-        Place::S3(place) => Arc::new(s3::S3::new(place.clone())?),
+        RepositoryPlace::Local(folder) => Arc::new(local::Local::new(folder.clone())),
+        RepositoryPlace::Rest(place) => Arc::new(rest::Rest::new(place)?),
+        RepositoryPlace::S3(place) => Arc::new(s3::S3::new(place.clone())?),
     };
     Ok(store)
 }

@@ -14,11 +14,11 @@ use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, PermissionsExt, symli
 use std::path::{Path, PathBuf};
 
 /// A folder that is gone afterwards, with places for a source, a repository and a target.
-pub(crate) struct Place(tempfile::TempDir);
+pub(crate) struct TestFolders(tempfile::TempDir);
 
-impl Place {
+impl TestFolders {
     pub(crate) fn new() -> Self {
-        let place = Place(tempfile::tempdir().unwrap());
+        let place = TestFolders(tempfile::tempdir().unwrap());
         for folder in ["source", "target"] {
             fs::create_dir(place.0.path().join(folder)).unwrap();
         }
@@ -59,7 +59,7 @@ pub(crate) fn settings(repository: &str, password: &str) -> Settings {
 pub(crate) fn of(folder: &Path) -> Backup {
     Backup {
         folder: folder.to_owned(),
-        sort: Sort::Image,
+        sort: Sort::Snapshot,
         mark: Mark::Volsync,
         allow_empty: false,
         unlock: false,

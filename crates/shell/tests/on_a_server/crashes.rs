@@ -5,7 +5,7 @@ use crate::mirror::Mirror;
 use crate::{is_mirrored, make_original, server, until};
 use interlock_kernel::Place;
 use interlock_shell::faults::{Fault, Faults, Point, Seam};
-use interlock_shell::{NoHands, Server, Shell};
+use interlock_shell::{NoDriver, Server, Shell};
 
 /// One fault, at one seam.
 struct At {
@@ -36,13 +36,13 @@ async fn a_crash_at_any_seam_and_a_restart_end_right() {
             let shell = Shell::default().with_seam(seam.clone());
             let hub = Server::new("hub", client.clone());
             let runner =
-                shell.run(Mirror::default(), [(Place::HUB, hub)], NoHands).expect("it is wired");
+                shell.run(Mirror::default(), [(Place::HUB, hub)], NoDriver).expect("it is wired");
             until("it crashes", async || runner.has_crashed() && runner.is_over()).await;
             assert_eq!(seam.effects(), number, "a dead runner does nothing more");
             let again = Shell::default();
             let hub = Server::new("hub", client.clone());
             let _runner =
-                again.run(Mirror::default(), [(Place::HUB, hub)], NoHands).expect("it is wired");
+                again.run(Mirror::default(), [(Place::HUB, hub)], NoDriver).expect("it is wired");
             until("mirrored", || is_mirrored(&client, "a", "one")).await;
             again.stop().await;
         }
@@ -59,7 +59,7 @@ async fn a_lost_request_or_reply_at_any_seam_ends_right() {
             let shell = Shell::default().with_seam(seam);
             let hub = Server::new("hub", client.clone());
             let _runner =
-                shell.run(Mirror::default(), [(Place::HUB, hub)], NoHands).expect("it is wired");
+                shell.run(Mirror::default(), [(Place::HUB, hub)], NoDriver).expect("it is wired");
             until("mirrored", || is_mirrored(&client, "a", "one")).await;
             shell.stop().await;
         }

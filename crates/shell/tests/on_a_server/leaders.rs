@@ -4,10 +4,10 @@ use crate::line::line;
 use crate::mirror::CONFIG_MAP;
 use crate::{make_original, server, until};
 use interlock_kernel::{
-    Controller, Looks, Nothing, Object, Place, Step, Subject, View, Watch, Watcher,
+    Controller, LiveReads, Nothing, Object, Place, Step, Subject, View, Watch, Watcher,
 };
 use interlock_shell::leader::{Campaign, LeaseSettings};
-use interlock_shell::{NoHands, Runner, Server, Shell};
+use interlock_shell::{NoDriver, Runner, Server, Shell};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
 use std::sync::{Arc, Mutex};
@@ -37,7 +37,7 @@ impl Watcher for Ticker {
 impl Controller for Ticker {
     type Outside = Nothing;
 
-    fn step(&self, _: &Subject, _: &dyn View, _: &Looks<Nothing>) -> Step<Nothing> {
+    fn step(&self, _: &Subject, _: &dyn View, _: &LiveReads<Nothing>) -> Step<Nothing> {
         self.steps.lock().expect("no test panics with it").push(self.who);
         let at_most = Duration::from_millis(5);
         Step::Wait { because: "time passes".to_owned(), at_most }
@@ -56,7 +56,7 @@ fn process(who: &'static str, client: &Client, steps: &Steps) -> (Shell, Runner)
     let shell = Shell::default().with_campaign(Campaign::begin(client.clone(), settings));
     let ticker = Ticker { who, steps: Arc::clone(steps) };
     let hub = Server::new("hub", client.clone());
-    let runner = shell.run(ticker, [(Place::HUB, hub)], NoHands).expect("it is wired");
+    let runner = shell.run(ticker, [(Place::HUB, hub)], NoDriver).expect("it is wired");
     (shell, runner)
 }
 

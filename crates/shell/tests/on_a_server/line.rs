@@ -22,7 +22,7 @@ pub(crate) struct Trouble {
     pub(crate) lists: AtomicUsize,
     /// Whether new requests fail.
     pub(crate) is_down: AtomicBool,
-    /// Whether the next watch is told that it is too far behind.
+    /// Whether the next watch is reported that it is too far behind.
     pub(crate) is_too_old: AtomicBool,
     /// Replies that are under way break when this changes.
     pub(crate) cut: watch::Sender<u64>,

@@ -1,7 +1,7 @@
 //! The shell on our API server in memory.
 
 mod crashes;
-mod hands;
+mod driver;
 mod leaders;
 mod line;
 mod mirror;
@@ -18,7 +18,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 /// What takes longer than this hangs, also on a machine that is busy with other things.
-const PATIENCE: Duration = Duration::from_secs(180);
+const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// A server in memory.
 async fn server() -> Server {
@@ -29,7 +29,7 @@ async fn server() -> Server {
 async fn until<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) {
     let began = Instant::now();
     while !is_so().await {
-        assert!(began.elapsed() < PATIENCE, "never: {what}");
+        assert!(began.elapsed() < TIMEOUT, "never: {what}");
         sleep(Duration::from_millis(5)).await;
     }
 }

@@ -2,15 +2,16 @@
 //! a step: make the copy, fill it, note on the original what was copied.
 
 use interlock_kernel::{
-    Address, Controller, Event, Importance, Kind, Looks, Name, Nothing, Object, Part, Place, Step,
-    Subject, View, Watch, Watcher, Write,
+    Address, Controller, Event, GroupVersion, Importance, Kind, LiveReads, Name, Nothing, Object,
+    Place, Step, Subject, View, Watch, Watcher, Write,
 };
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-pub(crate) const CONFIG_MAP: Kind = Kind::namespaced(("", "v1"), "ConfigMap", "configmaps");
-pub(crate) const SECRET: Kind = Kind::namespaced(("", "v1"), "Secret", "secrets");
+pub(crate) const CONFIG_MAP: Kind =
+    Kind::namespaced(GroupVersion::new("", "v1"), "ConfigMap", "configmaps");
+pub(crate) const SECRET: Kind = Kind::namespaced(GroupVersion::new("", "v1"), "Secret", "secrets");
 
 /// The controller, and how many steps it took.
 #[derive(Clone, Default)]
@@ -38,7 +39,7 @@ impl Watcher for Mirror {
 impl Controller for Mirror {
     type Outside = Nothing;
 
-    fn step(&self, subject: &Subject, view: &dyn View, _: &Looks<Nothing>) -> Step<Nothing> {
+    fn step(&self, subject: &Subject, view: &dyn View, _: &LiveReads<Nothing>) -> Step<Nothing> {
         self.steps.fetch_add(1, Ordering::SeqCst);
         let Some((namespace, name)) = subject.split_once('/') else { return Step::rest("no name") };
         let get = |name: &str| view.get(Place::HUB, &CONFIG_MAP, &Name::within(namespace, name));
@@ -56,13 +57,13 @@ impl Controller for Mirror {
             return Step::write(Write::Create { address, object: json!({}) }, "there is no copy");
         };
         if copy.data["data"]["value"].as_str() != Some(value) {
-            let change = (Part::Main, json!({"data": {"value": value}}));
+            let change = json!({"data": {"value": value}});
             let write = Write::patch(Place::HUB, &CONFIG_MAP, &copy, change);
             return Step::write(write, "the copy is old").telling(copied(&original, address.place));
         }
         let notes = original.metadata.annotations.clone().unwrap_or_default();
         if notes.get("copied").map(String::as_str) != Some(value) {
-            let change = (Part::Main, json!({"metadata": {"annotations": {"copied": value}}}));
+            let change = json!({"metadata": {"annotations": {"copied": value}}});
             let write = Write::patch(Place::HUB, &CONFIG_MAP, &original, change);
             return Step::write(write, "the copy is right and nothing says so");
         }

@@ -2,9 +2,9 @@
 
 use crate::line::line;
 use crate::mirror::{CONFIG_MAP, Mirror};
-use crate::{PATIENCE, config_maps, is_mirrored, make_original, server, set_value, until};
+use crate::{TIMEOUT, config_maps, is_mirrored, make_original, server, set_value, until};
 use interlock_kernel::{Name, Place, Selector, Watch};
-use interlock_shell::{Cache, NoHands, Places, Server, Settings, Shell};
+use interlock_shell::{Cache, NoDriver, Places, Server, Settings, Shell};
 use k8s_openapi::api::events::v1::Event;
 use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
@@ -25,7 +25,7 @@ async fn a_controller_runs_until_there_is_nothing_left_to_do() {
     let hub = Server::new("hub", client.clone());
     let (shell, mirror) = (Shell::default(), Mirror::default());
     let steps = mirror.steps.clone();
-    let runner = shell.run(mirror, at_hub(&hub), NoHands).expect("it is wired");
+    let runner = shell.run(mirror, at_hub(&hub), NoDriver).expect("it is wired");
     make_original(&client, "after", "yes").await;
     for name in (0..20).map(|number| format!("before-{number}")).chain(["after".to_owned()]) {
         until("mirrored", || is_mirrored(&client, &name, "one")).await;
@@ -49,7 +49,7 @@ async fn nothing_runs_before_all_caches_are_filled() {
     let hub = Server::new("hub", client.clone());
     let (shell, mirror) = (Shell::default(), Mirror::default());
     let steps = mirror.steps.clone();
-    let runner = shell.run(mirror, at_hub(&hub), NoHands).expect("it is wired");
+    let runner = shell.run(mirror, at_hub(&hub), NoDriver).expect("it is wired");
     let cache = hub.open(&Watch::all(Place::HUB, &CONFIG_MAP));
     cache.filled().await;
     // News of a cache that is filled is no reason to run while another is not.
@@ -71,8 +71,8 @@ async fn two_controllers_share_one_watch_for_each_kind() {
     let shell = Shell::default();
     let (one, other) = (Mirror::default(), Mirror::default());
     let runners = [
-        shell.run(one, at_hub(&hub), NoHands).expect("it is wired"),
-        shell.run(other, at_hub(&hub), NoHands).expect("it is wired"),
+        shell.run(one, at_hub(&hub), NoDriver).expect("it is wired"),
+        shell.run(other, at_hub(&hub), NoDriver).expect("it is wired"),
     ];
     until("mirrored", || is_mirrored(&client, "a", "one")).await;
     until("at rest", async || runners.iter().all(|runner| runner.is_resting())).await;
@@ -95,7 +95,7 @@ async fn a_lost_connection_takes_nothing_out_of_the_cache() {
     let has = |name: &str| cache.objects().get(&Name::within("default", name)).is_some();
     until("watched", async || trouble.watches.load(Ordering::SeqCst) > 0).await;
     trouble.take_down();
-    config_maps(&admin).delete("a", &Default::default()).await.expect("it goes");
+    config_maps(&admin).delete("a", &Default::default()).await.expect("it is deleted");
     make_original(&admin, "b", "no").await;
     assert!(has("a") && !has("b"));
     trouble.repair();
@@ -147,7 +147,7 @@ async fn a_watch_that_is_too_far_behind_lists_again() {
     until("watched", async || trouble.watches.load(Ordering::SeqCst) > 0).await;
     trouble.is_too_old.store(true, Ordering::SeqCst);
     trouble.take_down();
-    config_maps(&admin).delete("a", &Default::default()).await.expect("it goes");
+    config_maps(&admin).delete("a", &Default::default()).await.expect("it is deleted");
     let has = |name: &str| cache.objects().get(&Name::within("default", name)).is_some();
     assert!(has("a"));
     trouble.repair();
@@ -162,7 +162,7 @@ async fn a_step_that_panics_hurts_only_its_subject() {
     make_original(&client, "good", "yes").await;
     let hub = Server::new("hub", client.clone());
     let shell = Shell::new(Settings { workers: 1, ..Settings::default() });
-    let runner = shell.run(Mirror::default(), at_hub(&hub), NoHands).expect("it is wired");
+    let runner = shell.run(Mirror::default(), at_hub(&hub), NoDriver).expect("it is wired");
     until("mirrored", || is_mirrored(&client, "good", "one")).await;
     let text = || shell.metrics().render();
     let is_broken = "steps_total{controller=\"test/mirror\",end=\"broken\"} ";
@@ -177,12 +177,12 @@ async fn a_step_that_panics_hurts_only_its_subject() {
 }
 
 #[tokio::test]
-async fn what_is_told_again_is_counted_on_the_same_event() {
+async fn what_is_reported_again_is_counted_on_the_same_event() {
     let (client, _) = line(&server().await);
     make_original(&client, "a", "yes").await;
     let hub = Server::new("hub", client.clone());
     let shell = Shell::default();
-    let _runner = shell.run(Mirror::default(), at_hub(&hub), NoHands).expect("it is wired");
+    let _runner = shell.run(Mirror::default(), at_hub(&hub), NoDriver).expect("it is wired");
     for value in ["one", "two", "three"] {
         set_value(&client, "a", value).await;
         until("mirrored", || is_mirrored(&client, "a", value)).await;
@@ -203,8 +203,11 @@ async fn what_is_told_again_is_counted_on_the_same_event() {
 async fn a_controller_without_a_server_for_its_place_is_not_run() {
     let shell = Shell::default();
     let refused = shell
-        .run(Mirror::default(), Places::default(), NoHands)
+        .run(Mirror::default(), Places::default(), NoDriver)
         .expect_err("nothing plays the hub");
-    assert_eq!(refused.to_string(), "test/mirror watches the hub, and no server plays it");
-    tokio::time::timeout(PATIENCE, shell.stop()).await.expect("nothing runs");
+    assert_eq!(
+        refused.to_string(),
+        "test/mirror watches the hub, and no API server is configured for it"
+    );
+    tokio::time::timeout(TIMEOUT, shell.stop()).await.expect("nothing runs");
 }

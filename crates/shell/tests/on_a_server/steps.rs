@@ -4,11 +4,11 @@ use crate::line::line;
 use crate::mirror::{CONFIG_MAP, Mirror, SECRET};
 use crate::{config_maps, is_mirrored, make_original, server, set_value};
 use interlock_kernel::{
-    Address, Controller, Looks, Name, Nothing, Object, Part, Place, Read, Selector, Step, Subject,
-    View, Watch, Watcher, Write,
+    Address, Controller, LiveReads, Name, Nothing, Object, Part, Place, Read, Selector, Step,
+    Subject, View, Watch, Watcher, Write,
 };
 use interlock_shell::faults::{Fault, Faults, Point, Seam};
-use interlock_shell::{Ended, News, NoHands, Outcome, Server, Wiring, perform, step_once};
+use interlock_shell::{Ended, News, NoDriver, Outcome, Server, Wiring, perform, step_once};
 use serde_json::json;
 
 async fn news(hub: &Server) {
@@ -18,9 +18,9 @@ async fn news(hub: &Server) {
     }
 }
 
-fn wired(hub: &Server) -> Wiring<Mirror, NoHands> {
+fn wired(hub: &Server) -> Wiring<Mirror, NoDriver> {
     let places = [(Place::HUB, hub.clone())].into();
-    Wiring::new(Mirror::default(), places, NoHands)
+    Wiring::new(Mirror::default(), places, NoDriver)
 }
 
 fn acted(ended: &Ended) -> Option<News> {
@@ -31,7 +31,7 @@ fn acted(ended: &Ended) -> Option<News> {
 }
 
 #[tokio::test]
-async fn a_step_on_old_news_is_overtaken_and_the_next_one_is_not() {
+async fn a_step_on_old_news_has_a_write_conflict_and_the_next_one_has_none() {
     let (client, _) = line(&server().await);
     make_original(&client, "a", "yes").await;
     let hub = Server::new("hub", client.clone());
@@ -39,12 +39,12 @@ async fn a_step_on_old_news_is_overtaken_and_the_next_one_is_not() {
     news(&hub).await;
     assert_eq!(acted(&step_once(&wiring, &a).await), Some(News::Coming));
     // The copy was made, and the cache does not show it yet.
-    assert_eq!(step_once(&wiring, &a).await, Ended::Overtaken(Outcome::Exists));
+    assert_eq!(step_once(&wiring, &a).await, Ended::WriteConflict(Outcome::Exists));
     news(&hub).await;
     // Our own patch is in the cache at once.
     assert_eq!(acted(&step_once(&wiring, &a).await), Some(News::Seen));
     set_value(&client, "a", "two").await;
-    assert_eq!(step_once(&wiring, &a).await, Ended::Overtaken(Outcome::Conflict));
+    assert_eq!(step_once(&wiring, &a).await, Ended::WriteConflict(Outcome::Conflict));
     news(&hub).await;
     assert_eq!(acted(&step_once(&wiring, &a).await), Some(News::Seen));
     assert_eq!(acted(&step_once(&wiring, &a).await), Some(News::Seen));
@@ -87,9 +87,9 @@ async fn a_namesake_is_left_alone() {
     let name = Name::within("default", "a");
     let old = hub.cache(&CONFIG_MAP, &Selector::All).and_then(|cache| cache.objects().get(&name));
     let old = old.expect("it was listed");
-    config_maps(&client).delete("a", &Default::default()).await.expect("it goes");
+    config_maps(&client).delete("a", &Default::default()).await.expect("it is deleted");
     make_original(&client, "a", "no").await;
-    let change = (Part::Main, json!({"data": {"value": "two"}}));
+    let change = json!({"data": {"value": "two"}});
     let patch = Write::patch(Place::HUB, &CONFIG_MAP, &old, change);
     assert_eq!(perform(&hub, &patch).await, Outcome::Conflict);
     let delete = Write::delete(Place::HUB, &CONFIG_MAP, &old);
@@ -140,7 +140,7 @@ async fn an_apply_says_whose_the_fields_are_and_what_it_rests_on() {
     assert!(matches!(perform(&hub, &apply("three", true, now)).await, Outcome::Done(Some(_))));
 }
 
-/// Looks at one object afresh, again and again.
+/// LiveReads at one object afresh, again and again.
 struct Looker {
     times: usize,
 }
@@ -160,21 +160,26 @@ impl Watcher for Looker {
 impl Controller for Looker {
     type Outside = Nothing;
 
-    fn step(&self, subject: &Subject, _: &dyn View, looks: &Looks<Nothing>) -> Step<Nothing> {
-        if looks.objects.len() == self.times {
-            let found = looks.objects.values().filter(|object| object.is_some()).count();
-            let listed = looks.lists.values().flatten();
+    fn step(
+        &self,
+        subject: &Subject,
+        _: &dyn View,
+        live_reads: &LiveReads<Nothing>,
+    ) -> Step<Nothing> {
+        if live_reads.objects.len() == self.times {
+            let found = live_reads.objects.values().filter(|object| object.is_some()).count();
+            let listed = live_reads.lists.values().flatten();
             let named = |object: &&Object| object.metadata.name.as_deref() == Some(&**subject);
             assert_eq!((found, listed.filter(named).count()), (1, 1));
             return Step::rest("all was seen");
         }
-        let name = match looks.objects.len() {
+        let name = match live_reads.objects.len() {
             0 => subject.to_string(),
             more => format!("not-there-{more}"),
         };
         let name = Name::within("default", &name);
         let namespace = Some("default".to_owned());
-        Step::Look {
+        Step::LiveRead {
             reads: vec![
                 Read::Object(Address::new(Place::HUB, &CONFIG_MAP, name)),
                 Read::List { place: Place::HUB, kind: CONFIG_MAP, namespace },
@@ -185,15 +190,15 @@ impl Controller for Looker {
 }
 
 #[tokio::test]
-async fn a_step_may_look_afresh_three_times_and_no_more() {
+async fn a_step_may_read_live_three_times_and_no_more() {
     let (client, _) = line(&server().await);
     make_original(&client, "a", "no").await;
     let hub = Server::new("hub", client.clone());
-    let look = async |times| {
+    let read_live = async |times| {
         let places = [(Place::HUB, hub.clone())].into();
-        step_once(&Wiring::new(Looker { times }, places, NoHands), &Subject::from("a")).await
+        step_once(&Wiring::new(Looker { times }, places, NoDriver), &Subject::from("a")).await
     };
-    assert_eq!(look(1).await, Ended::Rests);
-    assert_eq!(look(3).await, Ended::Rests);
-    assert!(matches!(look(4).await, Ended::Broken(_)));
+    assert_eq!(read_live(1).await, Ended::Rests);
+    assert_eq!(read_live(3).await, Ended::Rests);
+    assert!(matches!(read_live(4).await, Ended::Broken(_)));
 }

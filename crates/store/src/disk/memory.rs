@@ -1,4 +1,4 @@
-//! A disk in memory, for tests of what stands above the store.
+//! A disk in memory, for tests of what is above the store.
 
 use super::{Disk, DiskFile};
 use std::collections::BTreeMap;

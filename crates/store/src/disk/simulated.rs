@@ -158,7 +158,7 @@ impl SimulatedDisk {
         let mut inodes = before.inodes;
         for inode in &mut inodes {
             for unsynced in std::mem::take(&mut inode.unsynced) {
-                apply_partly(&mut inode.durable, unsynced, (&mut random, &mut survives));
+                apply_partly(&mut inode.durable, unsynced, &mut random, &mut survives);
             }
             inode.cached = inode.durable.clone();
         }
@@ -226,7 +226,8 @@ fn apply(bytes: &mut Vec<u8>, unsynced: &Unsynced) {
 fn apply_partly(
     bytes: &mut Vec<u8>,
     unsynced: Unsynced,
-    (random, survives): (&mut Random, &mut impl FnMut(&mut Random) -> bool),
+    random: &mut Random,
+    survives: &mut impl FnMut(&mut Random) -> bool,
 ) {
     let Unsynced::Write(offset, new) = unsynced else {
         if survives(random) {
@@ -359,7 +360,7 @@ impl SimulatedFile {
                 let mut random = Random(self.inode as u64 * 2 + 1);
                 for change in std::mem::take(&mut inode.unsynced) {
                     let mut survives = |random: &mut Random| random.next().is_multiple_of(2);
-                    apply_partly(&mut inode.durable, change, (&mut random, &mut survives));
+                    apply_partly(&mut inode.durable, change, &mut random, &mut survives);
                 }
                 Err(failure("the sync failed"))
             }

@@ -3,12 +3,16 @@
 //! Only the committer adds to it, and only what is durable; only the housekeeper takes old history
 //! away. Readers pick the versions of a published revision, so they never see half of a batch.
 
+mod owners;
 mod read;
 mod rows;
+mod trim;
 
+pub(crate) use owners::owner_of_range;
 pub(crate) use rows::{Rows, Version};
 
-use crate::{Change, Key, Revision, Table, Value, Versioned};
+use crate::{Change, Key, KeyRange, Revision, Table, Value, Versioned};
+use owners::{Owner, Owners, owner_of};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -17,8 +21,6 @@ use tokio::sync::Notify;
 /// What a change costs in memory besides the value that it superseded: its record, its place in the
 /// order of all changes, and the superseded version.
 const CHANGE_OVERHEAD: u64 = 128;
-/// How many changes are dropped while a table is locked.
-const DROPPED_AT_ONCE: usize = 256;
 
 /// All tables.
 pub(crate) struct Index {
@@ -26,8 +28,12 @@ pub(crate) struct Index {
     order: RwLock<Order>,
     /// Rung when anything at all was published.
     pub(crate) anything: Notify,
+    owners: Owners,
     published: AtomicU64,
+    /// At and above this, everything can be read.
     floor: AtomicU64,
+    /// Below this, nothing can be read. Between the two, it depends on the owner.
+    shared_floor: AtomicU64,
     keys: AtomicU64,
     live_bytes: AtomicU64,
     history_bytes: AtomicU64,
@@ -49,15 +55,33 @@ pub(crate) struct TableState {
     pub(crate) rows: Rows,
     /// In order of revision, at most one for each.
     pub(crate) changes: VecDeque<Record>,
-    /// The revision of the last change that is no longer listed.
+    /// The revision of the last change that is no longer listed, whoever made it.
     pub(crate) trimmed: Revision,
+    /// The same for the changes that everybody has lost.
+    trimmed_of_all: Revision,
+    /// The same for the changes that an owner has lost beyond that.
+    trimmed_of: HashMap<Box<str>, Revision>,
     /// The revision of the last change that was made.
     pub(crate) last: Revision,
+}
+
+impl TableState {
+    /// The revision of the last change in a range that is no longer listed; or a later one, where the
+    /// range is of more than one owner.
+    pub(crate) fn trimmed_in(&self, range: &KeyRange) -> Revision {
+        match owner_of_range(range) {
+            None => self.trimmed,
+            Some(owner) => {
+                self.trimmed_of_all.max(self.trimmed_of.get(owner).copied().unwrap_or(0))
+            }
+        }
+    }
 }
 
 /// One row, before and after one revision.
 pub(crate) struct Record {
     pub(crate) row: Arc<str>,
+    owner: Arc<Owner>,
     pub(crate) before: Version,
     pub(crate) after: Version,
 }
@@ -105,6 +129,7 @@ pub(crate) struct Order {
 pub(crate) struct Ordered {
     pub(crate) revision: Revision,
     pub(crate) table: Arc<TableCell>,
+    owner: Arc<Owner>,
     cost: u64,
 }
 
@@ -138,8 +163,10 @@ impl Index {
             tables: RwLock::default(),
             order: RwLock::new(Order { trimmed: revision, ..Order::default() }),
             anything: Notify::new(),
+            owners: Owners::default(),
             published: AtomicU64::new(revision),
             floor: AtomicU64::new(revision),
+            shared_floor: AtomicU64::new(revision),
             keys: AtomicU64::new(0),
             live_bytes: AtomicU64::new(0),
             history_bytes: AtomicU64::new(0),
@@ -151,9 +178,28 @@ impl Index {
         self.published.load(Ordering::Acquire)
     }
 
-    /// The oldest revision that can be read.
+    /// The oldest revision at which everything can be read.
     pub(crate) fn floor(&self) -> Revision {
         self.floor.load(Ordering::Acquire)
+    }
+
+    /// The revision below which nothing can be read.
+    fn shared_floor(&self) -> Revision {
+        self.shared_floor.load(Ordering::Acquire)
+    }
+
+    /// The oldest revision at which a range can be read. It is lower than the floor where the range is
+    /// of one owner who has kept more history than others.
+    pub(crate) fn floor_of(&self, range: &KeyRange) -> Revision {
+        let Some(owner) = owner_of_range(range) else { return self.floor() };
+        let of_owner = self.owners.find(owner).map_or(0, |owner| owner.floor());
+        // Read last: an owner is forgotten only when it has no floor of its own above this one.
+        self.shared_floor().max(of_owner)
+    }
+
+    /// The bytes of all rows of an owner and their newest values.
+    pub(crate) fn live_bytes_of(&self, owner: &str) -> u64 {
+        self.owners.find(owner).map_or(0, |owner| owner.live_bytes())
     }
 
     /// How many keys there are.
@@ -215,9 +261,16 @@ impl Index {
     ) -> bool {
         let mut state = writing(&table.inner);
         let (mut keys, mut bytes) = (0, 0);
+        let mut owner = self.owners.of("");
         for (row, version) in rows {
             keys += 1;
-            bytes += (row.len() + version.bytes()) as u64;
+            let size = (row.len() + version.bytes()) as u64;
+            bytes += size;
+            // They come in order: mostly it is the same one.
+            if owner.name() != owner_of(&row) {
+                owner = self.owners.of(&row);
+            }
+            owner.count_live(size, 0);
             state.last = state.last.max(version.modified);
             if !state.rows.append(row, version) {
                 return false;
@@ -234,114 +287,41 @@ impl Index {
         let mut ordered = Vec::with_capacity(planned.len());
         for Planned { table, row, version } in planned {
             let revision = version.modified;
-            let cost = self.apply_one(&table, row, version);
-            ordered.push(Ordered { revision, table, cost });
+            let (owner, cost) = self.apply_one(&table, row, version);
+            ordered.push(Ordered { revision, table, owner, cost });
         }
         writing(&self.order).changes.extend(ordered);
     }
 
-    fn apply_one(&self, table: &TableCell, row: Arc<str>, version: Version) -> u64 {
+    fn apply_one(&self, table: &TableCell, row: Arc<str>, version: Version) -> (Arc<Owner>, u64) {
+        let owner = self.owners.of(&row);
         let new_bytes = version.bytes();
         let (revision, is_live) = (version.modified, version.value.is_some());
         let mut state = writing(&table.inner);
         let (before, row) = state.rows.put(row, version.clone());
         let row_bytes = row.len();
         let (was_live, old_bytes) = (before.value.is_some(), before.bytes());
-        let record = Record { row, before, after: version };
+        let record = Record { row, owner: Arc::clone(&owner), before, after: version };
         let cost = record.cost();
         state.changes.push_back(record);
         state.last = revision;
         drop(state);
         let size =
             |is_live: bool, bytes: usize| if is_live { (row_bytes + bytes) as u64 } else { 0 };
-        self.live_bytes.fetch_add(size(is_live, new_bytes), Ordering::Relaxed);
-        self.live_bytes.fetch_sub(size(was_live, old_bytes), Ordering::Relaxed);
+        let (live_after, live_before) = (size(is_live, new_bytes), size(was_live, old_bytes));
+        self.live_bytes.fetch_add(live_after, Ordering::Relaxed);
+        self.live_bytes.fetch_sub(live_before, Ordering::Relaxed);
+        owner.count_live(live_after, live_before);
+        owner.add_history(cost);
         self.keys.fetch_add(u64::from(is_live), Ordering::Relaxed);
         self.keys.fetch_sub(u64::from(was_live), Ordering::Relaxed);
         self.history_bytes.fetch_add(cost, Ordering::Relaxed);
-        cost
+        (owner, cost)
     }
 
     /// Lets everyone see what was applied, up to a revision.
     pub(crate) fn publish(&self, revision: Revision) {
         self.published.store(revision, Ordering::Release);
-    }
-
-    /// Moves the floor up, if it is up. What lies below it can no longer be read from now on.
-    pub(crate) fn raise_floor(&self, floor: Revision) {
-        self.floor.fetch_max(floor, Ordering::AcqRel);
-    }
-
-    /// The lowest floor above which the history takes no more than so many bytes.
-    pub(crate) fn floor_for(&self, bytes: u64) -> Revision {
-        let published = self.published();
-        let mut over = self.history_bytes().saturating_sub(bytes);
-        for change in &self.order().changes {
-            if over == 0 || change.revision > published {
-                return change.revision.saturating_sub(1).min(published);
-            }
-            over = over.saturating_sub(change.cost);
-        }
-        published
-    }
-
-    /// Drops the history at or below the floor. Only one thread may do this, and only after
-    /// `raise_floor`.
-    pub(crate) fn trim(&self) {
-        let floor = self.floor();
-        for table in self.tables() {
-            while self.trim_some(&table, floor) {}
-        }
-        loop {
-            let mut order = writing(&self.order);
-            let count = order.changes.partition_point(|change| change.revision <= floor);
-            let Some(count) = count.checked_sub(1).map(|last| last.min(8191) + 1) else { break };
-            order.trimmed = order.changes[count - 1].revision;
-            let dropped: Vec<_> = order.changes.drain(..count).collect();
-            if order.changes.capacity() > 4 * order.changes.len() + 1024 {
-                order.changes.shrink_to_fit();
-            }
-            drop(order);
-            drop(dropped);
-        }
-        // A table that nobody needs leaves nothing behind: tables come and go with those who own
-        // them.
-        let mut tables = writing(&self.tables);
-        tables.retain(|_, table| {
-            let is_needed = || {
-                let state = table.read();
-                !state.rows.is_empty() || !state.changes.is_empty()
-            };
-            Arc::strong_count(table) > 1 || is_needed()
-        });
-        if tables.capacity() > 4 * tables.len() + 64 {
-            tables.shrink_to_fit();
-        }
-    }
-
-    fn trim_some(&self, table: &TableCell, floor: Revision) -> bool {
-        let is_over = |state: &TableState| {
-            state.changes.front().is_none_or(|record| record.revision() > floor)
-        };
-        if is_over(&table.read()) {
-            return false;
-        }
-        let mut state = writing(&table.inner);
-        let mut dropped = Vec::new();
-        while dropped.len() < DROPPED_AT_ONCE && !is_over(&state) {
-            let Some(record) = state.changes.pop_front() else { break };
-            state.rows.forget(&record.row, floor);
-            state.trimmed = record.revision();
-            dropped.push(record);
-        }
-        if state.changes.capacity() > 4 * state.changes.len() + 64 {
-            state.changes.shrink_to_fit();
-        }
-        drop(state);
-        // The values go outside the lock.
-        let cost = dropped.iter().map(Record::cost).sum();
-        self.history_bytes.fetch_sub(cost, Ordering::Relaxed);
-        true
     }
 
     /// The newest version of a key. For the committer, for whom all that was applied is durable.

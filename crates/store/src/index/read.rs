@@ -4,7 +4,7 @@ use super::{Index, TableCell, TableState, Version, versioned};
 use crate::{Key, KeyRange, Page, ReadError, Revision};
 use std::sync::Arc;
 
-/// How many rows are looked at while the table is locked.
+/// How many rows are read while the table is locked.
 const READ_AT_ONCE: usize = 512;
 
 impl Index {
@@ -22,7 +22,7 @@ impl Index {
                 return Err(ReadError::NotYet { newest });
             }
             match self.range_at(range, revision, limit) {
-                // The floor overtook the reader who only wanted the newest: there is a newer one by
+                // The floor has passed the reader who only wanted the newest: there is a newer one by
                 // now.
                 Err(ReadError::Compacted { .. }) if at.is_none() => {}
                 result => return result,
@@ -37,13 +37,13 @@ impl Index {
         limit: usize,
     ) -> Result<Page, ReadError> {
         let mut page = Page { items: Vec::new(), revision, remaining: 0 };
-        self.check_floor(revision)?;
+        self.check_floor(range, revision)?;
         let tables = match &range.table {
             Some(name) => self.find(name).into_iter().collect(),
             None => self.tables(),
         };
         for table in tables {
-            self.read_table(&table, range, (&mut page, limit))?;
+            self.read_table(&table, range, &mut page, limit)?;
         }
         Ok(page)
     }
@@ -52,15 +52,16 @@ impl Index {
         &self,
         table: &TableCell,
         range: &KeyRange,
-        (page, limit): (&mut Page, usize),
+        page: &mut Page,
+        limit: usize,
     ) -> Result<(), ReadError> {
         let mut rest = range.clone();
         loop {
             let state = table.read();
             // History is dropped only after the floor was raised, so what is above it is complete.
-            self.check_floor(page.revision)?;
+            self.check_floor(range, page.revision)?;
             let wanted = (limit - page.items.len()).min(READ_AT_ONCE);
-            let last = take_rows(&state, &rest, (page, &table.name, wanted));
+            let last = table.take_rows(&state, &rest, page, wanted);
             if let Some(last) = last {
                 rest.after = Some(last);
             }
@@ -74,32 +75,36 @@ impl Index {
         }
     }
 
-    fn check_floor(&self, revision: Revision) -> Result<(), ReadError> {
-        let floor = self.floor();
+    fn check_floor(&self, range: &KeyRange, revision: Revision) -> Result<(), ReadError> {
+        let floor = self.floor_of(range);
         if revision < floor { Err(ReadError::Compacted { floor }) } else { Ok(()) }
     }
 }
 
-/// Adds rows to the page until enough were looked at or taken, and returns the last one looked at.
-fn take_rows(
-    state: &TableState,
-    range: &KeyRange,
-    (page, table, wanted): (&mut Page, &Arc<str>, usize),
-) -> Option<Arc<str>> {
-    let (start, end) = (state.rows.start_of(range), state.rows.end_of(range));
-    let stop = page.items.len() + wanted;
-    let mut last = None;
-    for entry in state.rows.between(start, end).take(READ_AT_ONCE) {
-        if page.items.len() == stop {
-            break;
+impl TableCell {
+    /// Adds rows to the page until enough were read or taken, and returns the last one read.
+    fn take_rows(
+        &self,
+        state: &TableState,
+        range: &KeyRange,
+        page: &mut Page,
+        wanted: usize,
+    ) -> Option<Arc<str>> {
+        let (start, end) = (state.rows.start_of(range), state.rows.end_of(range));
+        let stop = page.items.len() + wanted;
+        let mut last = None;
+        for entry in state.rows.between(start, end).take(READ_AT_ONCE) {
+            if page.items.len() == stop {
+                break;
+            }
+            if let Some(version) = entry.at(page.revision) {
+                let key = Key { table: Arc::clone(&self.name), row: Arc::clone(&entry.row) };
+                page.items.extend(versioned(&key, version));
+            }
+            last = Some(&entry.row);
         }
-        if let Some(version) = entry.at(page.revision) {
-            let key = Key { table: Arc::clone(table), row: Arc::clone(&entry.row) };
-            page.items.extend(versioned(&key, version));
-        }
-        last = Some(&entry.row);
+        last.cloned()
     }
-    last.cloned()
 }
 
 /// How many rows of a range there were at a revision. Quick if nothing has changed since.
@@ -129,6 +134,6 @@ impl TableState {
 pub(crate) struct Slice {
     /// Those that were there.
     pub(crate) items: Vec<(Arc<str>, Version)>,
-    /// The last one that was looked at; none if there was none left.
+    /// The last one that was read; none if there was none left.
     pub(crate) last: Option<Arc<str>>,
 }

@@ -61,7 +61,7 @@ fn know(known: &mut Known, transaction: &Transaction, answer: &Result<Revision, 
         Err(CommitError::OutcomeUnknown) => known.unknown.push(transaction.clone()),
         // Nothing was written, says the store.
         Err(CommitError::Refused(Refusal::Stopped(_) | Refusal::DiskNearlyFull)) => {}
-        // It may be told what is durable while others of its batch wait, but only that.
+        // It may be reported what is durable while others of its batch wait, but only that.
         Err(CommitError::GuardFailed { key, current }) if !known.unknown.is_empty() => {
             let state = known.model.states.last().expect("there is always one");
             assert_eq!(current.as_ref().map(is), state.get(key).cloned(), "it is not durable");

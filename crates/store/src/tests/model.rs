@@ -36,7 +36,7 @@ pub(crate) struct Model {
 /// Keys and versions, the revision, and how many more there are.
 pub(crate) type Read = (Vec<(Key, Is)>, Revision, usize);
 
-/// What a commit comes to: a revision, or the key whose guard failed and what stands there.
+/// What a commit comes to: a revision, or the key whose guard failed and what is there.
 pub(crate) type Outcome = Result<Revision, (Key, Option<Is>)>;
 
 impl Model {

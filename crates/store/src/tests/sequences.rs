@@ -129,7 +129,7 @@ impl Run {
     }
 
     async fn compact(&mut self) {
-        // Watchers that lag behind would be told so; here they are to see everything.
+        // Watchers that lag behind would get an error; here they are to see everything.
         self.look();
         let floor = self.model.newest().saturating_sub(self.random.below(30));
         self.store.compact(floor).await.expect("it is not in the future");

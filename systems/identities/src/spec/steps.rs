@@ -36,7 +36,8 @@ impl Identities {
         } else if now.account != Thing::AsDeclared {
             Identity { account: Thing::AsDeclared, ..now }
         } else {
-            return (Identity { observed: now.generation, ..now }, After::Rest);
+            let after = if self.rules.status_once { After::Rest } else { After::Again };
+            return (Identity { observed: now.generation, ..now }, after);
         };
         (next, After::Again)
     }
@@ -61,6 +62,14 @@ impl Identities {
             return (gone, After::Rest);
         };
         (next, After::Again)
+    }
+
+    /// Whether a worker holds this identity, and its step changes something or puts the key back.
+    pub(super) fn is_about_to_write(&self, state: &State, resource: usize) -> bool {
+        let now = &state.identities[resource];
+        let (next, after) = self.reconciled(now);
+        let is_put_back = now.is_dirty || after == After::Again && self.rules.requeue;
+        state.busy.contains(&Some(resource as u8)) && (next != *now || is_put_back)
     }
 
     pub(super) fn worker_steps(&self, state: &State, worker: usize, steps: &mut Steps<State>) {

@@ -1,6 +1,6 @@
 use super::*;
-use interlock_checker::reference;
 use interlock_checker::symmetry::assert_symmetric;
+use interlock_checker::{Options, Verdict, check, reference};
 
 const DEFAULT: [u8; 5] = [1, 1, 2, 2, 2];
 
@@ -17,8 +17,9 @@ fn the_counts_are_those_of_tlc() {
     }
 }
 
-/// The specification with the same line changed gives TLC the same figures; of the last two TLC
-/// says that `Converges` breaks, of the last also `Deletes`.
+/// The specification with the same line changed gives TLC the same figures; of `no-resync` and
+/// `no-requeue` TLC says that `Converges` breaks, of the latter also `Deletes`, and of the last
+/// that `TerminationIsTheLastAction` does.
 #[test]
 fn each_mutant_goes_wrong_as_in_tlc() {
     let expected = [
@@ -27,6 +28,7 @@ fn each_mutant_goes_wrong_as_in_tlc() {
         ("shared-key", (49_992, 9_813, 26), vec![("NoConcurrent", 4)], None),
         ("no-resync", (10_463, 3_668, 26), vec![], None),
         ("no-requeue", (15_478, 4_698, 29), vec![], Some(8)),
+        ("status-each-time", (13_466, 4_018, 26), vec![], None),
     ];
     let mutants = Identities::new(DEFAULT, Rules::ALL).mutants();
     assert_eq!(mutants.len(), expected.len());
@@ -77,4 +79,17 @@ fn a_state_is_shown_as_tla_writes_it() {
     assert_eq!(value("role"), "[a |-> \"none\", b |-> \"none\"]");
     assert_eq!(value("dirty"), "{\"a\", \"b\"}");
     assert_eq!(value("busy"), "[w1 |-> \"none\", w2 |-> \"none\"]");
+}
+
+#[test]
+fn a_status_that_is_written_each_time_converges_and_never_ends() {
+    let model = Identities::new(DEFAULT, Rules::ALL);
+    let verdicts = |model: &Identities| {
+        let report = check(NAME, model, &Options::default()).unwrap();
+        let verdict = |name| report.properties.iter().find(|it| it.name == name).unwrap().verdict;
+        (verdict("Converges"), verdict("Deletes"), verdict("TerminationIsTheLastAction"))
+    };
+    assert_eq!(verdicts(&model), (Verdict::Holds, Verdict::Holds, Verdict::Holds));
+    let mutant = model.without(|rules| rules.status_once = false);
+    assert_eq!(verdicts(&mutant), (Verdict::Holds, Verdict::Holds, Verdict::Violated));
 }

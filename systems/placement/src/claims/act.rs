@@ -5,7 +5,7 @@ use super::observe::{Scene, claim_address, grant_address};
 use crate::kinds::{CLAIM, NAMESPACE};
 use interlock_api::names::{DELETION_PREFIX, FINALIZER_CLAIM, STATE_PREFIX, deletion_annotation};
 use interlock_kernel::metadata::{finalizers_with, finalizers_without, name_of, uid_of};
-use interlock_kernel::{Address, Nothing, Object, Part, Place, Read, Step, Write};
+use interlock_kernel::{Address, Nothing, Object, Place, Read, Step, Write};
 use kube_core::DynamicObject;
 use serde_json::{Map, Value, json};
 
@@ -15,9 +15,8 @@ pub(crate) fn act(scene: &Scene, decision: Decision) -> Step<Nothing> {
         Decision::Nothing(why) => Step::rest(resting(why)),
         Decision::MirrorNamespace(mirror) => {
             let change = json!({ "metadata": labelled(scene, &scene.namespace, mirror) });
-            let write =
-                Write::patch(Place::HUB, &NAMESPACE, &scene.namespace, (Part::Main, change));
-            Step::write(write, "its labels say something else than the grant")
+            let write = Write::patch(Place::HUB, &NAMESPACE, &scene.namespace, change);
+            Step::write(write, "the labels of the namespace differ from the grant")
         }
         Decision::MirrorClaim(place, mirror) => at(&scene.claims, place, |claim| {
             write_claim(claim, labelled(scene, claim, mirror), stale(claim))
@@ -27,21 +26,21 @@ pub(crate) fn act(scene: &Scene, decision: Decision) -> Step<Nothing> {
             metadata["finalizers"] = json!(finalizers_with(claim, FINALIZER_CLAIM));
             write_claim(claim, metadata, stale(claim))
         }),
-        Decision::LookAtGrant => look(
+        Decision::ReadGrant => live_read(
             grant_address(&scene.grant_name),
-            "a claim goes, and the cache may not know yet that a cluster has it",
+            "a claim is being deleted, and the cache may not yet show which cluster owns it",
         ),
-        Decision::LookForMissing(place) => at(&scene.missing, place, |claim| {
-            look(
+        Decision::ReadMissing(place) => at(&scene.missing, place, |claim| {
+            live_read(
                 claim_address(&scene.namespace, &claim.name),
-                "a claim is listed and not in the cache, which proves nothing",
+                "a listed claim is not in the cache; only a live read can show that it is gone",
             )
         }),
         Decision::Unlist(place) => at(&scene.claims, place, |claim| {
-            unlist(scene, uid_of(claim), "it is being deleted, and no cluster has it")
+            unlist(scene, uid_of(claim), "the claim is being deleted, and no cluster has it")
         }),
         Decision::UnlistMissing(place) => at(&scene.missing, place, |claim| {
-            unlist(scene, &claim.uid, "it is not at the hub, and was never filled")
+            unlist(scene, &claim.uid, "the claim is not at the hub, and was never filled")
         }),
         Decision::LetGo(place) => at(&scene.claims, place, |claim| {
             let finalizers = finalizers_without(claim, FINALIZER_CLAIM);
@@ -58,7 +57,7 @@ fn at<T>(claims: &[T], place: usize, does: impl FnOnce(&T) -> Step<Nothing>) -> 
 
 fn write_claim(claim: &Object, metadata: Value, because: String) -> Step<Nothing> {
     let change = json!({ "metadata": metadata });
-    Step::write(Write::patch(Place::HUB, &CLAIM, claim, (Part::Main, change)), because)
+    Step::write(Write::patch(Place::HUB, &CLAIM, claim, change), because)
 }
 
 fn stale(claim: &Object) -> String {
@@ -66,20 +65,20 @@ fn stale(claim: &Object) -> String {
 }
 
 fn gone() -> Step<Nothing> {
-    Step::rest("it was about a claim that is not there")
+    Step::rest("the claim does not exist any more")
 }
 
-fn look(address: Address, because: &str) -> Step<Nothing> {
-    Step::Look { reads: vec![Read::Object(address)], because: because.to_owned() }
+fn live_read(address: Address, because: &str) -> Step<Nothing> {
+    Step::LiveRead { reads: vec![Read::Object(address)], because: because.to_owned() }
 }
 
 fn resting(why: Why) -> &'static str {
     match why {
         Why::NoGrant => "the namespace has no grant, as far as the cache knows",
-        Why::Mirrored => "the labels say what the grant says",
-        Why::OwnerHasIt => "a claim goes, and the cluster that has it deletes it first",
-        Why::CopiesLeft => "a claim goes with its namespace, once no cluster has data of it",
-        Why::CacheBehind => "the hub says something else than the cache",
+        Why::Mirrored => "the labels of the namespace match the grant",
+        Why::OwnerHasIt => "a claim is being deleted; the cluster that has it deletes it first",
+        Why::CopiesLeft => "the claim is deleted with its namespace once no cluster has its data",
+        Why::CacheBehind => "the live state at the hub differs from the cache",
     }
 }
 
@@ -121,5 +120,5 @@ fn unlist(scene: &Scene, uid: &str, because: &str) -> Step<Nothing> {
     claims.retain(|claim| claim.uid != uid);
     pins.retain(|pin| pin.claim_uid != uid);
     let write = grant.write_status(json!({"claims": claims, "pins": pins}));
-    Step::write(write, format!("claim {} comes off the list: {because}", names.join(", ")))
+    Step::write(write, format!("claim {} is removed from the list: {because}", names.join(", ")))
 }

@@ -71,14 +71,14 @@ pub struct Claim {
     pub is_deleting: bool,
     /// Whether the grant lists it, as the cache shows it.
     pub is_listed: bool,
-    /// The same by a fresh look.
+    /// The same by a live read.
     pub truth: Option<Listed>,
     /// Whether the finalizer of a syncer is on it: that cluster has it, or is about to make it.
     /// None can come to an object that is being deleted, so once it is gone it stays gone.
     pub is_on_cluster: bool,
 }
 
-/// What a fresh look at the grant showed of a claim.
+/// What a live read of the grant showed of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Listed {
     /// A cluster may have it.
@@ -92,15 +92,15 @@ pub enum Listed {
 pub struct Missing {
     /// Whether it has its data at the owner, as the grant says.
     pub fill: Fill,
-    /// Whether a fresh look found it.
+    /// Whether a live read found it.
     pub found: Found,
 }
 
-/// Whether a fresh look found a claim.
+/// Whether a live read found a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Found {
     /// Nobody looked.
-    NotLookedFor,
+    NotRead,
     /// It is there, and the cache is behind.
     There,
     /// It is not there.
@@ -118,11 +118,11 @@ pub enum Decision {
     MirrorClaim(usize, Mirror),
     /// The same, and put our finalizer on it, in one write.
     HoldClaim(usize, Mirror),
-    /// See whether the grant lists a claim that goes.
-    LookAtGrant,
+    /// See whether the grant lists a claim that is being deleted.
+    ReadGrant,
     /// See whether a claim that is listed is there.
-    LookForMissing(usize),
-    /// Take a claim that goes off the list: nobody has it.
+    ReadMissing(usize),
+    /// Remove a claim that is being deleted from the list: no cluster has it.
     Unlist(usize),
     /// Take a claim that is not there off the list.
     UnlistMissing(usize),
@@ -137,9 +137,9 @@ pub enum Why {
     NoGrant,
     /// Everything is as it should be.
     Mirrored,
-    /// A claim goes, and the cluster that has it deletes it first.
+    /// A claim is being deleted, and the cluster that has it deletes it first.
     OwnerHasIt,
-    /// A claim goes with its namespace, and clusters still have data of it.
+    /// The claim is deleted with its namespace, and clusters still have data of it.
     CopiesLeft,
     /// The hub says something else than the cache.
     CacheBehind,
@@ -170,7 +170,7 @@ pub fn decide(facts: &Facts) -> Decision {
             continue;
         }
         match missing.found {
-            Found::NotLookedFor => return Decision::LookForMissing(place),
+            Found::NotRead => return Decision::ReadMissing(place),
             Found::Gone => return Decision::UnlistMissing(place),
             Found::There => why = Why::CacheBehind,
         }
@@ -197,7 +197,7 @@ fn stale(facts: &Facts, labels: &Labels) -> Option<Mirror> {
     (labels.say != Some(mirror)).then_some(mirror)
 }
 
-/// A claim that stays must not vanish, and a finalizer cannot be put on one that goes.
+/// A claim that stays must not vanish, and a finalizer cannot be put on one that is being deleted.
 fn mirror_claim(facts: &Facts, claim: &Claim, place: usize) -> Option<Decision> {
     let mirror = mirror_of(facts.grant.as_ref()?, &claim.labels);
     if !claim.is_held && !claim.is_deleting {
@@ -227,7 +227,7 @@ fn let_go(facts: &Facts, claim: &Claim, place: usize) -> Decision {
     }
     // That the cache does not list it does not mean that it is not listed.
     match claim.truth {
-        None => Decision::LookAtGrant,
+        None => Decision::ReadGrant,
         Some(Listed::Yes) => Decision::Nothing(Why::CacheBehind),
         Some(Listed::No) => Decision::LetGo(place),
     }
@@ -298,10 +298,10 @@ mod tests {
     #[test]
     fn only_a_claim_that_was_never_filled_is_taken_for_one_listed_by_mistake() {
         for (fill, found, wanted) in [
-            (Fill::Waiting, Found::NotLookedFor, Decision::LookForMissing(0)),
+            (Fill::Waiting, Found::NotRead, Decision::ReadMissing(0)),
             (Fill::Waiting, Found::Gone, Decision::UnlistMissing(0)),
             (Fill::Waiting, Found::There, Decision::Nothing(Why::CacheBehind)),
-            (Fill::Filled, Found::NotLookedFor, Decision::Nothing(Why::Mirrored)),
+            (Fill::Filled, Found::NotRead, Decision::Nothing(Why::Mirrored)),
             (Fill::Filled, Found::Gone, Decision::Nothing(Why::Mirrored)),
         ] {
             let missing = vec![Missing { fill, found }];

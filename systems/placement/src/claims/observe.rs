@@ -9,7 +9,7 @@ use interlock_api::names::{
 };
 use interlock_api::placement;
 use interlock_kernel::metadata::{has_finalizer, is_deleting, name_of, uid_of};
-use interlock_kernel::{Address, Looks, Name, Nothing, Object, Observed, Place, View};
+use interlock_kernel::{Address, LiveReads, Name, Nothing, Object, Observed, Place, View};
 use jiff::Timestamp;
 use kube_core::DynamicObject;
 
@@ -95,7 +95,7 @@ pub(crate) fn claim_address(namespace: &Object, claim: &str) -> Address {
 pub(crate) fn observe(
     grant_name: &str,
     view: &dyn View,
-    looks: &Looks<Nothing>,
+    live_reads: &LiveReads<Nothing>,
 ) -> Observed<Facts, Scene> {
     let found = view.get(Place::HUB, &GRANT, &Name::cluster_wide(grant_name));
     let grant = match found.as_ref().map(GrantRecord::read).transpose() {
@@ -127,10 +127,10 @@ pub(crate) fn observe(
         grant,
         claims,
     };
-    Observed::Seen { facts: facts(&scene, looks), scene }
+    Observed::Seen { facts: facts(&scene, live_reads), scene }
 }
 
-fn facts(scene: &Scene, looks: &Looks<Nothing>) -> Facts {
+fn facts(scene: &Scene, live_reads: &LiveReads<Nothing>) -> Facts {
     Facts {
         grant: scene.grant.as_ref().map(|grant| Grant {
             phase: grant.status.phase,
@@ -139,8 +139,8 @@ fn facts(scene: &Scene, looks: &Looks<Nothing>) -> Facts {
             has_copies: !grant.status.copies.is_empty(),
         }),
         namespace: labels(scene, &scene.namespace),
-        claims: scene.claims.iter().map(|claim| claim_facts(scene, claim, looks)).collect(),
-        missing: scene.missing.iter().map(|claim| missing(scene, claim, looks)).collect(),
+        claims: scene.claims.iter().map(|claim| claim_facts(scene, claim, live_reads)).collect(),
+        missing: scene.missing.iter().map(|claim| missing(scene, claim, live_reads)).collect(),
     }
 }
 
@@ -154,13 +154,13 @@ fn labels(scene: &Scene, object: &DynamicObject) -> Labels {
     }
 }
 
-fn claim_facts(scene: &Scene, claim: &Object, looks: &Looks<Nothing>) -> Claim {
+fn claim_facts(scene: &Scene, claim: &Object, live_reads: &LiveReads<Nothing>) -> Claim {
     let uid = uid_of(claim);
     let lists = |grant: &Object| {
         let claims = grant.data["status"]["claims"].as_array().into_iter().flatten();
         claims.into_iter().any(|listed| listed["uid"] == uid)
     };
-    let truth = looks
+    let truth = live_reads
         .objects
         .get(&grant_address(&scene.grant_name))
         .map(|grant| if grant.as_ref().is_some_and(lists) { Listed::Yes } else { Listed::No });
@@ -174,9 +174,9 @@ fn claim_facts(scene: &Scene, claim: &Object, looks: &Looks<Nothing>) -> Claim {
     }
 }
 
-fn missing(scene: &Scene, claim: &placement::Claim, looks: &Looks<Nothing>) -> Missing {
-    let found = match looks.objects.get(&claim_address(&scene.namespace, &claim.name)) {
-        None => Found::NotLookedFor,
+fn missing(scene: &Scene, claim: &placement::Claim, live_reads: &LiveReads<Nothing>) -> Missing {
+    let found = match live_reads.objects.get(&claim_address(&scene.namespace, &claim.name)) {
+        None => Found::NotRead,
         Some(Some(found)) if uid_of(found) == claim.uid => Found::There,
         Some(_) => Found::Gone,
     };

@@ -4,7 +4,7 @@ use super::*;
 use crate::testing::{
     claim, grant, grant_in, grant_of, granted, listed, namespace, pin, reference,
 };
-use interlock_kernel::testing::{NoMachine, Run, World, patched, survives};
+use interlock_kernel::testing::{NoMachine, Run, TestServers, patched, survives};
 use interlock_kernel::{Controller, Name};
 use serde_json::{Value, json};
 
@@ -12,21 +12,21 @@ const A: &str = "state.interlock.dev/uid-a";
 const B: &str = "state.interlock.dev/uid-b";
 const LEAVING_A: &str = "deletion.interlock.dev/uid-a";
 
-fn settled(objects: Vec<Value>) -> (World, Run<Nothing>) {
-    let mut world = World::of(&Claims).with(objects);
+fn settled(objects: Vec<Value>) -> (TestServers, Run<Nothing>) {
+    let mut world = TestServers::of(&Claims).with(objects);
     let run = world.settle(&Claims, &mut NoMachine, &grant_of("shop"));
     (world, run)
 }
 
-fn shop(world: &World) -> Value {
+fn shop(world: &TestServers) -> Value {
     world.json(Place::HUB, &NAMESPACE, &Name::cluster_wide("shop"))
 }
 
-fn data(world: &World) -> Value {
+fn data(world: &TestServers) -> Value {
     world.json(Place::HUB, &CLAIM, &Name::within("shop", "data"))
 }
 
-fn going() -> Value {
+fn terminating() -> Value {
     json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}})
 }
 
@@ -115,9 +115,9 @@ fn a_claim_of_a_placed_namespace_is_held() {
 }
 
 #[test]
-fn a_claim_that_goes_stays_while_the_owner_has_it_and_then_goes() {
+fn a_claim_that_is_being_deleted_stays_while_the_owner_has_it_and_then_goes() {
     let finalizers = ["interlock.dev/syncer-uid-a", "interlock.dev/claim"];
-    let mut held = going();
+    let mut held = terminating();
     held["metadata"]["finalizers"] = json!(finalizers);
     for phase in ["Granted", "Revoking"] {
         let objects = vec![
@@ -137,38 +137,38 @@ fn a_claim_that_goes_stays_while_the_owner_has_it_and_then_goes() {
 }
 
 #[test]
-fn a_claim_that_is_not_listed_goes_after_a_fresh_look() {
+fn a_claim_that_is_not_listed_goes_after_a_live_read() {
     let objects = || {
         vec![
             namespace("shop", json!({"metadata": {"labels": {A: "Sync"}}})),
             claim("shop", "data", {
-                let mut patch = going();
+                let mut patch = terminating();
                 patch["metadata"]["labels"] = json!({A: "Sync"});
                 patch
             }),
             owned("Filled", json!({"status": {"claims": [], "pins": []}})),
         ]
     };
-    let world = World::of(&Claims).with(objects());
-    let step = Claims.step(&Subject::from(grant_of("shop")), &world.sight(), &Looks::default());
-    assert!(matches!(step, Step::Look { .. }), "{step:?}");
+    let world = TestServers::of(&Claims).with(objects());
+    let step = Claims.step(&Subject::from(grant_of("shop")), &world.view(), &LiveReads::default());
+    assert!(matches!(step, Step::LiveRead { .. }), "{step:?}");
     let (world, _) = settled(objects());
     assert!(data(&world).is_null());
 }
 
 #[test]
 fn a_cache_that_is_behind_lets_nothing_go() {
-    let world = World::of(&Claims).with([
+    let world = TestServers::of(&Claims).with([
         namespace("shop", json!({})),
-        claim("shop", "data", going()),
+        claim("shop", "data", terminating()),
         grant("shop", json!({})),
     ]);
-    let truth = World::of(&Claims).with([owned("Filled", json!({}))]);
+    let truth = TestServers::of(&Claims).with([owned("Filled", json!({}))]);
     let name = Name::cluster_wide(&grant_of("shop"));
-    let mut looks = Looks::default();
+    let mut live_reads = LiveReads::default();
     let address = interlock_kernel::Address::new(Place::HUB, &GRANT, name.clone());
-    looks.objects.insert(address, truth.get(Place::HUB, &GRANT, &name));
-    let step = Claims.step(&Subject::from(grant_of("shop")), &world.sight(), &looks);
+    live_reads.objects.insert(address, truth.get(Place::HUB, &GRANT, &name));
+    let step = Claims.step(&Subject::from(grant_of("shop")), &world.view(), &live_reads);
     assert!(matches!(step, Step::Rest { .. }), "{step:?}");
 }
 
@@ -176,7 +176,7 @@ fn a_cache_that_is_behind_lets_nothing_go() {
 fn a_claim_that_nobody_has_is_taken_off_the_list_and_goes() {
     let (world, run) = settled(vec![
         namespace("shop", json!({})),
-        claim("shop", "data", going()),
+        claim("shop", "data", terminating()),
         owned("Filled", json!({"status": {"phase": "Released"}})),
     ]);
     let status = &grant_in(&world, &grant_of("shop"))["status"];
@@ -186,11 +186,11 @@ fn a_claim_that_nobody_has_is_taken_off_the_list_and_goes() {
 }
 
 #[test]
-fn the_claims_of_a_namespace_that_goes_wait_for_its_copies() {
+fn the_claims_of_a_namespace_that_is_being_deleted_wait_for_its_copies() {
     let objects = |copies: Value| {
         vec![
             namespace("shop", json!({})),
-            claim("shop", "data", going()),
+            claim("shop", "data", terminating()),
             owned("Filled", json!({"status": {"phase": "Deleting", "copies": copies}})),
         ]
     };
@@ -227,9 +227,9 @@ fn a_namespace_whose_grant_is_not_in_the_cache_keeps_its_labels() {
 }
 
 #[test]
-fn a_claim_goes_even_if_its_namespace_is_not_placed_any_more() {
+fn a_claim_is_deleted_even_if_its_namespace_is_not_placed_any_more() {
     let unplaced = namespace("shop", json!({"metadata": {"labels": null}}));
-    let (world, _) = settled(vec![unplaced, claim("shop", "data", going())]);
+    let (world, _) = settled(vec![unplaced, claim("shop", "data", terminating())]);
     assert!(data(&world).is_null());
 }
 
@@ -240,7 +240,7 @@ fn broken_objects_do_not_break_it() {
             "shop",
             json!({"metadata": {"labels": {A: ""}, "annotations": {LEAVING_A: "x"}}}),
         ),
-        claim("shop", "data", going()),
+        claim("shop", "data", terminating()),
         claim("shop", "more", json!({})),
         owned("Waiting", json!({"status": {"phase": "Revoking"}})),
     ];

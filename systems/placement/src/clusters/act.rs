@@ -10,7 +10,7 @@ use interlock_api::placement::CopyState;
 use interlock_api::placement::condition::EMPTIED;
 use interlock_kernel::conditions::Finding;
 use interlock_kernel::metadata::{name_of, put_finalizer, take_finalizer_off, uid_of};
-use interlock_kernel::{Address, Event, Importance, Name, Nothing, Part, Place, Read, Step, Write};
+use interlock_kernel::{Address, Event, Importance, Name, Nothing, Place, Read, Step, Write};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -21,25 +21,28 @@ pub(crate) fn act(scene: &Scene, decision: Decision) -> Step<Nothing> {
     match decision {
         Decision::PutFinalizer => {
             let change = put_finalizer(cluster, FINALIZER_LIVE_GRANTS);
-            Step::write(main(scene, change), "it must not vanish while it has something")
+            Step::write(
+                main(scene, change),
+                "the WorkloadCluster must not be deleted while the cluster has grants or data",
+            )
         }
         Decision::TakeFinalizerOff => {
             let change = take_finalizer_off(cluster, FINALIZER_LIVE_GRANTS);
-            Step::write(main(scene, change), "no grant is owned by it or has data on it")
+            Step::write(main(scene, change), "the cluster owns no grant and has no data")
         }
         Decision::Stamp(conditions) => stamp(scene, &conditions),
         Decision::Tell(conditions) => tell(scene, &conditions),
         Decision::ForgetCopies(states) => forget(scene, &states),
         Decision::RefuseToForget => refuse(scene),
-        Decision::TakeWishOff => {
-            Step::write(take_wish_off(scene), "the copy that was to be forgotten is not there")
+        Decision::TakeAnnotationOff => {
+            Step::write(take_annotation_off(scene), "the copy to forget does not exist")
         }
-        Decision::LookForGrants => Step::Look {
+        Decision::ReadGrants => Step::LiveRead {
             reads: vec![Read::List { place: Place::HUB, kind: GRANT, namespace: None }],
-            because: "letting it go is final, so it does not rest on a cache".to_owned(),
+            because: "removing the finalizer is final, so it needs a live read".to_owned(),
         },
         Decision::WaitForSilence { seconds } => Step::Wait {
-            because: "it was heard of lately".to_owned(),
+            because: "the syncer sent a heartbeat recently".to_owned(),
             at_most: Duration::from_secs(u64::try_from(seconds).unwrap_or(1)),
         },
         Decision::Nothing(why) => Step::rest(resting(why)),
@@ -48,28 +51,32 @@ pub(crate) fn act(scene: &Scene, decision: Decision) -> Step<Nothing> {
 
 fn resting(why: Why) -> &'static str {
     match why {
-        Why::Silent => "it is silent, and its conditions say so",
-        Why::CacheBehind => "it goes, and a grant is left that the cache does not show yet",
-        Why::GrantsLeft => "it goes, is silent, and grants are left on it",
-        Why::Gone => "it is on its way out",
+        Why::Silent => "the syncer sends no heartbeat, and the conditions say so",
+        Why::CacheBehind => {
+            "the cluster is being deleted, and a grant is left that the cache does not show yet"
+        }
+        Why::GrantsLeft => {
+            "the cluster is being deleted and sends no heartbeat, and it still has grants"
+        }
+        Why::Gone => "the cluster is being deleted",
     }
 }
 
 fn main(scene: &Scene, change: Value) -> Write {
-    Write::patch(Place::HUB, &WORKLOAD_CLUSTER, &scene.cluster, (Part::Main, change))
+    Write::patch(Place::HUB, &WORKLOAD_CLUSTER, &scene.cluster, change)
 }
 
 /// The status with these conditions, and what else changes.
 fn status(scene: &Scene, conditions: &Conditions, mut change: Value) -> Write {
-    let at = (scene.now, scene.cluster.metadata.generation);
-    let mut all = with_all(&scene.status.conditions, &findings(scene, conditions), at);
+    let (findings, generation) = (findings(scene, conditions), scene.cluster.metadata.generation);
+    let mut all = with_all(&scene.status.conditions, &findings, scene.now, generation);
     if conditions.left.is_none() {
         all.retain(|condition| condition.type_ != EMPTIED);
     }
     change["conditions"] = json!(all);
     change["grants"] = json!(i32::try_from(scene.owned).unwrap_or(i32::MAX));
     let change = json!({ "status": change });
-    Write::patch(Place::HUB, &WORKLOAD_CLUSTER, &scene.cluster, (Part::Status, change))
+    Write::patch_status(Place::HUB, &WORKLOAD_CLUSTER, &scene.cluster, change)
 }
 
 /// The reason is the first thing that was not said before.
@@ -87,17 +94,17 @@ fn stamp(scene: &Scene, conditions: &Conditions) -> Step<Nothing> {
     let change = json!({
         "heartbeat": {"receivedSequence": sequence, "receivedAt": now.to_string()},
     });
-    Step::write(status(scene, conditions, change), "its syncer gave a sign of life")
+    Step::write(status(scene, conditions, change), "the syncer sent a heartbeat")
 }
 
-fn take_wish_off(scene: &Scene) -> Write {
+fn take_annotation_off(scene: &Scene) -> Write {
     main(scene, json!({"metadata": {"annotations": {ANNOTATION_FORGET_COPIES: null}}}))
 }
 
 fn forget(scene: &Scene, states: &[CopyState]) -> Step<Nothing> {
     let cluster = name_of(&scene.cluster);
     let Some(grant) = &scene.forgotten else {
-        return Step::rest("the copy that was to be forgotten is not there");
+        return Step::rest("the copy to forget does not exist");
     };
     let mut copies = grant.status.copies.clone();
     copies.retain(|copy| !(is_here(copy, &scene.cluster) && states.contains(&copy.state)));
@@ -125,5 +132,5 @@ fn refuse(scene: &Scene) -> Step<Nothing> {
         reason: "ForgetRefused",
         note,
     };
-    Step::write(take_wish_off(scene), "the copy of an owner is not forgotten").telling(event)
+    Step::write(take_annotation_off(scene), "the copy of an owner is not forgotten").telling(event)
 }

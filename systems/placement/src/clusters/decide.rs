@@ -3,7 +3,7 @@
 use interlock_api::placement::CopyState;
 use serde::Serialize;
 
-/// A cluster that is not heard of for this long is not reachable. The syncer counts every 10 s, so
+/// A cluster that has sent no heartbeat for this long is not reachable. The syncer counts every 10 s, so
 /// three counts may get lost.
 pub const SILENCE_SECONDS: i64 = 40;
 
@@ -14,7 +14,7 @@ pub struct Facts {
     pub is_deleting: bool,
     /// Whether our finalizer is on it.
     pub has_finalizer: bool,
-    /// Its last sign of life.
+    /// Its last heartbeat.
     pub heartbeat: Heartbeat,
     /// How long after it the cluster is taken for unreachable.
     pub silence_seconds: i64,
@@ -27,7 +27,7 @@ pub struct Facts {
     pub forget: Option<Vec<CopyState>>,
     /// The grants that have to do with it, as the cache shows them.
     pub grants: Grants,
-    /// Whether no grant has to do with it, by a fresh look.
+    /// Whether no grant has to do with it, by a live read.
     pub is_surely_empty: Option<bool>,
 }
 
@@ -56,7 +56,7 @@ pub struct Said {
 /// What the conditions of a cluster are to say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Conditions {
-    /// Whether its syncer is heard of.
+    /// Whether its syncer sends heartbeats.
     pub reachable: Reachable,
     /// Whether it takes namespaces.
     pub ready: Ready,
@@ -64,7 +64,7 @@ pub struct Conditions {
     pub left: Option<Left>,
 }
 
-/// Whether the syncer of a cluster is heard of.
+/// Whether the syncer of a cluster sends heartbeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Reachable {
     /// It never was.
@@ -82,7 +82,7 @@ pub enum Ready {
     Ready,
     /// What runs the workloads does not answer.
     RuntimeNotReady,
-    /// Its syncer is not heard of.
+    /// Its syncer sends no heartbeat.
     NotReachable,
 }
 
@@ -95,7 +95,7 @@ pub struct Left {
     pub copies: usize,
 }
 
-/// The last sign of life of a cluster.
+/// The last heartbeat of a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Heartbeat {
     /// There never was one.
@@ -114,18 +114,18 @@ pub enum Heartbeat {
 pub enum Decision {
     /// Put our finalizer on it.
     PutFinalizer,
-    /// Note the sign of life, and say in its conditions what is true.
+    /// Note the heartbeat, and say in its conditions what is true.
     Stamp(Conditions),
     /// Say in its conditions what is true.
     Tell(Conditions),
     /// Drop the copies here that are of these states from the grant that a person named.
     ForgetCopies(Vec<CopyState>),
-    /// Refuse to drop the copy of an owner, and take the wish away.
+    /// Refuse to drop the copy of an owner, and remove the annotation.
     RefuseToForget,
-    /// What was to be forgotten is: take the wish away.
-    TakeWishOff,
+    /// The copy that was to be forgotten is: remove the annotation.
+    TakeAnnotationOff,
     /// See whether any grant is left.
-    LookForGrants,
+    ReadGrants,
     /// Nothing is left: let it go.
     TakeFinalizerOff,
     /// Nothing, until it has been silent for too long.
@@ -142,9 +142,9 @@ pub enum Decision {
 pub enum Why {
     /// It is silent, and its conditions say so.
     Silent,
-    /// It goes, and grants are left that the cache does not show.
+    /// It is being deleted, and grants are left that the cache does not show.
     CacheBehind,
-    /// It goes, and is silent, and grants are left.
+    /// It is being deleted, and is silent, and grants are left.
     GrantsLeft,
     /// It is on its way out.
     Gone,
@@ -152,7 +152,7 @@ pub enum Why {
 
 /// The one next thing to do.
 pub fn decide(facts: &Facts) -> Decision {
-    // Nothing can be granted to it before this: it is not Ready until it is told so.
+    // Nothing can be granted to it before this: it is not Ready until the conditions say so.
     if !facts.is_deleting && !facts.has_finalizer {
         return Decision::PutFinalizer;
     }
@@ -199,7 +199,7 @@ pub fn conditions(facts: &Facts) -> Conditions {
     Conditions { reachable, ready, left: is_left.then_some(Left { owned, copies }) }
 }
 
-/// What is left changes with every grant that leaves: it is told once, and then anew with each sign
+/// What is left changes with every grant that leaves: it is reported once, and then anew with each sign
 /// of life, as is that nothing is left any more.
 fn is_said(said: &Said, conditions: &Conditions) -> bool {
     said.reachable == Some(conditions.reachable)
@@ -214,7 +214,7 @@ fn forget(copies: &[CopyState]) -> Decision {
     match (given_up.is_empty(), copies.is_empty()) {
         (false, _) => Decision::ForgetCopies(given_up),
         (true, false) => Decision::RefuseToForget,
-        (true, true) => Decision::TakeWishOff,
+        (true, true) => Decision::TakeAnnotationOff,
     }
 }
 
@@ -230,7 +230,7 @@ pub(crate) fn is_forgettable(state: CopyState) -> bool {
 fn leave(facts: &Facts) -> Decision {
     match (facts.has_finalizer, facts.is_surely_empty) {
         (false, _) => Decision::Nothing(Why::Gone),
-        (true, None) => Decision::LookForGrants,
+        (true, None) => Decision::ReadGrants,
         (true, Some(true)) => Decision::TakeFinalizerOff,
         (true, Some(false)) => Decision::Nothing(Why::CacheBehind),
     }
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_takes_namespaces_while_it_is_heard_of_and_its_runtime_answers() {
+    fn a_cluster_takes_namespaces_while_it_sends_heartbeats_and_its_runtime_answers() {
         use Reachable::{Heard, NeverHeard, Silent};
         for (heartbeat, is_runtime_down, reachable, ready) in [
             (Heartbeat::Never, false, NeverHeard, Ready::NotReachable),
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_is_told_of_a_cluster_that_is_being_deleted_and_of_no_other() {
+    fn what_is_left_is_reported_of_a_cluster_that_is_being_deleted_and_of_no_other() {
         let grants = Grants { owned: 2, copies: 1, to_come: 0 };
         let stays = Facts { grants, ..facts(noted(10)) };
         assert_eq!(conditions(&stays).left, None);
@@ -309,14 +309,14 @@ mod tests {
         goes.grants = Grants { to_come: 1, ..NONE };
         assert_eq!(decide(&goes), Decision::WaitForSilence { seconds: 30 });
         goes.grants = NONE;
-        assert_eq!(decide(&goes), Decision::LookForGrants);
+        assert_eq!(decide(&goes), Decision::ReadGrants);
     }
 
     #[test]
     fn every_copy_that_is_not_an_owners_is_given_up_at_once() {
         use CopyState::{Diverged, Live, Superseded, Unclosed};
         for (copies, wanted) in [
-            (vec![], Decision::TakeWishOff),
+            (vec![], Decision::TakeAnnotationOff),
             (vec![Live], Decision::RefuseToForget),
             (vec![Superseded, Live, Unclosed], Decision::ForgetCopies(vec![Superseded, Unclosed])),
             (vec![Diverged], Decision::ForgetCopies(vec![Diverged])),

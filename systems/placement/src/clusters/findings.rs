@@ -1,4 +1,4 @@
-//! The conditions of a cluster, in words: what a person is told, and the next command.
+//! The conditions of a cluster, in words: what a person reads, and the next command.
 
 use super::decide::{Conditions, Left, Reachable, Ready, Said, is_forgettable};
 use super::observe::{Scene, is_here};
@@ -40,13 +40,13 @@ pub(crate) fn findings(scene: &Scene, conditions: &Conditions) -> Vec<Finding> {
 fn reachable(heard: Reachable) -> Finding {
     match heard {
         Reachable::NeverHeard => {
-            Finding::fails(REACHABLE, "NeverHeard", "its syncer was never heard of")
-                .next("start it, with interlock syncer".to_owned())
+            Finding::fails(REACHABLE, "NeverHeard", "the syncer has never sent a heartbeat")
+                .next("start the syncer with interlock syncer".to_owned())
         }
-        Reachable::Heard => Finding::holds(REACHABLE, "Heard", "its syncer gives signs of life"),
+        Reachable::Heard => Finding::holds(REACHABLE, "Heard", "the syncer sends heartbeats"),
         Reachable::Silent => {
-            let message = "its syncer gives no sign of life. What it runs stays its own";
-            let next = "see that its syncer runs and reaches the hub".to_owned();
+            let message = "the syncer sends no heartbeat. The cluster still owns what it runs";
+            let next = "make sure that the syncer runs and reaches the hub".to_owned();
             Finding::fails(REACHABLE, "Silent", message).next(next)
         }
     }
@@ -54,12 +54,14 @@ fn reachable(heard: Reachable) -> Finding {
 
 fn ready(readiness: Ready) -> Finding {
     match readiness {
-        Ready::Ready => Finding::holds(READY, "Ready", "it takes namespaces"),
+        Ready::Ready => Finding::holds(READY, "Ready", "the cluster accepts namespaces"),
         Ready::RuntimeNotReady => {
-            let message = "its syncer says that what runs the workloads does not answer";
+            let message = "the syncer reports that the runtime of the workloads does not answer";
             Finding::fails(READY, "RuntimeNotReady", message)
         }
-        Ready::NotReachable => Finding::fails(READY, "NotReachable", "its syncer is not heard of"),
+        Ready::NotReachable => {
+            Finding::fails(READY, "NotReachable", "the syncer sends no heartbeat")
+        }
     }
 }
 
@@ -69,12 +71,12 @@ fn emptied(scene: &Scene, left: Left) -> Finding {
     let mut next = None;
     if left.owned > 0 {
         let shown = names(&scene.owned_grants);
-        reasons.push(format!("it owns {} ({shown})", grants(left.owned)));
+        reasons.push(format!("the cluster owns {} ({shown})", grants(left.owned)));
         next = Some(format!("interlock move --all-from {}", name_of(&scene.cluster)));
     }
     if left.copies > 0 {
         let shown = names(&scene.copy_grants);
-        reasons.push(format!("data of {} is on it ({shown})", grants(left.copies)));
+        reasons.push(format!("the cluster has data of {} ({shown})", grants(left.copies)));
         let gives_up = scene.copy_grants.iter().find_map(|grant| gives_up(grant, &scene.cluster));
         if let Some((what, command)) = gives_up {
             reasons.push(what);
@@ -101,9 +103,9 @@ fn gives_up(grant: &Object, cluster: &DynamicObject) -> Option<(String, String)>
     let copy = copies.find(|copy| is_forgettable(copy.state))?;
     let (state, epoch, namespace) = (copy.state, copy.epoch, &grant.spec.namespace);
     let what = format!(
-        "the {state} copy of namespace {namespace} of epoch {epoch} can be given up, for good"
+        "the {state} copy of namespace {namespace} of epoch {epoch} can be deleted for good"
     );
     let (cluster, grant) = (name_of(cluster), grant.uid());
-    let wish = format!("{ANNOTATION_FORGET_COPIES}={grant}");
-    Some((what, format!("kubectl annotate workloadcluster {cluster} {wish}")))
+    let desired = format!("{ANNOTATION_FORGET_COPIES}={grant}");
+    Some((what, format!("kubectl annotate workloadcluster {cluster} {desired}")))
 }

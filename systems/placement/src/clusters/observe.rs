@@ -9,7 +9,9 @@ use interlock_api::names::{ANNOTATION_FORGET_COPIES, FINALIZER_LIVE_GRANTS};
 use interlock_api::placement::condition::RUNTIME_READY;
 use interlock_api::placement::{CopyState, DataCopy, WorkloadClusterStatus};
 use interlock_kernel::metadata::{has_finalizer, is_deleting, uid_of};
-use interlock_kernel::{Index, Looks, Name, Nothing, Object, Place, View, conditions, read_part};
+use interlock_kernel::{
+    Index, LiveReads, Name, Nothing, Object, Place, View, conditions, read_part,
+};
 use jiff::Timestamp;
 use kube_core::DynamicObject;
 
@@ -40,7 +42,7 @@ pub(crate) fn observe(
     clusters: &Clusters,
     name: &str,
     view: &dyn View,
-    looks: &Looks<Nothing>,
+    live_reads: &LiveReads<Nothing>,
 ) -> Option<(Facts, Scene)> {
     let cluster = view.get(Place::HUB, &WORKLOAD_CLUSTER, &Name::cluster_wide(name))?;
     // A status that cannot be read says nothing, and the next stamp makes it right.
@@ -68,7 +70,7 @@ pub(crate) fn observe(
             copies: count(&GRANTS_BY_COPY),
             to_come: count(&GRANTS_TO_COME),
         },
-        is_surely_empty: is_surely_empty(uid, looks),
+        is_surely_empty: is_surely_empty(uid, live_reads),
     };
     // A cluster that stays may have thousands of grants, and nobody asks for their names.
     let named = |index: &Index| match facts.is_deleting {
@@ -111,9 +113,9 @@ pub(crate) fn is_here(copy: &DataCopy, cluster: &DynamicObject) -> bool {
     copy.cluster.uid == uid_of(cluster)
 }
 
-/// Whether no grant at the hub itself has to do with a cluster; None: nobody looked.
-fn is_surely_empty(uid: &str, looks: &Looks<Nothing>) -> Option<bool> {
-    let grants = looks.lists.get(&(Place::HUB, GRANT, None))?;
+/// Whether no grant at the hub itself has to do with a cluster; None: not read.
+fn is_surely_empty(uid: &str, live_reads: &LiveReads<Nothing>) -> Option<bool> {
+    let grants = live_reads.lists.get(&(Place::HUB, GRANT, None))?;
     let has_to_do = |grant: &Object| {
         let values = [GRANTS_HELD_BY.values, GRANTS_BY_COPY.values, GRANTS_TO_COME.values];
         values.iter().any(|of| of(grant).iter().any(|value| value == uid))

@@ -1,18 +1,18 @@
-//! Signs of life, and clusters that stay while they have something.
+//! Heartbeats, and clusters that stay while they have something.
 
 use super::*;
 use crate::testing::{cluster, grant, grant_in, grant_of, granted, reference};
 use interlock_kernel::Controller;
-use interlock_kernel::testing::{NoMachine, Run, World, condition, patched, survives};
+use interlock_kernel::testing::{NoMachine, Run, TestServers, condition, patched, survives};
 use serde_json::{Value, json};
 
-fn settled(objects: Vec<Value>) -> (World, Run<Nothing>) {
-    let mut world = World::of(&Clusters::default()).with(objects);
+fn settled(objects: Vec<Value>) -> (TestServers, Run<Nothing>) {
+    let mut world = TestServers::of(&Clusters::default()).with(objects);
     let run = world.settle(&Clusters::default(), &mut NoMachine, "a");
     (world, run)
 }
 
-fn a(world: &World) -> Value {
+fn a(world: &TestServers) -> Value {
     world.json(Place::HUB, &WORKLOAD_CLUSTER, &Name::cluster_wide("a"))
 }
 
@@ -22,16 +22,16 @@ fn beating(sequence: i64, patch: Value) -> Value {
     patched(object, &patch)
 }
 
-fn beat(world: &mut World, sequence: i64) {
+fn beat(world: &mut TestServers, sequence: i64) {
     let change = json!({"status": {"heartbeat": {"sequence": sequence}}});
     world.change(Place::HUB, &WORKLOAD_CLUSTER, &Name::cluster_wide("a"), &change);
 }
 
-fn is(world: &World, kind: &str) -> String {
+fn is(world: &TestServers, kind: &str) -> String {
     condition(&a(world), kind)["status"].as_str().unwrap_or("absent").to_owned()
 }
 
-fn going() -> Value {
+fn terminating() -> Value {
     json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}})
 }
 
@@ -53,14 +53,16 @@ fn a_new_cluster_is_held_before_it_can_be_ready() {
 fn a_cluster_that_is_deleted_stays_while_a_grant_is_about_to_be_its_own() {
     let to_come =
         |status| grant("shop", json!({"spec": {"target": reference("a")}, "status": status}));
-    let (world, _) = settled(vec![cluster("a", going()), to_come(json!({"phase": "Released"}))]);
+    let (world, _) =
+        settled(vec![cluster("a", terminating()), to_come(json!({"phase": "Released"}))]);
     assert!(!a(&world).is_null());
-    let (world, _) = settled(vec![cluster("a", going()), to_come(json!({"phase": "Deleting"}))]);
+    let (world, _) =
+        settled(vec![cluster("a", terminating()), to_come(json!({"phase": "Deleting"}))]);
     assert!(a(&world).is_null());
 }
 
 #[test]
-fn a_sign_of_life_is_noted_in_one_write_with_all_that_follows() {
+fn a_heartbeat_is_noted_in_one_write_with_all_that_follows() {
     let (mut world, run) = settled(vec![beating(4, json!({})), granted("shop", "a", json!({}))]);
     let status = &a(&world)["status"];
     assert_eq!(status["heartbeat"]["receivedAt"], "1970-01-12T13:46:40Z");
@@ -81,7 +83,7 @@ fn a_sign_of_life_is_noted_in_one_write_with_all_that_follows() {
 }
 
 #[test]
-fn silence_is_told_once_and_ends_with_the_next_sign_of_life() {
+fn silence_is_reported_once_and_ends_with_the_next_heartbeat() {
     let (mut world, _) = settled(vec![beating(4, json!({}))]);
     world.pass(39);
     let run = world.settle(&Clusters::default(), &mut NoMachine, "a");
@@ -100,8 +102,8 @@ fn silence_is_told_once_and_ends_with_the_next_sign_of_life() {
 
 #[test]
 fn how_long_it_may_be_silent_can_be_said() {
-    let clusters = Clusters::patient_for(3);
-    let mut world = World::of(&clusters).with([beating(4, json!({}))]);
+    let clusters = Clusters::unreachable_after(3);
+    let mut world = TestServers::of(&clusters).with([beating(4, json!({}))]);
     assert_eq!(world.settle(&clusters, &mut NoMachine, "a").waits_seconds, Some(3));
     world.pass(2);
     world.settle(&clusters, &mut NoMachine, "a");
@@ -137,44 +139,47 @@ fn a_runtime_that_is_down_keeps_new_grants_away_and_an_unknown_one_does_not() {
 }
 
 #[test]
-fn a_cluster_that_goes_stays_while_it_has_something_and_names_it() {
-    let (world, _) =
-        settled(vec![beating(4, going()), granted("shop", "a", json!({})), superseded("blog")]);
+fn a_cluster_that_is_being_deleted_stays_while_it_has_something_and_names_it() {
+    let (world, _) = settled(vec![
+        beating(4, terminating()),
+        granted("shop", "a", json!({})),
+        superseded("blog"),
+    ]);
     let cluster = a(&world);
     let emptied = condition(&cluster, "Emptied");
     let message = emptied["message"].as_str().unwrap_or_default();
     assert_eq!(emptied["status"], "False");
     for wanted in [
-        format!("it owns 1 grant ({})", grant_of("shop")),
-        "the Superseded copy of namespace blog of epoch 3 can be given up".to_owned(),
+        format!("the cluster owns 1 grant ({})", grant_of("shop")),
+        "the Superseded copy of namespace blog of epoch 3 can be deleted".to_owned(),
     ] {
         assert!(message.contains(&wanted), "{wanted}: {message}");
     }
     assert_eq!(emptied["next"], "interlock move --all-from a");
-    let (world, _) = settled(vec![beating(4, going()), superseded("blog")]);
+    let (world, _) = settled(vec![beating(4, terminating()), superseded("blog")]);
     let forget = format!("interlock.dev/forget-copies=uid-{}", grant_of("blog"));
     let next = format!("kubectl annotate workloadcluster a {forget}");
     assert_eq!(condition(&a(&world), "Emptied")["next"], next);
 }
 
 #[test]
-fn a_cluster_that_goes_is_let_go_when_a_fresh_look_shows_nothing_left() {
-    let mut world = World::of(&Clusters::default()).with([beating(4, json!({}))]);
+fn a_cluster_that_is_being_deleted_is_let_go_when_a_live_read_shows_nothing_left() {
+    let mut world = TestServers::of(&Clusters::default()).with([beating(4, json!({}))]);
     world.settle(&Clusters::default(), &mut NoMachine, "a");
-    world.change(Place::HUB, &WORKLOAD_CLUSTER, &Name::cluster_wide("a"), &going());
-    let step = Clusters::default().step(&Subject::from("a"), &world.sight(), &Looks::default());
-    assert!(matches!(step, Step::Look { .. }), "{step:?}");
-    let mut looks = Looks::default();
-    let truth = World::of(&Clusters::default()).with([superseded("blog")]);
-    looks.lists.insert((Place::HUB, GRANT, None), truth.list(Place::HUB, &GRANT, None));
-    let step = Clusters::default().step(&Subject::from("a"), &world.sight(), &looks);
+    world.change(Place::HUB, &WORKLOAD_CLUSTER, &Name::cluster_wide("a"), &terminating());
+    let step = Clusters::default().step(&Subject::from("a"), &world.view(), &LiveReads::default());
+    assert!(matches!(step, Step::LiveRead { .. }), "{step:?}");
+    let mut live_reads = LiveReads::default();
+    let truth = TestServers::of(&Clusters::default()).with([superseded("blog")]);
+    live_reads.lists.insert((Place::HUB, GRANT, None), truth.list(Place::HUB, &GRANT, None));
+    let step = Clusters::default().step(&Subject::from("a"), &world.view(), &live_reads);
     assert!(matches!(step, Step::Rest { .. }), "the cache is behind: {step:?}");
     world.settle(&Clusters::default(), &mut NoMachine, "a");
     assert!(a(&world).is_null());
 }
 
 #[test]
-fn a_person_can_give_up_a_copy_and_the_wish_goes_when_it_is_done() {
+fn a_person_can_give_up_a_copy_and_the_annotation_is_removed_when_it_is_done() {
     let name = grant_of("blog");
     let forget = json!({"interlock.dev/forget-copies": format!("uid-{name}")});
     let live = json!({"cluster": reference("b"), "epoch": 7, "state": "Live"});
@@ -188,7 +193,7 @@ fn a_person_can_give_up_a_copy_and_the_wish_goes_when_it_is_done() {
     assert_eq!(*copies, json!([live]));
     assert_eq!(a(&world)["metadata"]["annotations"], json!({}));
     assert_eq!(run.events[0].reason, "CopyForgotten");
-    assert_eq!(run.writes.len(), 3, "stamp, copy, wish");
+    assert_eq!(run.writes.len(), 3, "stamp, copy, annotation");
 }
 
 #[test]
@@ -207,14 +212,14 @@ fn the_copy_of_an_owner_is_never_forgotten() {
 #[test]
 fn a_grant_wakes_only_clusters_that_go_or_are_to_forget() {
     let wakes = |patch: Value| {
-        let world = World::of(&Clusters::default())
+        let world = TestServers::of(&Clusters::default())
             .with([beating(4, patch), granted("shop", "a", json!({}))]);
         let found = world.get(Place::HUB, &GRANT, &Name::cluster_wide(&grant_of("shop")));
         let watch = Watch::all(Place::HUB, &GRANT);
-        Clusters::default().subjects(&watch, &found.expect("a grant"), &world.sight()).len()
+        Clusters::default().subjects(&watch, &found.expect("a grant"), &world.view()).len()
     };
     assert_eq!(wakes(json!({})), 0);
-    assert_eq!(wakes(going()), 1);
+    assert_eq!(wakes(terminating()), 1);
     assert_eq!(
         wakes(json!({"metadata": {"annotations": {"interlock.dev/forget-copies": "x"}}})),
         1
@@ -224,7 +229,7 @@ fn a_grant_wakes_only_clusters_that_go_or_are_to_forget() {
 #[test]
 fn broken_objects_do_not_break_it() {
     let name = grant_of("blog");
-    let mut patch = going();
+    let mut patch = terminating();
     patch["metadata"]["annotations"] =
         json!({"interlock.dev/forget-copies": format!("uid-{name}")});
     patch["status"] = json!({"heartbeat": {

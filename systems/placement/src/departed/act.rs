@@ -6,16 +6,16 @@ use crate::kinds::{GRANT, NAMESPACE, WORKLOAD_CLUSTER};
 use interlock_api::names::syncer_finalizer;
 use interlock_kernel::metadata::{name_of, take_finalizer_off, uid_of};
 use interlock_kernel::{
-    Address, Event, Importance, Kind, Name, Nothing, Object, Part, Place, Read, Step, Write,
+    Address, Event, Importance, Kind, Name, Nothing, Object, Place, Read, Step, Write,
 };
 
 /// The one effect of a decision.
 pub(crate) fn act(scene: &Scene, decision: Decision) -> Step<Nothing> {
     match (decision, &scene.object) {
         (Decision::Nothing(why), _) => Step::rest(resting(why)),
-        (Decision::Look, _) => look(scene),
+        (Decision::LiveRead, _) => live_read(scene),
         (Decision::TakeOffObject, Some((kind, object))) => take_off(scene, kind, object),
-        (Decision::TakeOffObject, None) => Step::rest("it was about an object that is not there"),
+        (Decision::TakeOffObject, None) => Step::rest("the object does not exist any more"),
         (Decision::TakeOffNamespace, _) => {
             let namespace = &scene.namespace;
             take_off(scene, &NAMESPACE, namespace).telling(Event {
@@ -24,8 +24,8 @@ pub(crate) fn act(scene: &Scene, decision: Decision) -> Step<Nothing> {
                 importance: Importance::Normal,
                 reason: "ClusterGone",
                 note: format!(
-                    "the cluster with uid {} is gone for good and has nothing of it; it does not \
-                     hold it any more",
+                    "the cluster with uid {} was deleted and has no copy of the object; its \
+                     finalizer is removed",
                     scene.cluster_uid
                 ),
             })
@@ -35,24 +35,24 @@ pub(crate) fn act(scene: &Scene, decision: Decision) -> Step<Nothing> {
 
 fn resting(why: Why) -> &'static str {
     match why {
-        Why::ClusterThere => "the cluster is there; the cache will show it",
-        Why::GrantsLeft => "a grant names a cluster that is gone; a person has to force it",
+        Why::ClusterThere => "the cluster exists; the cache will show it",
+        Why::GrantsLeft => "a grant names a deleted cluster; a person has to force the release",
     }
 }
 
 /// The cluster first: once it is gone, no grant can come to name it that the next look would miss.
-fn look(scene: &Scene) -> Step<Nothing> {
+fn live_read(scene: &Scene) -> Step<Nothing> {
     let all = |kind: Kind| Read::List { place: Place::HUB, kind, namespace: None };
     let mut reads = vec![all(WORKLOAD_CLUSTER), all(GRANT)];
     reads.extend(scene.kinds.iter().map(|kind| {
         let (place, kind, namespace) = within(kind, name_of(&scene.namespace));
         Read::List { place, kind, namespace }
     }));
-    Step::Look { reads, because: "only the hub itself can say that a cluster is gone".to_owned() }
+    Step::LiveRead { reads, because: "only a live read can show that a cluster is gone".to_owned() }
 }
 
 fn take_off(scene: &Scene, kind: &Kind, object: &Object) -> Step<Nothing> {
     let change = take_finalizer_off(object, &syncer_finalizer(&scene.cluster_uid));
-    let write = Write::patch(Place::HUB, kind, object, (Part::Main, change));
-    Step::write(write, format!("the cluster that held {kind} {} is gone for good", name_of(object)))
+    let write = Write::patch(Place::HUB, kind, object, change);
+    Step::write(write, format!("the cluster that held {kind} {} was deleted", name_of(object)))
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 pub struct Facts {
     /// Whether a grant is held by the cluster or has data on it, as the cache shows it.
     pub has_grants: bool,
-    /// What the hub itself says; None: nobody looked.
+    /// What the hub itself says; None: not read.
     pub truth: Option<Truth>,
 }
 
@@ -28,7 +28,7 @@ pub enum Decision {
     /// Nothing, and why.
     Nothing(Why),
     /// Ask the hub itself.
-    Look,
+    LiveRead,
     /// Take it off one object.
     TakeOffObject,
     /// Take it off the namespace.
@@ -50,7 +50,7 @@ pub fn decide(facts: &Facts) -> Decision {
     if facts.has_grants {
         return Decision::Nothing(Why::GrantsLeft);
     }
-    let Some(truth) = facts.truth else { return Decision::Look };
+    let Some(truth) = facts.truth else { return Decision::LiveRead };
     if truth.is_there {
         return Decision::Nothing(Why::ClusterThere);
     }
@@ -76,7 +76,7 @@ mod tests {
         let truth =
             |is_there, has_grants, has_objects| Some(Truth { is_there, has_grants, has_objects });
         for (truth, wanted) in [
-            (None, Decision::Look),
+            (None, Decision::LiveRead),
             (truth(true, false, true), Decision::Nothing(Why::ClusterThere)),
             (truth(false, true, true), Decision::Nothing(Why::GrantsLeft)),
             (truth(false, false, true), Decision::TakeOffObject),

@@ -7,7 +7,7 @@ use crate::record::syncers;
 use crate::syncer::objects::kinds::Kinds;
 use interlock_api::names::syncer_finalizer;
 use interlock_kernel::metadata::{has_finalizer, uid_of};
-use interlock_kernel::{Kind, Looks, Name, Nothing, Object, Place, View};
+use interlock_kernel::{Kind, LiveReads, Name, Nothing, Object, Place, View};
 
 /// The objects that one step is about.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub struct Scene {
     pub(crate) cluster_uid: String,
     /// The kinds of objects that can have it.
     pub(crate) kinds: Vec<Kind>,
-    /// The first object that has it, by a fresh look.
+    /// The first object that has it, by a live read.
     pub(crate) object: Option<(Kind, Object)>,
 }
 
@@ -25,21 +25,21 @@ pub struct Scene {
 pub(crate) fn observe(
     name: &str,
     view: &dyn View,
-    looks: &Looks<Nothing>,
+    live_reads: &LiveReads<Nothing>,
 ) -> Option<(Facts, Scene)> {
     let namespace = view.get(Place::HUB, &NAMESPACE, &Name::cluster_wide(name))?;
     let cluster_uid = syncers(&namespace).find(|uid| !is_known(uid, view))?.to_owned();
     let kinds: Vec<Kind> = Kinds::with(Vec::new()).carried().cloned().collect();
     let finalizer = syncer_finalizer(&cluster_uid);
     let object = kinds.iter().find_map(|kind| {
-        let listed = looks.lists.get(&within(kind, name))?;
+        let listed = live_reads.lists.get(&within(kind, name))?;
         let found = listed.iter().find(|object| has_finalizer(object, &finalizer))?;
         Some((kind.clone(), found.clone()))
     });
     let facts = Facts {
         has_grants: view.count(Place::HUB, &GRANTS_HELD_BY, &cluster_uid) > 0
             || view.count(Place::HUB, &GRANTS_BY_COPY, &cluster_uid) > 0,
-        truth: truth(&cluster_uid, looks, object.is_some()),
+        truth: truth(&cluster_uid, live_reads, object.is_some()),
     };
     Some((facts, Scene { namespace, cluster_uid, kinds, object }))
 }
@@ -49,9 +49,9 @@ pub(crate) fn within(kind: &Kind, namespace: &str) -> (Place, Kind, Option<Strin
     (Place::HUB, kind.clone(), Some(namespace.to_owned()))
 }
 
-fn truth(uid: &str, looks: &Looks<Nothing>, has_objects: bool) -> Option<Truth> {
-    let clusters = looks.lists.get(&(Place::HUB, WORKLOAD_CLUSTER, None))?;
-    let grants = looks.lists.get(&(Place::HUB, GRANT, None))?;
+fn truth(uid: &str, live_reads: &LiveReads<Nothing>, has_objects: bool) -> Option<Truth> {
+    let clusters = live_reads.lists.get(&(Place::HUB, WORKLOAD_CLUSTER, None))?;
+    let grants = live_reads.lists.get(&(Place::HUB, GRANT, None))?;
     let names = |grant: &Object| {
         let values = [GRANTS_HELD_BY.values, GRANTS_BY_COPY.values];
         values.iter().any(|of| of(grant).iter().any(|value| value == uid))

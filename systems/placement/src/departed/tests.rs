@@ -3,7 +3,7 @@
 use super::*;
 use crate::kinds::CLAIM;
 use crate::testing::{claim, cluster, grant, granted, namespace, reference};
-use interlock_kernel::testing::{NoMachine, Run, World, survives};
+use interlock_kernel::testing::{NoMachine, Run, TestServers, survives};
 use interlock_kernel::{Controller, Name};
 use serde_json::{Value, json};
 
@@ -27,18 +27,18 @@ impl Watcher for SeesClaims {
 
 impl Controller for SeesClaims {
     type Outside = Nothing;
-    fn step(&self, _: &Subject, _: &dyn View, _: &Looks<Nothing>) -> Step<Nothing> {
+    fn step(&self, _: &Subject, _: &dyn View, _: &LiveReads<Nothing>) -> Step<Nothing> {
         Step::rest("it only watches")
     }
 }
 
-fn hub(objects: Vec<Value>) -> World {
-    let mut hub = World::of(&Departed);
+fn hub(objects: Vec<Value>) -> TestServers {
+    let mut hub = TestServers::of(&Departed);
     hub.show(&SeesClaims);
     hub.with(objects)
 }
 
-fn settled(objects: Vec<Value>) -> (World, Run<Nothing>) {
+fn settled(objects: Vec<Value>) -> (TestServers, Run<Nothing>) {
     let mut hub = hub(objects);
     let run = hub.settle(&Departed, &mut NoMachine, "shop");
     (hub, run)
@@ -49,7 +49,7 @@ fn held(by: &[&str]) -> Vec<Value> {
     vec![namespace("shop", finalizers.clone()), claim("shop", "data", finalizers)]
 }
 
-fn finalizers(hub: &World) -> [Value; 2] {
+fn finalizers(hub: &TestServers) -> [Value; 2] {
     let shop = hub.json(Place::HUB, &NAMESPACE, &Name::cluster_wide("shop"));
     let data = hub.json(Place::HUB, &CLAIM, &Name::within("shop", "data"));
     [shop, data].map(|object| object["metadata"]["finalizers"].clone())
@@ -71,16 +71,16 @@ fn what_a_cluster_that_is_gone_held_is_let_go_objects_first() {
 #[test]
 fn a_cluster_that_the_cache_does_not_show_yet_keeps_its_finalizers() {
     let hub = hub(held(&[GONE]));
-    let step = Departed.step(&Subject::from("shop"), &hub.sight(), &Looks::default());
-    let Step::Look { reads, .. } = step else { panic!("it rests on a cache: {step:?}") };
-    let mut looks = Looks::default();
+    let step = Departed.step(&Subject::from("shop"), &hub.view(), &LiveReads::default());
+    let Step::LiveRead { reads, .. } = step else { panic!("it rests on a cache: {step:?}") };
+    let mut live_reads = LiveReads::default();
     for read in reads {
         let interlock_kernel::Read::List { place, kind, namespace } = read else { panic!() };
-        let fresh = World::of(&Departed).with([cluster("gone", json!({}))]);
+        let fresh = TestServers::of(&Departed).with([cluster("gone", json!({}))]);
         let found = fresh.list(place, &kind, namespace.as_deref());
-        looks.lists.insert((place, kind, namespace), found);
+        live_reads.lists.insert((place, kind, namespace), found);
     }
-    let step = Departed.step(&Subject::from("shop"), &hub.sight(), &looks);
+    let step = Departed.step(&Subject::from("shop"), &hub.view(), &live_reads);
     assert!(matches!(step, Step::Rest { .. }), "{step:?}");
 }
 
@@ -102,13 +102,13 @@ fn a_cluster_that_a_grant_still_names_keeps_its_finalizers() {
 #[test]
 fn a_grant_that_the_cache_does_not_show_yet_counts_too() {
     let hub = hub(held(&[GONE]));
-    let fresh = World::of(&Departed).with([granted("shop", "gone", json!({}))]);
-    let mut looks = Looks::default();
+    let fresh = TestServers::of(&Departed).with([granted("shop", "gone", json!({}))]);
+    let mut live_reads = LiveReads::default();
     for kind in [WORKLOAD_CLUSTER, GRANT] {
         let found = fresh.list(Place::HUB, &kind, None);
-        looks.lists.insert((Place::HUB, kind, None), found);
+        live_reads.lists.insert((Place::HUB, kind, None), found);
     }
-    let step = Departed.step(&Subject::from("shop"), &hub.sight(), &looks);
+    let step = Departed.step(&Subject::from("shop"), &hub.view(), &live_reads);
     assert!(matches!(step, Step::Rest { .. }), "{step:?}");
 }
 
@@ -124,7 +124,7 @@ fn only_what_a_cluster_left_behind_wakes_it() {
     let hub = hub(objects);
     let name = Name::cluster_wide(&crate::testing::grant_of("shop"));
     let found = hub.get(Place::HUB, &GRANT, &name).expect("a grant");
-    let woken = Departed.subjects(&Watch::all(Place::HUB, &GRANT), &found, &hub.sight());
+    let woken = Departed.subjects(&Watch::all(Place::HUB, &GRANT), &found, &hub.view());
     assert_eq!(woken, [Subject::from("shop")]);
 }
 

@@ -8,21 +8,21 @@ use interlock_api::placement::condition::{
     AT_MOST_ONE_GIVEN_UP, DATA_LOSS_BOUND, FENCED, OWNER_UNREACHABLE, PLACED,
 };
 use interlock_api::placement::{
-    Attestation, Claim, CopyState, DataCopy, Fill, ForceOutcome, Image, Phase, Pin,
+    Attestation, Claim, CopyState, DataCopy, Fill, ForceOutcome, Phase, Pin, Snapshot,
 };
 use interlock_kernel::conditions::{self, Finding};
 use interlock_kernel::metadata::{name_of, uid_of};
-use interlock_kernel::{Address, Event, Importance, Name, Nothing, Part, Place, Read, Step, Write};
+use interlock_kernel::{Address, Event, Importance, Name, Nothing, Place, Read, Step, Write};
 use jiff::Timestamp;
 use serde_json::json;
 
 /// The one effect of a decision.
 pub(crate) fn act(scene: &Scene, decision: Decision) -> Step<Nothing> {
     match (decision, &scene.grant) {
-        (Decision::Nothing, _) => Step::rest("it was answered"),
-        (Decision::Look, _) => Step::Look {
+        (Decision::Nothing, _) => Step::rest("the ForceRelease has an outcome"),
+        (Decision::LiveRead, _) => Step::LiveRead {
             reads: vec![Read::Object(grant_address(&scene.spec))],
-            because: "a refusal is final, so it does not rest on a cache".to_owned(),
+            because: "a refusal is final, so it needs a live read".to_owned(),
         },
         (Decision::Refuse(refusal), _) => refuse(scene, refusal),
         (Decision::Fence(starts_from), Some(grant)) => fence(scene, grant, &starts_from),
@@ -33,7 +33,7 @@ pub(crate) fn act(scene: &Scene, decision: Decision) -> Step<Nothing> {
 
 fn answer(scene: &Scene, outcome: ForceOutcome, because: &str) -> Write {
     let change = json!({"status": {"outcome": outcome, "because": because}});
-    Write::patch(Place::HUB, &FORCE_RELEASE, &scene.object, (Part::Status, change))
+    Write::patch_status(Place::HUB, &FORCE_RELEASE, &scene.object, change)
 }
 
 fn refuse(scene: &Scene, refusal: Refusal) -> Step<Nothing> {
@@ -48,15 +48,19 @@ fn refuse(scene: &Scene, refusal: Refusal) -> Step<Nothing> {
             let owner = grant.and_then(|grant| grant.status.owner.as_ref());
             match owner {
                 Some(owner) if owner.name == spec.owner.name => format!(
-                    "owner is a cluster {owner} with uid {}, you named uid {}",
+                    "the owner is cluster {owner} with uid {}; the ForceRelease names uid {}",
                     owner.uid, spec.owner.uid
                 ),
-                Some(owner) => format!("owner is {owner}, you named {}", spec.owner),
-                None => format!("nobody owns it, you named {}", spec.owner),
+                Some(owner) => {
+                    format!("the owner is {owner}; the ForceRelease names {}", spec.owner)
+                }
+                None => format!("the grant has no owner; the ForceRelease names {}", spec.owner),
             }
         }
-        Refusal::OtherEpoch(epoch) => format!("epoch is {epoch}, you named {}", spec.epoch),
-        Refusal::NotHeld => "nobody has it, so there is nothing to take".to_owned(),
+        Refusal::OtherEpoch(epoch) => {
+            format!("the epoch is {epoch}; the ForceRelease names {}", spec.epoch)
+        }
+        Refusal::NotHeld => "the grant has no owner, so there is nothing to release".to_owned(),
     };
     let write = answer(scene, ForceOutcome::Refused, &because);
     let note = format!("Refused: {because}. next: interlock status");
@@ -71,12 +75,12 @@ fn applied(scene: &Scene, grant: &GrantRecord) -> Step<Nothing> {
         let by = grant.status.fenced_by.as_ref().map(|by| by.name.as_str());
         format!("cluster {owner} was declared gone already, by {}", by.unwrap_or("another"))
     };
-    let note = format!("{because}; the next cluster starts from the last images");
+    let note = format!("{because}; the next cluster starts from the last snapshots");
     let write = answer(scene, ForceOutcome::Applied, &because);
     Step::write(write, because).telling(event(scene, "ForceApplied", note))
 }
 
-/// The tenant is told on the namespace, or, where nobody knows of one, whoever asked.
+/// The event is on the namespace, or, where nobody knows of one, whoever asked.
 fn event(scene: &Scene, reason: &'static str, note: String) -> Event {
     let grant = scene.grant.as_ref().filter(|grant| grant.uid() == scene.spec.grant.uid);
     if let Some(grant) = grant {
@@ -106,7 +110,7 @@ fn fence(scene: &Scene, grant: &GrantRecord, starts_from: &[StartsFrom]) -> Step
         "copies": copies_left(grant),
         "conditions": grant.conditions_with(&findings(scene, grant, &bound), scene.now),
     });
-    let write = grant.write_phase((Phase::Fenced, scene.now), change);
+    let write = grant.write_phase(Phase::Fenced, scene.now, change);
     let because = format!(
         "{} declares cluster {} gone ({}): {}",
         spec.requester, spec.owner, spec.attestation, spec.reason
@@ -118,7 +122,7 @@ fn fence(scene: &Scene, grant: &GrantRecord, starts_from: &[StartsFrom]) -> Step
 fn pin_of<'a>(grant: &'a GrantRecord, claim: &'a Claim, from: StartsFrom) -> Option<&'a Pin> {
     match from {
         StartsFrom::Incoming => incoming(grant, claim),
-        StartsFrom::Last => claim.last_image.as_ref(),
+        StartsFrom::Last => claim.last_snapshot.as_ref(),
         StartsFrom::Nothing => None,
     }
 }
@@ -140,15 +144,15 @@ fn findings(scene: &Scene, grant: &GrantRecord, bound: &str) -> Vec<Finding> {
     );
     let mut findings = vec![
         Finding::holds(FENCED, "ForceRelease", told),
-        Finding::holds(DATA_LOSS_BOUND, "LastImages", bound),
+        Finding::holds(DATA_LOSS_BOUND, "LastSnapshots", bound),
         Finding::fails(
             PLACED,
             "Fenced",
-            "its owner was declared gone; it goes to the next cluster",
+            "the owner was declared gone; the grant is released for the next cluster",
         ),
     ];
     if conditions::is_true(&grant.status.conditions, OWNER_UNREACHABLE) {
-        let message = "its owner was declared gone, and is not waited for any more";
+        let message = "the owner was declared gone; the controller does not wait for it any more";
         findings.push(Finding::fails(OWNER_UNREACHABLE, "Fenced", message));
     }
     if spec.attestation == Attestation::AcceptDivergence {
@@ -165,37 +169,37 @@ fn findings(scene: &Scene, grant: &GrantRecord, bound: &str) -> Vec<Finding> {
     findings
 }
 
-/// What may be lost, claim by claim: the image that is left, and how old it is.
+/// What may be lost, claim by claim: the snapshot that is left, and how old it is.
 fn loss_bound(grant: &GrantRecord, left: &[(&Claim, Option<&Pin>)], now: Timestamp) -> String {
     let bounds: Vec<String> = left
         .iter()
         .map(|(claim, pin)| {
             let bound = match is_untouched(grant, claim) {
-                true => "nothing is lost, its owner had not begun to write".to_owned(),
+                true => "nothing is lost: the owner had not begun to write".to_owned(),
                 false => bound(*pin, now),
             };
             format!("claim {}: {bound}", claim.name)
         })
         .collect();
     if bounds.is_empty() {
-        return "It has no claims, so no data is given up".to_owned();
+        return "The namespace has no claims, so no data is given up".to_owned();
     }
     bounds.join("; ")
 }
 
 fn bound(left: Option<&Pin>, now: Timestamp) -> String {
     match left {
-        None => "there is no image; its data stays on the cluster that is gone".to_owned(),
-        Some(Pin { image: Image::Fresh {}, .. }) => {
-            "there is no image; all that was written to it is given up".to_owned()
+        None => "there is no snapshot; the data stays on the cluster that is gone".to_owned(),
+        Some(Pin { snapshot: Snapshot::Fresh {}, .. }) => {
+            "there is no snapshot; everything written to the claim is given up".to_owned()
         }
-        Some(Pin { image: Image::InPlace { cluster, .. }, .. }) => {
-            format!("there is no image; its data is on cluster {cluster} only")
+        Some(Pin { snapshot: Snapshot::InPlace { cluster, .. }, .. }) => {
+            format!("there is no snapshot; the data is on cluster {cluster} only")
         }
         Some(pin) => {
             let seconds = now.as_second().saturating_sub(pin.taken.0.as_second()).max(0);
             let (taken, age) = (pin.taken.0, age(seconds));
-            format!("last image of {taken}, {age} old; what was written since is given up")
+            format!("last snapshot of {taken}, {age} old; what was written since is given up")
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What becomes of a ForceRelease: it ends exactly the grant that it names, or it is refused.
+//! What happens to a ForceRelease: it ends exactly the grant that it names, or it is refused.
 
 use interlock_api::placement::{ForceOutcome, Phase};
 use serde::Serialize;
@@ -69,8 +69,8 @@ pub enum StartsFrom {
 pub enum Decision {
     /// It was answered.
     Nothing,
-    /// Look at the hub itself: a refusal is final, so it does not rest on a cache.
-    Look,
+    /// LiveRead at the hub itself: a refusal is final, so it does not rest on a cache.
+    LiveRead,
     /// It names something else than there is.
     Refuse(Refusal),
     /// The owner is declared gone; what each claim starts from next, in the order of the facts.
@@ -90,7 +90,7 @@ pub enum Refusal {
     OtherOwner,
     /// The grant changed hands since: it is at this epoch.
     OtherEpoch(i64),
-    /// Nobody has it: there is nothing to take.
+    /// The grant has no owner: there is nothing to release.
     NotHeld,
 }
 
@@ -102,7 +102,7 @@ pub fn decide(facts: &Facts) -> Decision {
     match judge(facts) {
         Ok(decision) => decision,
         Err(refusal) if facts.is_fresh => Decision::Refuse(refusal),
-        Err(_) => Decision::Look,
+        Err(_) => Decision::LiveRead,
     }
 }
 

@@ -4,10 +4,12 @@ use super::decide::{Claim, Facts, Grant, Left};
 use crate::kinds::{FORCE_RELEASE, GRANT};
 use crate::record::GrantRecord;
 use interlock_api::placement::{
-    self, Fill, ForceReleaseSpec, ForceReleaseStatus, Image, Phase, Pin,
+    self, Fill, ForceReleaseSpec, ForceReleaseStatus, Phase, Pin, Snapshot,
 };
 use interlock_kernel::metadata::uid_of;
-use interlock_kernel::{Address, Looks, Name, Nothing, Object, Observed, Place, View, read_part};
+use interlock_kernel::{
+    Address, LiveReads, Name, Nothing, Object, Observed, Place, View, read_part,
+};
 use jiff::Timestamp;
 use kube_core::DynamicObject;
 
@@ -34,23 +36,27 @@ pub(crate) fn grant_address(spec: &ForceReleaseSpec) -> Address {
 pub(crate) fn observe(
     name: &str,
     view: &dyn View,
-    looks: &Looks<Nothing>,
+    live_reads: &LiveReads<Nothing>,
 ) -> Observed<Facts, Scene> {
     let Some(object) = view.get(Place::HUB, &FORCE_RELEASE, &Name::cluster_wide(name)) else {
         return Observed::nothing(format!("force release {name} is not in the cache"));
     };
-    match read(object, view, looks) {
+    match read(object, view, live_reads) {
         Ok((facts, scene)) => Observed::Seen { facts, scene },
         Err(flaw) => Observed::nothing(format!("force release {name} cannot be read: {flaw}")),
     }
 }
 
-fn read(object: Object, view: &dyn View, looks: &Looks<Nothing>) -> Result<(Facts, Scene), String> {
+fn read(
+    object: Object,
+    view: &dyn View,
+    live_reads: &LiveReads<Nothing>,
+) -> Result<(Facts, Scene), String> {
     let spec: ForceReleaseSpec =
         read_part(&object, "spec")?.ok_or_else(|| "spec is missing".to_owned())?;
     let status: ForceReleaseStatus = read_part(&object, "status")?.unwrap_or_default();
-    let looked = looks.objects.get(&grant_address(&spec));
-    let found = match looked {
+    let live = live_reads.objects.get(&grant_address(&spec));
+    let found = match live {
         Some(fresh) => fresh.clone(),
         None => view.get(Place::HUB, &GRANT, &Name::cluster_wide(&spec.grant.name)),
     };
@@ -60,7 +66,7 @@ fn read(object: Object, view: &dyn View, looks: &Looks<Nothing>) -> Result<(Fact
         outcome: status.outcome,
         epoch: spec.epoch,
         grant: grant.as_ref().map(|grant| seen(grant, &spec, uid_of(&object))),
-        is_fresh: looked.is_some(),
+        is_fresh: live.is_some(),
         claims: grant.as_ref().map(claims).unwrap_or_default(),
     };
     Ok((facts, Scene { now: view.now(), object, spec, grant }))
@@ -85,7 +91,7 @@ fn seen(grant: &GrantRecord, spec: &ForceReleaseSpec, uid: &str) -> Grant {
 fn claims(grant: &GrantRecord) -> Vec<Claim> {
     let claim = |claim: &placement::Claim| Claim {
         is_untouched: is_untouched(grant, claim),
-        last: left(grant, claim.last_image.as_ref()),
+        last: left(grant, claim.last_snapshot.as_ref()),
         incoming: left(grant, incoming(grant, claim)),
     };
     grant.status.claims.iter().map(claim).collect()
@@ -94,11 +100,11 @@ fn claims(grant: &GrantRecord) -> Vec<Claim> {
 /// A snapshot is deleted together with the copy that it belonged to.
 fn left(grant: &GrantRecord, pin: Option<&Pin>) -> Left {
     let Some(pin) = pin else { return Left::None };
-    let is_usable = match &pin.image {
-        Image::VolumeSnapshot { cluster, .. } => {
+    let is_usable = match &pin.snapshot {
+        Snapshot::VolumeSnapshot { cluster, .. } => {
             grant.status.copies.iter().any(|copy| copy.cluster.is_same(cluster))
         }
-        Image::Restic { .. } | Image::InPlace { .. } | Image::Fresh {} => true,
+        Snapshot::Restic { .. } | Snapshot::InPlace { .. } | Snapshot::Fresh {} => true,
     };
     if is_usable { Left::Usable } else { Left::Gone }
 }
@@ -111,7 +117,7 @@ pub(crate) fn incoming<'a>(grant: &'a GrantRecord, claim: &placement::Claim) -> 
 /// Whether nothing can be newer than the snapshot that a claim came with: its owner never wrote to
 /// it, since it never filled it. A volume that stayed in place is with the owner, filled or not.
 pub(crate) fn is_untouched(grant: &GrantRecord, claim: &placement::Claim) -> bool {
-    let is_in_place = |pin: &Pin| matches!(pin.image, Image::InPlace { .. });
+    let is_in_place = |pin: &Pin| matches!(pin.snapshot, Snapshot::InPlace { .. });
     claim.fill != Fill::Filled && !incoming(grant, claim).is_some_and(is_in_place)
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::testing::{grant_in, grant_of, granted, listed, pin, reference};
-use interlock_kernel::testing::{NoMachine, Run, World, condition, patched, survives};
+use interlock_kernel::testing::{NoMachine, Run, TestServers, condition, patched, survives};
 use interlock_kernel::{Controller, Importance, Name};
 use serde_json::{Value, json};
 
@@ -18,21 +18,21 @@ fn force(patch: Value) -> Value {
     patched(object, &patch)
 }
 
-fn settled(force: Value, grant: Option<Value>) -> (World, Run<Nothing>) {
-    let mut world = World::of(&Fencing).with(grant.into_iter().chain([force]));
+fn settled(force: Value, grant: Option<Value>) -> (TestServers, Run<Nothing>) {
+    let mut world = TestServers::of(&Fencing).with(grant.into_iter().chain([force]));
     let run = world.settle(&Fencing, &mut NoMachine, "force");
     (world, run)
 }
 
-fn outcome(world: &World) -> (String, String) {
+fn outcome(world: &TestServers) -> (String, String) {
     let force = world.json(Place::HUB, &FORCE_RELEASE, &Name::cluster_wide("force"));
     let word = |key: &str| force["status"][key].as_str().unwrap_or_default().to_owned();
     (word("outcome"), word("because"))
 }
 
-fn with_data(fill: &str, last_image: Value) -> Value {
+fn with_data(fill: &str, last_snapshot: Value) -> Value {
     let mut data = listed("data", fill);
-    data["lastImage"] = last_image;
+    data["lastSnapshot"] = last_snapshot;
     let incoming = pin("data", &json!({"restic": {"secret": "s", "snapshotID": "incoming"}}));
     granted("shop", "a", json!({"status": {"claims": [data], "pins": [incoming]}}))
 }
@@ -49,11 +49,11 @@ fn what_it_names_is_fenced_in_one_write_and_then_it_is_applied() {
     assert_eq!(status["owner"], reference("a"));
     assert_eq!(status["fencedBy"], reference("force"));
     assert_eq!(status["copies"][0]["state"], "Unclosed");
-    assert_eq!(status["pins"][0]["image"], last["image"]);
+    assert_eq!(status["pins"][0]["snapshot"], last["snapshot"]);
     assert_eq!(condition(&grant, "Fenced")["status"], "True");
     let bound = condition(&grant, "DataLossBound")["message"].as_str().unwrap_or_default();
     assert!(
-        bound.contains("claim data: last image of 1970-01-12T13:00:00Z, 46m40s old"),
+        bound.contains("claim data: last snapshot of 1970-01-12T13:00:00Z, 46m40s old"),
         "{bound}"
     );
     assert!(condition(&grant, "AtMostOneGivenUp").is_null());
@@ -67,39 +67,39 @@ fn a_target_that_died_while_filling_loses_nothing() {
     let last = pin("data", &json!({"restic": {"secret": "s", "snapshotID": "old"}}));
     let (world, _) = settled(force(json!({})), Some(with_data("Filling", last)));
     let grant = grant_in(&world, &grant_of("shop"));
-    assert_eq!(grant["status"]["pins"][0]["image"]["restic"]["snapshotID"], "incoming");
+    assert_eq!(grant["status"]["pins"][0]["snapshot"]["restic"]["snapshotID"], "incoming");
     let bound = condition(&grant, "DataLossBound")["message"].as_str().unwrap_or_default();
     assert!(bound.contains("nothing is lost"), "{bound}");
 }
 
 #[test]
-fn a_volume_left_in_place_on_the_lost_cluster_gives_way_to_an_older_image() {
+fn a_volume_left_in_place_on_the_lost_cluster_gives_way_to_an_older_snapshot() {
     let last = pin("data", &json!({"restic": {"secret": "s", "snapshotID": "old"}}));
     let mut grant = with_data("Waiting", last);
     grant["status"]["pins"] =
         json!([pin("data", &json!({"inPlace": {"cluster": reference("a"), "volume": "v"}}))]);
     let (world, _) = settled(force(json!({})), Some(grant));
     let grant = grant_in(&world, &grant_of("shop"));
-    assert_eq!(grant["status"]["pins"][0]["image"]["restic"]["snapshotID"], "old");
+    assert_eq!(grant["status"]["pins"][0]["snapshot"]["restic"]["snapshotID"], "old");
     let bound = condition(&grant, "DataLossBound")["message"].as_str().unwrap_or_default();
     assert!(bound.contains("what was written since is given up"), "{bound}");
 }
 
 #[test]
-fn data_without_any_image_is_said_to_be_given_up() {
+fn data_without_any_snapshot_is_said_to_be_given_up() {
     let mut grant = with_data("Filled", Value::Null);
     grant["status"]["pins"] = json!([pin("data", &json!({"fresh": {}}))]);
     let (world, _) = settled(force(json!({})), Some(grant));
     let grant = grant_in(&world, &grant_of("shop"));
     let bound = condition(&grant, "DataLossBound")["message"].as_str().unwrap_or_default();
-    assert!(bound.contains("all that was written to it is given up"), "{bound}");
+    assert!(bound.contains("everything written to the claim is given up"), "{bound}");
 }
 
 #[test]
-fn an_image_that_went_with_its_copy_is_not_fallen_back_to() {
+fn a_snapshot_that_went_with_its_copy_is_not_fallen_back_to() {
     let snapshot = |cluster: &str| {
         json!({"volumeSnapshot": {"cluster": reference(cluster), "namespace": "n", "name": "i",
-            "uid": format!("image-of-{cluster}")}})
+            "uid": format!("snapshot-of-{cluster}")}})
     };
     let mut grant = with_data("Filled", pin("data", &snapshot("b")));
     grant["status"]["pins"] = json!([pin("data", &snapshot("c"))]);
@@ -107,14 +107,14 @@ fn an_image_that_went_with_its_copy_is_not_fallen_back_to() {
     grant["status"]["copies"] = json!([copy("a", "Live"), copy("c", "Superseded")]);
     let (world, _) = settled(force(json!({})), Some(grant.clone()));
     let left = grant_in(&world, &grant_of("shop"));
-    assert_eq!(left["status"]["pins"][0]["image"], snapshot("c"));
+    assert_eq!(left["status"]["pins"][0]["snapshot"], snapshot("c"));
     grant["status"]["copies"] = json!([copy("a", "Live")]);
     let (world, _) = settled(force(json!({})), Some(grant));
     let left = grant_in(&world, &grant_of("shop"));
     assert_eq!(left["status"]["pins"], json!([]));
     assert_eq!(left["status"]["claims"][0]["fill"], "Filled", "it must not begin empty");
     let bound = condition(&left, "DataLossBound")["message"].as_str().unwrap_or_default();
-    assert!(bound.contains("its data stays on the cluster that is gone"), "{bound}");
+    assert!(bound.contains("the data stays on the cluster that is gone"), "{bound}");
 }
 
 #[test]
@@ -130,9 +130,12 @@ fn whoever_accepts_two_writers_is_named() {
 #[test]
 fn what_it_does_not_name_exactly_is_refused_and_untouched() {
     let cases = [
-        (json!({"spec": {"epoch": 6}}), "epoch is 7, you named 6"),
-        (json!({"spec": {"owner": reference("b")}}), "owner is a, you named b"),
-        (json!({"spec": {"owner": {"uid": "another"}}}), "with uid uid-a, you named uid another"),
+        (json!({"spec": {"epoch": 6}}), "the epoch is 7; the ForceRelease names 6"),
+        (json!({"spec": {"owner": reference("b")}}), "the owner is a; the ForceRelease names b"),
+        (
+            json!({"spec": {"owner": {"uid": "another"}}}),
+            "with uid uid-a; the ForceRelease names uid another",
+        ),
         (json!({"spec": {"grant": {"uid": "another"}}}), "is another one"),
     ];
     for (patch, wanted) in cases {
@@ -162,10 +165,10 @@ fn nothing_is_taken_from_nobody() {
 }
 
 #[test]
-fn a_refusal_rests_on_a_fresh_look() {
-    let world = World::of(&Fencing).with([force(json!({}))]);
-    let step = Fencing.step(&Subject::from("force"), &world.sight(), &Looks::default());
-    assert!(matches!(step, Step::Look { .. }), "{step:?}");
+fn a_refusal_rests_on_a_live_read() {
+    let world = TestServers::of(&Fencing).with([force(json!({}))]);
+    let step = Fencing.step(&Subject::from("force"), &world.view(), &LiveReads::default());
+    assert!(matches!(step, Step::LiveRead { .. }), "{step:?}");
 }
 
 #[test]
@@ -189,11 +192,14 @@ fn one_that_was_answered_is_left_alone_whatever_it_names() {
 fn a_grant_wakes_those_that_wait_for_an_answer() {
     let mut answered = force(json!({"status": {"outcome": "Applied"}}));
     answered["metadata"] = json!({"name": "answered", "uid": "uid-answered"});
-    let world =
-        World::of(&Fencing).with([granted("shop", "a", json!({})), force(json!({})), answered]);
+    let world = TestServers::of(&Fencing).with([
+        granted("shop", "a", json!({})),
+        force(json!({})),
+        answered,
+    ]);
     let grant = world.get(Place::HUB, &GRANT, &Name::cluster_wide(&grant_of("shop")));
     let watch = Watch::all(Place::HUB, &GRANT);
-    let woken = Fencing.subjects(&watch, &grant.expect("a grant"), &world.sight());
+    let woken = Fencing.subjects(&watch, &grant.expect("a grant"), &world.view());
     assert_eq!(woken, [Subject::from("force")]);
 }
 

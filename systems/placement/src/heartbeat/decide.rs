@@ -1,4 +1,4 @@
-//! When the syncer of a cluster gives its next sign of life. First matching rule wins.
+//! When the syncer of a cluster gives its next heartbeat. First matching rule wins.
 
 use serde::Serialize;
 use std::time::Duration;
@@ -28,14 +28,14 @@ pub enum Decision {
     /// Nothing, and why.
     Nothing(Why),
     /// Count, and tell this.
-    Count(Told),
+    Count(Reported),
     /// Count when this has passed.
     CountIn(Duration),
 }
 
-/// What a sign of life tells of its cluster.
+/// What a heartbeat tells of its cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub enum Told {
+pub enum Reported {
     /// Who serves it.
     Syncer,
     /// Who serves it, and which storage classes it has. These are written only when they changed:
@@ -46,7 +46,7 @@ pub enum Told {
 /// Why there is nothing to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Why {
-    /// The cluster is another one: its signs of life are not ours to give.
+    /// The cluster is another one: its heartbeats are not ours to give.
     Replaced,
 }
 
@@ -58,8 +58,8 @@ pub fn decide(facts: &Facts) -> Decision {
     let is_introduced = facts.is_syncer_known && facts.are_classes_known;
     match facts.counted_ago {
         Some(ago) if is_introduced && ago < facts.period => Decision::CountIn(facts.period - ago),
-        Some(_) | None if facts.are_classes_known => Decision::Count(Told::Syncer),
-        Some(_) | None => Decision::Count(Told::SyncerAndClasses),
+        Some(_) | None if facts.are_classes_known => Decision::Count(Reported::Syncer),
+        Some(_) | None => Decision::Count(Reported::SyncerAndClasses),
     }
 }
 
@@ -72,11 +72,11 @@ mod tests {
         let (lately, long_ago) = (Some(Duration::from_secs(4)), Some(PERIOD));
         for (is_syncer_known, are_classes_known, counted_ago, wanted) in [
             (true, true, lately, Decision::CountIn(Duration::from_secs(6))),
-            (true, true, long_ago, Decision::Count(Told::Syncer)),
-            (true, true, None, Decision::Count(Told::Syncer)),
-            (false, true, lately, Decision::Count(Told::Syncer)),
-            (true, false, lately, Decision::Count(Told::SyncerAndClasses)),
-            (false, false, None, Decision::Count(Told::SyncerAndClasses)),
+            (true, true, long_ago, Decision::Count(Reported::Syncer)),
+            (true, true, None, Decision::Count(Reported::Syncer)),
+            (false, true, lately, Decision::Count(Reported::Syncer)),
+            (true, false, lately, Decision::Count(Reported::SyncerAndClasses)),
+            (false, false, None, Decision::Count(Reported::SyncerAndClasses)),
         ] {
             let facts = Facts {
                 is_ours: true,

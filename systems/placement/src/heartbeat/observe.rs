@@ -1,4 +1,4 @@
-//! What one decision about a sign of life rests on.
+//! What one decision about a heartbeat rests on.
 
 use super::decide::Facts;
 use super::{Heartbeat, VOLUME_SNAPSHOT_CLASS};
@@ -24,8 +24,9 @@ pub struct Scene {
 pub(super) fn observe(heartbeat: &Heartbeat, view: &dyn View) -> Result<(Facts, Scene), String> {
     let name = &heartbeat.cluster;
     let cluster = view.get(Place::HUB, &WORKLOAD_CLUSTER, &Name::cluster_wide(&name.name));
-    let cluster = cluster
-        .ok_or_else(|| format!("cluster {name} is not in the cache, which proves nothing"))?;
+    let cluster = cluster.ok_or_else(|| {
+        format!("cluster {name} is not in the cache; only a live read can show that it is gone")
+    })?;
     let status = read_part(&cluster, "status");
     let status = status.map_err(|flaw| format!("the cluster cannot be read: {flaw}"))?;
     let status: WorkloadClusterStatus = status.unwrap_or_default();

@@ -1,7 +1,7 @@
 //! What the process runtime of a cluster does next about one pod. First matching rule wins.
 //!
 //! A start takes the lock and only then looks at the permit and at the pod; a syncer that leaves
-//! withdraws the permit and only then looks at the locks, and a pod goes only while its lock is free.
+//! withdraws the permit and only then looks at the locks, and a pod is deleted only while its lock is free.
 //! So one of the two always sees the other.
 
 use crate::syncer::tenancy::{Epoch, Running};
@@ -53,7 +53,7 @@ pub struct Asked {
     /// Whether a lock is in our hands that was taken for a pod of this name which is not there: by its
     /// uid, so one that has its name is another.
     pub is_stray_lock_held: bool,
-    /// What a fresh look showed; None: nobody looked since the lock was taken.
+    /// What a live read showed; None: not read since the lock was taken.
     pub permit: Option<Permit>,
     /// Whether a process can be made of the pod.
     pub description: Description,
@@ -72,7 +72,7 @@ pub enum Pod {
     Wanted,
     /// It ran, and is not to run again.
     Finished,
-    /// It is told to go.
+    /// It is asked to stop.
     Leaving,
 }
 
@@ -83,7 +83,7 @@ pub enum Process {
     None,
     /// It lives.
     Lives,
-    /// It was told to stop, and lives.
+    /// It was asked to stop, and lives.
     Stopping,
     /// It was killed, and lives: the kernel does not let it go.
     Killed,
@@ -120,7 +120,7 @@ pub enum RestartPolicy {
 /// The lock of a pod's volumes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Lock {
-    /// Nobody has it.
+    /// No process has the lock.
     Free,
     /// It is ours.
     Mine,
@@ -131,7 +131,7 @@ pub enum Lock {
 /// What the namespace of a pod permits, and whether there is a pod to permit it to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Permit {
-    /// Whether the pod is there, and not told to go.
+    /// Whether the pod is there, and not asked to stop.
     pub is_pod_there: bool,
     /// What may run.
     pub running: Running,
@@ -147,12 +147,12 @@ pub enum Description {
     /// Something that it needs is not there yet.
     Missing {
         /// Whether the pod's status says so.
-        is_told: bool,
+        is_reported: bool,
     },
     /// It asks for what a process cannot have.
     NotSupported {
         /// Whether the pod's status says so.
-        is_told: bool,
+        is_reported: bool,
     },
 }
 
@@ -181,7 +181,7 @@ pub enum Decision {
     /// Take the lock.
     TakeLock,
     /// See whether the namespace permits it.
-    LookAtPermit,
+    ReadPermit,
     /// Start the command.
     Start(Epoch),
     /// The same, and tell which fields of the pod have no effect.
@@ -331,7 +331,7 @@ fn start(facts: &Asked) -> Decision {
         Lock::Taken => return Decision::Nothing(Why::LockTaken),
         Lock::Mine => {}
     }
-    let Some(permit) = facts.permit else { return Decision::LookAtPermit };
+    let Some(permit) = facts.permit else { return Decision::ReadPermit };
     match permit.running {
         _ if !permit.is_pod_there => Decision::LetGo,
         Running::Permitted(epoch) if permit.released < epoch => permitted(facts, epoch),
@@ -339,19 +339,19 @@ fn start(facts: &Asked) -> Decision {
     }
 }
 
-/// The lock is taken only for a pod that can be started. What a process cannot have is told even
+/// The lock is taken only for a pod that can be started. What a process cannot have is reported even
 /// before anything is permitted: it will not come by itself.
 fn before_lock(facts: &Asked) -> Decision {
-    let is_told = match facts.description {
+    let is_reported = match facts.description {
         Description::Complete if facts.is_permit_seen => return Decision::TakeLock,
-        Description::Missing { is_told } if facts.is_permit_seen => is_told,
+        Description::Missing { is_reported } if facts.is_permit_seen => is_reported,
         Description::Complete | Description::Missing { .. } => {
             return Decision::Nothing(Why::NotPermitted);
         }
-        Description::NotSupported { is_told } => is_told,
+        Description::NotSupported { is_reported } => is_reported,
     };
     match facts.process {
-        Process::None if !is_told => Decision::ReportProblem,
+        Process::None if !is_reported => Decision::ReportProblem,
         // The status of a process that ended says how it ended; it is not said over.
         Process::None | Process::Lives | Process::Stopping | Process::Killed | Process::Gone(_) => {
             Decision::Nothing(Why::CannotStart)
@@ -359,7 +359,7 @@ fn before_lock(facts: &Asked) -> Decision {
     }
 }
 
-/// What has no effect is told once, with the first start.
+/// What has no effect is reported once, with the first start.
 fn permitted(facts: &Asked, epoch: Epoch) -> Decision {
     match (facts.description, facts.process) {
         (Description::Missing { .. } | Description::NotSupported { .. }, _) => {
@@ -376,8 +376,8 @@ fn permitted(facts: &Asked, epoch: Epoch) -> Decision {
 mod tests {
     use super::*;
 
-    const MISSING: Description = Description::Missing { is_told: false };
-    const NOT_SUPPORTED: Description = Description::NotSupported { is_told: false };
+    const MISSING: Description = Description::Missing { is_reported: false };
+    const NOT_SUPPORTED: Description = Description::NotSupported { is_reported: false };
 
     fn wanted(process: Process, lock: Lock) -> Asked {
         let permit = Permit { is_pod_there: true, running: Running::Permitted(3), released: 2 };
@@ -419,8 +419,9 @@ mod tests {
 
     #[test]
     fn no_lock_is_taken_for_what_cannot_be_started() {
-        let told =
-            |is_told| [Description::Missing { is_told }, Description::NotSupported { is_told }];
+        let told = |is_reported| {
+            [Description::Missing { is_reported }, Description::NotSupported { is_reported }]
+        };
         let free = wanted(Process::None, Lock::Free);
         assert_eq!(decided(free), Decision::TakeLock);
         for description in told(false) {
@@ -438,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_permit_only_what_is_never_supported_is_told() {
+    fn without_a_permit_only_what_is_never_supported_is_reported() {
         let free = Asked { is_permit_seen: false, ..wanted(Process::None, Lock::Free) };
         for (description, expected) in [
             (Description::Complete, Decision::Nothing(Why::NotPermitted)),
@@ -450,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_without_effect_are_told_with_the_first_start_only() {
+    fn fields_without_effect_are_reported_with_the_first_start_only() {
         let again = Process::Gone(exit(false, RestartPolicy::Always));
         for (process, has_fields_without_effect, expected) in [
             (Process::None, false, Decision::Start(3)),

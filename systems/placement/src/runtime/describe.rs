@@ -42,7 +42,11 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Problem::NotSupported(what) => {
-                write!(f, "a process cannot have: {}; nothing was started", what.join(", "))
+                write!(
+                    f,
+                    "not supported for a process: {}; the pod was not started",
+                    what.join(", ")
+                )
             }
             Problem::Missing(what) => f.write_str(what),
         }
@@ -137,12 +141,16 @@ pub(super) fn refused(spec: &Value, is_root: bool) -> Vec<String> {
 }
 
 /// Everything that the pod says and that means nothing to a plain process, but does no harm: the
-/// pod runs, and whoever wrote it is told. What servers fill in by themselves is not in it, and
+/// pod runs, and whoever wrote it is informed. What servers fill in by themselves is not in it, and
 /// neither are ports, which only tell what listens.
 pub(super) fn without_effect(spec: &Value) -> Option<String> {
     let fields = fields_without_effect(spec);
-    let said =
-        || format!("it runs as a process of the machine: no effect have {}", fields.join(", "));
+    let said = || {
+        format!(
+            "the pod runs as a process of the machine; these fields have no effect: {}",
+            fields.join(", ")
+        )
+    };
     (!fields.is_empty()).then(said)
 }
 
@@ -225,7 +233,7 @@ fn mounts(
             .ok_or("a volume that is mounted has no claim")?;
         let found = view.get(Place::CLUSTER, &CLAIM, &Name::within(namespace, claim));
         let found = found.filter(|found| is_ours(found, namespace) && !is_deleting(found));
-        let found = found.ok_or_else(|| format!("claim {claim} is not here"))?;
+        let found = found.ok_or_else(|| format!("claim {claim} does not exist on this cluster"))?;
         let noted = annotation(&found, ANNOTATION_EPOCH).unwrap_or("none");
         if noted.parse() != Ok(epoch) {
             return Err(format!("claim {claim} is of epoch {noted}, and epoch {epoch} may run"));
@@ -248,7 +256,9 @@ fn handle(claim: &Object, view: &dyn View) -> Result<String, String> {
     let volume = claim.data["spec"]["volumeName"].as_str().filter(|volume| !volume.is_empty());
     let volume = volume.filter(|_| claim.data["status"]["phase"] == "Bound").ok_or_else(unbound)?;
     let found = view.get(Place::CLUSTER, &VOLUME, &Name::cluster_wide(volume));
-    let found = found.ok_or_else(|| format!("volume {volume} of claim {called} is not here"))?;
+    let found = found.ok_or_else(|| {
+        format!("volume {volume} of claim {called} does not exist on this cluster")
+    })?;
     if found.data["spec"]["claimRef"]["uid"] != uid_of(claim) {
         return Err(format!("volume {volume} is not claim {called}'s"));
     }
@@ -318,7 +328,7 @@ impl Environment<'_> {
         else {
             return match reference["optional"] == true {
                 true => Ok(BTreeMap::new()),
-                false => Err(format!("{kind} {name} is not here")),
+                false => Err(format!("{kind} {name} does not exist on this cluster")),
             };
         };
         let entries = found.data["data"].as_object().into_iter().flatten();
@@ -354,7 +364,7 @@ impl Environment<'_> {
                 found.map(Option::unwrap_or_default)
             }
         };
-        known.map(str::to_owned).ok_or_else(|| format!("the field {path} is not known"))
+        known.map(str::to_owned).ok_or_else(|| format!("the field {path} is unknown"))
     }
 }
 
@@ -456,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ordinary_pod_runs_and_its_author_is_told_what_means_nothing_here() {
+    fn an_ordinary_pod_runs_and_an_event_lists_what_has_no_effect() {
         assert_eq!(refused(&ordinary(), false), [""; 0]);
         assert_eq!(
             fields_without_effect(&ordinary()),

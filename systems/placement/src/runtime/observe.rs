@@ -14,7 +14,7 @@ use crate::syncer::notes;
 use crate::syncer::objects::compare::contains;
 use crate::syncer::tenancy::Running;
 use interlock_kernel::metadata::{has_finalizer, is_deleting, uid_of};
-use interlock_kernel::{Address, Looks, Name, Object, Observed, Place, View};
+use interlock_kernel::{Address, LiveReads, Name, Object, Observed, Place, View};
 use jiff::Timestamp;
 use std::time::Duration;
 
@@ -73,17 +73,17 @@ pub(super) fn observe(
     runtime: &Runtime,
     name: Name,
     view: &dyn View,
-    looks: &Looks<Machine>,
+    live_reads: &LiveReads<Machine>,
 ) -> Observed<Facts, Scene> {
     let Some(pod) = view.get(Place::CLUSTER, &POD, &name).filter(super::is_process) else {
-        return without_pod(name, looks);
+        return without_pod(name, live_reads);
     };
-    let (facts, scene) = Sight { runtime, view, looks, pod: &pod }.seen();
+    let (facts, scene) = StepInputs { runtime, view, live_reads, pod: &pod }.seen();
     Observed::Seen { facts, scene: Scene::Pod(Box::new(scene)) }
 }
 
-fn without_pod(name: Name, looks: &Looks<Machine>) -> Observed<Facts, Scene> {
-    let locks = locks_in_hand(&name, looks);
+fn without_pod(name: Name, live_reads: &LiveReads<Machine>) -> Observed<Facts, Scene> {
+    let locks = locks_in_hand(&name, live_reads);
     let stray = locks.and_then(|locks| locks.first().cloned());
     let facts = Facts::NoPod(match (locks, &stray) {
         (None, _) => Stray::NotAsked,
@@ -94,8 +94,8 @@ fn without_pod(name: Name, looks: &Looks<Machine>) -> Observed<Facts, Scene> {
 }
 
 /// The locks in our hands for pods of a name; None: nobody asked.
-fn locks_in_hand<'a>(name: &Name, looks: &'a Looks<Machine>) -> Option<&'a [LockName]> {
-    match looks.answers.get(&in_hand(name)) {
+fn locks_in_hand<'a>(name: &Name, live_reads: &'a LiveReads<Machine>) -> Option<&'a [LockName]> {
+    match live_reads.answers.get(&in_hand(name)) {
         Some(Answer::InHand(locks)) => Some(locks),
         Some(Answer::Process(_) | Answer::Lock(_)) | None => None,
     }
@@ -109,14 +109,14 @@ struct Answers {
 }
 
 /// Everything that a step about a pod sees.
-struct Sight<'a> {
+struct StepInputs<'a> {
     runtime: &'a Runtime,
     view: &'a dyn View,
-    looks: &'a Looks<Machine>,
+    live_reads: &'a LiveReads<Machine>,
     pod: &'a Object,
 }
 
-impl Sight<'_> {
+impl StepInputs<'_> {
     fn seen(&self) -> (Facts, PodScene) {
         let (now, pod) = (self.view.now(), self.pod.clone());
         let Some(Answers { known, lock, stray }) = self.answers() else {
@@ -144,12 +144,12 @@ impl Sight<'_> {
 
     /// None: the machine was not asked all of it.
     fn answers(&self) -> Option<Answers> {
-        let answer = |question: &Question| self.looks.answers.get(question);
+        let answer = |question: &Question| self.live_reads.answers.get(question);
         let process = Question::Process(uid_of(self.pod).to_owned());
         let Some(Answer::Process(known)) = answer(&process) else { return None };
         let lock = Question::Lock(lock_of(self.pod));
         let Some(Answer::Lock(held)) = answer(&lock) else { return None };
-        let locks = locks_in_hand(&Name::of(self.pod), self.looks)?;
+        let locks = locks_in_hand(&Name::of(self.pod), self.live_reads)?;
         Some(Answers {
             known: *known,
             lock: match held {
@@ -209,11 +209,11 @@ impl Sight<'_> {
         epoch_of(&self.permit_of(namespace.as_ref(), true))
     }
 
-    /// What a fresh look at the namespace permits, and at the pod finds. It counts only if the lock
+    /// What a live read of the namespace permits, and at the pod finds. It counts only if the lock
     /// was seen to be ours before: reads are made in the order in which they were asked for.
     fn permit(&self) -> Option<Permit> {
-        let namespace = self.looks.objects.get(&permit_address(self.pod))?;
-        let pod = self.looks.objects.get(&pod_address(self.pod))?;
+        let namespace = self.live_reads.objects.get(&permit_address(self.pod))?;
+        let pod = self.live_reads.objects.get(&pod_address(self.pod))?;
         let is_there = |pod: &Object| uid_of(pod) == uid_of(self.pod) && !is_deleting(pod);
         Some(self.permit_of(namespace.as_ref(), pod.as_ref().is_some_and(is_there)))
     }
@@ -238,17 +238,17 @@ impl Sight<'_> {
     }
 
     fn description(&self, described: Option<&Result<Run, Problem>>) -> Description {
-        let is_told = |problem: &Problem| {
+        let is_reported = |problem: &Problem| {
             let status = waiting(self.pod, problem, self.view.now());
             contains(&self.pod.data["status"], &status)
         };
         match described {
             None | Some(Ok(_)) => Description::Complete,
             Some(Err(problem @ Problem::Missing(_))) => {
-                Description::Missing { is_told: is_told(problem) }
+                Description::Missing { is_reported: is_reported(problem) }
             }
             Some(Err(problem @ Problem::NotSupported(_))) => {
-                Description::NotSupported { is_told: is_told(problem) }
+                Description::NotSupported { is_reported: is_reported(problem) }
             }
         }
     }

@@ -11,7 +11,7 @@ pub enum Machine {}
 impl Outside for Machine {
     type Question = Question;
     type Answer = Answer;
-    type Deed = Deed;
+    type Action = Action;
 }
 
 /// A question to the machine.
@@ -60,8 +60,8 @@ pub enum Known {
     Nothing,
     /// It lives.
     Lives(Started),
-    /// It was told to stop, and something of it lives. A machine that forgot telling it may answer
-    /// [`Known::Lives`]: it is told once more.
+    /// It was asked to stop, and something of it lives. A machine that forgot telling it may answer
+    /// [`Known::Lives`]: it is reported once more.
     Stopping(Started),
     /// It was killed, and something of it lives.
     Killed(Started),
@@ -109,7 +109,7 @@ pub enum Held {
 
 /// Something done to the machine.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Deed {
+pub enum Action {
     /// Take the lock of a pod, if it is free.
     TakeLock(LockName),
     /// Let go of it.

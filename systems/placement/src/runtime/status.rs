@@ -41,7 +41,7 @@ impl Ended {
     /// The status of a pod whose process starts again so many seconds after this end.
     fn starts_again(&self, pod: &Object, wait_seconds: u64, now: Timestamp) -> Value {
         let mut container = self.container(pod);
-        let message = format!("it ended, and starts again {wait_seconds} s after that");
+        let message = format!("the container ended; it restarts {wait_seconds} s after it ended");
         container["state"] = json!({"waiting": {"reason": "CrashLoopBackOff", "message": message}});
         container["lastState"] = self.as_state(pod, now);
         status(pod, Phase::Running { is_ready: false }, container, now)

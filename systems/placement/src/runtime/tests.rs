@@ -2,15 +2,15 @@
 
 use super::Runtime;
 use super::decide::{Asked, Decision, Description, Facts, Lock, Permit, Pod, Process, decide};
-use super::outside::{Deed as MachineDeed, Ending, Known, Started};
+use super::outside::{Action as MachineAction, Ending, Known, Started};
 use crate::kinds::{CLAIM, NAMESPACE, POD, VOLUME};
 use crate::syncer::tenancy::Running;
-use crate::syncer::tests::world::{BOOT, World};
-use interlock_kernel::{Deed, Name, Step, Write};
+use crate::syncer::tests::world::{BOOT, TestFleet};
+use interlock_kernel::{Action, Name, Step, Write};
 use serde_json::{Value, json};
 
 struct Case {
-    world: World,
+    world: TestFleet,
 }
 
 fn pod(container: Value) -> Value {
@@ -25,12 +25,12 @@ fn pod(container: Value) -> Value {
 
 impl Case {
     fn of(pod: Value, running: &str) -> Case {
-        let mut world = World::new(&["a"]);
+        let mut world = TestFleet::new(&["a"]);
         let namespace = json!({"metadata": {"annotations": {
             "interlock.dev/grant": "g-uid", "interlock.dev/running": running,
         }}});
-        world.put(&NAMESPACE, (Name::cluster_wide("g"), "a"), namespace);
-        world.put(&POD, (Name::within("g", "p"), "a"), pod);
+        world.put(&NAMESPACE, Name::cluster_wide("g"), "a", namespace);
+        world.put(&POD, Name::within("g", "p"), "a", pod);
         Case { world }
     }
 
@@ -71,11 +71,11 @@ impl Case {
         self.world.get("a", &POD, &Name::within("g", "p")).unwrap()["status"].clone()
     }
 
-    fn deed(&self) -> MachineDeed {
+    fn action(&self) -> MachineAction {
         match self.world.step(&Runtime::new(BOOT), "a", "g/p") {
-            Step::Act(effect) => match effect.deed {
-                Deed::Outside(deed) => deed,
-                Deed::Write(write) => panic!("a write: {write:?}"),
+            Step::Act(effect) => match effect.action {
+                Action::Outside(action) => action,
+                Action::Write(write) => panic!("a write: {write:?}"),
             },
             step => panic!("nothing is done: {step:?}"),
         }
@@ -89,7 +89,7 @@ impl Case {
 #[test]
 fn a_permitted_pod_is_locked_then_started_then_reported() {
     let mut case = Case::usual();
-    assert!(matches!(case.deed(), MachineDeed::TakeLock(_)));
+    assert!(matches!(case.action(), MachineAction::TakeLock(_)));
     assert_eq!(case.settle(), "it runs");
     assert_eq!(case.world.machines["a"].runs[0].epoch, 1);
     assert_eq!(case.status()["phase"], "Running");
@@ -100,7 +100,7 @@ fn a_permitted_pod_is_locked_then_started_then_reported() {
 fn without_a_permit_of_this_boot_nothing_is_even_locked() {
     for running in ["", "1@boot-0", "x"] {
         let mut case = Case::of(pod(json!({"command": ["x"]})), running);
-        assert_eq!(case.settle(), "its namespace does not permit it", "{running}");
+        assert_eq!(case.settle(), "the namespace has no permit for the pod", "{running}");
     }
 }
 
@@ -108,9 +108,9 @@ fn without_a_permit_of_this_boot_nothing_is_even_locked() {
 fn a_closed_epoch_does_not_run_even_if_it_is_permitted() {
     let mut case = Case::usual();
     let closed = json!({"metadata": {"annotations": {"interlock.dev/released": "1"}}});
-    case.world.change("a", (&NAMESPACE, &Name::cluster_wide("g")), &closed);
+    case.world.change("a", &NAMESPACE, &Name::cluster_wide("g"), &closed);
     case.world.machines.get_mut("a").unwrap().locks.insert("p-uid".to_owned());
-    assert!(matches!(case.deed(), MachineDeed::LetGo(_)));
+    assert!(matches!(case.action(), MachineAction::LetGo(_)));
     case.settle();
     assert!(!case.is_started());
 }
@@ -143,14 +143,14 @@ fn the_lock_of_a_pod_that_went_before_it_was_started_is_let_go() {
         assert!(case.turn());
         assert!(case.world.machines["a"].locks.contains("p-uid"));
         let name = Name::within("g", "p");
-        case.world.change("a", (&POD, &name), &json!({"metadata": {"finalizers": []}}));
+        case.world.change("a", &POD, &name, &json!({"metadata": {"finalizers": []}}));
         case.world.delete("a", &POD, &name);
         if comes_again {
             let mut other = pod(json!({"command": ["x"]}));
             other["metadata"]["uid"] = json!("another-uid");
-            case.world.put(&POD, (Name::within("g", "p"), "a"), other);
+            case.world.put(&POD, Name::within("g", "p"), "a", other);
         }
-        assert!(matches!(case.deed(), MachineDeed::LetGo(lock) if lock.pod == "p-uid"));
+        assert!(matches!(case.action(), MachineAction::LetGo(lock) if lock.pod == "p-uid"));
         if comes_again {
             assert_eq!(case.settle(), "it runs");
             assert!(case.world.machines["a"].known.contains_key("another-uid"));
@@ -165,7 +165,7 @@ fn a_pod_of_somebody_else_is_left_alone() {
         json!({"metadata": {"labels": {"interlock.dev/grant": null}}}),
     ] {
         let mut case = Case::usual();
-        case.world.change("a", (&POD, &Name::within("g", "p")), &change);
+        case.world.change("a", &POD, &Name::within("g", "p"), &change);
         assert!(!case.turn());
         assert!(case.settle().starts_with("the pod is not in the cache"));
     }
@@ -180,7 +180,7 @@ fn what_is_not_supported_is_said_and_not_left_out() {
     case.settle();
     assert!(!case.is_started());
     assert_eq!(case.status()["reason"], "NotSupported");
-    let said = "a process cannot have: lifecycle; nothing was started";
+    let said = "not supported for a process: lifecycle; the pod was not started";
     assert_eq!(case.status()["message"], said);
 }
 
@@ -188,10 +188,10 @@ fn what_is_not_supported_is_said_and_not_left_out() {
 fn a_missing_config_map_is_waited_for() {
     let env = json!([{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "a"}}}]);
     let mut case = Case::of(pod(json!({"command": ["x"], "env": env})), &format!("1@{BOOT}"));
-    assert_eq!(case.settle(), "ConfigMap c is not here");
+    assert_eq!(case.settle(), "ConfigMap c does not exist on this cluster");
     let config = json!({"data": {"a": "1"}});
     let name = Name::within("g", "c");
-    case.world.put(&crate::kinds::CONFIG_MAP, (name, "a"), config);
+    case.world.put(&crate::kinds::CONFIG_MAP, name, "a", config);
     case.settle();
     assert_eq!(case.world.machines["a"].runs[0].env["A"], "1");
 }
@@ -200,8 +200,8 @@ fn a_missing_config_map_is_waited_for() {
 fn an_end_is_reported_with_its_code() {
     let mut case = Case::usual().gone(Ending::Code(3), 1);
     let never = json!({"spec": {"restartPolicy": "Never"}});
-    case.world.change("a", (&POD, &Name::within("g", "p")), &never);
-    assert_eq!(case.settle(), "it ran, and does not run again");
+    case.world.change("a", &POD, &Name::within("g", "p"), &never);
+    assert_eq!(case.settle(), "the pod has finished, and is not restarted");
     assert_eq!(case.status()["phase"], "Failed");
     let end = &case.status()["containerStatuses"][0]["state"]["terminated"];
     assert_eq!((&end["exitCode"], &end["reason"]), (&json!(3), &json!("Error")));
@@ -214,8 +214,8 @@ fn each_restart_waits_twice_as_long_as_the_one_before() {
     let reported = json!({"status": {"phase": "Running", "containerStatuses": [
         {"name": "main", "restartCount": 1, "containerID": "process://p-uid/1-1"},
     ]}});
-    case.world.change("a", (&POD, &Name::within("g", "p")), &reported);
-    assert_eq!(case.settle(), "it starts again in a while");
+    case.world.change("a", &POD, &Name::within("g", "p"), &reported);
+    assert_eq!(case.settle(), "the pod restarts after its backoff");
     assert_eq!(case.status()["containerStatuses"][0]["restartCount"], 2);
     case.world.now = jiff::Timestamp::from_second(case.world.now.as_second() + 5).unwrap();
     case.settle();
@@ -231,19 +231,19 @@ fn a_pod_that_leaves_is_asked_to_stop_and_killed_when_its_time_is_over() {
     let leaving = |at: &str| json!({"metadata": {"deletionTimestamp": at}});
     let name = Name::within("g", "p");
     let mut case = Case::usual().knowing(Known::Lives(run));
-    case.world.change("a", (&POD, &name), &leaving("1999-01-01T00:00:00Z"));
-    assert_eq!(case.deed(), MachineDeed::Terminate("p-uid".to_owned()));
+    case.world.change("a", &POD, &name, &leaving("1999-01-01T00:00:00Z"));
+    assert_eq!(case.action(), MachineAction::Terminate("p-uid".to_owned()));
     let mut case = case.knowing(Known::Stopping(run));
-    assert_eq!(case.settle(), "it may still stop by itself");
-    case.world.change("a", (&POD, &name), &leaving("1970-01-01T00:00:00Z"));
-    assert_eq!(case.deed(), MachineDeed::Kill("p-uid".to_owned()));
+    assert_eq!(case.settle(), "the process may still stop by itself");
+    case.world.change("a", &POD, &name, &leaving("1970-01-01T00:00:00Z"));
+    assert_eq!(case.action(), MachineAction::Kill("p-uid".to_owned()));
 }
 
 #[test]
-fn a_pod_goes_only_after_its_process() {
+fn a_pod_is_deleted_only_after_its_process() {
     let mut case = Case::usual().gone(Ending::Signal(15), 1);
     let leaving = json!({"metadata": {"deletionTimestamp": "1999-01-01T00:00:00Z"}});
-    case.world.change("a", (&POD, &Name::within("g", "p")), &leaving);
+    case.world.change("a", &POD, &Name::within("g", "p"), &leaving);
     case.settle();
     assert_eq!(case.world.get("a", &POD, &Name::within("g", "p")), None);
 }
@@ -252,12 +252,12 @@ fn a_pod_goes_only_after_its_process() {
 fn a_pod_stays_while_another_runtime_is_about_to_start_it() {
     let mut case = Case::usual();
     let leaving = json!({"metadata": {"deletionTimestamp": "1999-01-01T00:00:00Z"}});
-    case.world.change("a", (&POD, &Name::within("g", "p")), &leaving);
+    case.world.change("a", &POD, &Name::within("g", "p"), &leaving);
     // Somebody has the lock, it is not this runtime, and there is no process of the pod.
     let run = Started { pid: 8, since: case.world.now };
     let machine = case.world.machines.get_mut("a").unwrap();
     machine.known.insert("another".to_owned(), Known::Lives(run));
-    assert_eq!(case.settle(), "something else has its lock");
+    assert_eq!(case.settle(), "another process has the lock of the pod");
     assert!(case.world.get("a", &POD, &Name::within("g", "p")).is_some());
     // The other one died, and its lock with it.
     case.world.machines.get_mut("a").unwrap().known.clear();
@@ -270,11 +270,11 @@ fn a_pod_without_our_finalizer_is_confirmed_with_no_grace() {
     let mut case = Case::usual().gone(Ending::Signal(15), 1);
     let leaving =
         json!({"metadata": {"deletionTimestamp": "1999-01-01T00:00:00Z", "finalizers": ["other"]}});
-    case.world.change("a", (&POD, &Name::within("g", "p")), &leaving);
+    case.world.change("a", &POD, &Name::within("g", "p"), &leaving);
     let Step::Act(effect) = case.world.step(&Runtime::new(BOOT), "a", "g/p") else {
         panic!("nothing is done")
     };
-    let Deed::Write(Write::Delete { uid, grace_seconds, .. }) = effect.deed else {
+    let Action::Write(Write::Delete { uid, grace_seconds, .. }) = effect.action else {
         panic!("no deletion")
     };
     assert_eq!((uid.as_str(), grace_seconds), ("p-uid", Some(0)));
@@ -291,38 +291,38 @@ fn a_pod_waits_until_its_claim_has_its_volume_and_gets_that_very_one() {
     let name = Name::within("g", "data");
     let claim = json!({"metadata": {"uid": "c-uid", "labels": {"interlock.dev/grant": "g"},
         "annotations": {"interlock.dev/epoch": "0"}}});
-    case.world.put(&CLAIM, (name.clone(), "a"), claim);
+    case.world.put(&CLAIM, name.clone(), "a", claim);
     // As it was left: a cache from before this epoch took it, or made another one.
     assert_eq!(case.settle(), "claim data is of epoch 0, and epoch 1 may run");
     let taken = json!({"metadata": {"annotations": {"interlock.dev/epoch": "1"}}});
-    case.world.change("a", (&CLAIM, &name), &taken);
+    case.world.change("a", &CLAIM, &name, &taken);
     assert_eq!(case.settle(), "claim data has no volume yet");
     assert_eq!(
         case.status()["containerStatuses"][0]["state"]["waiting"]["reason"],
         "CreateContainerConfigError"
     );
     let bound = json!({"spec": {"volumeName": "pv-1"}, "status": {"phase": "Bound"}});
-    case.world.change("a", (&CLAIM, &name), &bound);
-    assert_eq!(case.settle(), "volume pv-1 of claim data is not here");
+    case.world.change("a", &CLAIM, &name, &bound);
+    assert_eq!(case.settle(), "volume pv-1 of claim data does not exist on this cluster");
     let volume = |driver: &str, claim: &str| {
         json!({"spec": {"csi": {"driver": driver, "volumeHandle": "pvc-1"},
             "claimRef": {"uid": claim, "namespace": "g"}}})
     };
     let at = Name::cluster_wide("pv-1");
-    case.world.put(&VOLUME, (at.clone(), "a"), volume("other", "c-uid"));
+    case.world.put(&VOLUME, at.clone(), "a", volume("other", "c-uid"));
     assert_eq!(case.settle(), "volume pv-1 of claim data is not on this machine");
     let other = volume("local.interlock.dev", "another");
-    case.world.put(&VOLUME, (at.clone(), "a"), other);
+    case.world.put(&VOLUME, at.clone(), "a", other);
     assert_eq!(case.settle(), "volume pv-1 is not claim data's");
     let ours = volume("local.interlock.dev", "c-uid");
-    case.world.put(&VOLUME, (at, "a"), ours);
+    case.world.put(&VOLUME, at, "a", ours);
     assert_eq!(case.settle(), "it runs");
     let mount = &case.world.machines["a"].runs[0].mounts[0];
     assert_eq!(mount.handle.as_deref(), Some("pvc-1"));
 }
 
 #[test]
-fn fields_without_effect_are_told_once_with_the_first_start() {
+fn fields_without_effect_are_reported_once_with_the_first_start() {
     let resources = json!({"limits": {"memory": "64Mi"}});
     let container = json!({"command": ["x"], "image": "nginx", "resources": resources});
     let mut case = Case::of(pod(container), &format!("1@{BOOT}"));
@@ -333,11 +333,11 @@ fn fields_without_effect_are_told_once_with_the_first_start() {
     let conditions = case.status()["conditions"].clone();
     assert_eq!(conditions[4]["type"], "interlock.dev/FieldWithoutEffect");
     assert_eq!(conditions[4]["message"], case.world.events[0].note);
-    assert!(case.world.events[0].note.ends_with("no effect have image, resources"));
+    assert!(case.world.events[0].note.ends_with("have no effect: image, resources"));
     let again = Case::of(pod(json!({"command": ["x"], "image": "nginx"})), &format!("1@{BOOT}"));
     let mut again = again.gone(Ending::Code(1), 3600);
     again.settle();
-    assert!(again.world.events.is_empty(), "it was told with the first start");
+    assert!(again.world.events.is_empty(), "it was reported with the first start");
 }
 
 #[test]
@@ -347,13 +347,13 @@ fn a_process_has_the_time_that_its_pod_says_although_the_server_gives_it_none() 
     let stamp = case.world.now.to_string();
     let leaving =
         json!({"metadata": {"deletionTimestamp": stamp, "deletionGracePeriodSeconds": 0}});
-    case.world.change("a", (&POD, &Name::within("g", "p")), &leaving);
+    case.world.change("a", &POD, &Name::within("g", "p"), &leaving);
     let run = Started { pid: 7, since: case.world.now };
     let mut case = case.knowing(Known::Stopping(run));
     for _ in 0..29 {
-        assert_eq!(case.settle(), "it may still stop by itself");
+        assert_eq!(case.settle(), "the process may still stop by itself");
         case.world.now += jiff::SignedDuration::from_secs(1);
     }
     case.world.now += jiff::SignedDuration::from_secs(1);
-    assert!(matches!(case.deed(), MachineDeed::Kill(_)));
+    assert!(matches!(case.action(), MachineAction::Kill(_)));
 }

@@ -6,9 +6,7 @@ use interlock_api::placement::condition::ACCEPTED;
 use interlock_api::placement::{OnUnreachable, PlacementSpec, PlacementStatus};
 use interlock_kernel::conditions::{self, Finding};
 use interlock_kernel::metadata::is_deleting;
-use interlock_kernel::{
-    Name, Nothing, Object, Observed, Part, Place, Step, View, Write, read_part,
-};
+use interlock_kernel::{Name, Nothing, Object, Observed, Place, Step, View, Write, read_part};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::json;
@@ -32,7 +30,7 @@ pub enum Spec {
     Unreadable,
     /// A selector of it makes no sense.
     InvalidSelector,
-    /// It makes sense; what is to happen to a namespace whose owner is not heard of.
+    /// It makes sense; what is to happen to a namespace whose owner sends no heartbeat.
     Readable(OnUnreachable),
 }
 
@@ -59,7 +57,7 @@ const ACCEPTANCES: [Acceptance; 4] = [
 /// The one next thing to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Decision {
-    /// Nothing: it goes.
+    /// Nothing: it is being deleted.
     Leave,
     /// Nothing: it says so already.
     Nothing(Acceptance),
@@ -80,7 +78,7 @@ pub struct Scene {
 /// Reads what a step is about.
 pub(crate) fn observe(name: &str, view: &dyn View) -> Observed<Facts, Scene> {
     let Some(placement) = view.get(Place::HUB, &PLACEMENT, &Name::cluster_wide(name)) else {
-        return Observed::nothing("there is no such placement");
+        return Observed::nothing("the Placement does not exist");
     };
     let (spec, flaw) = read(&placement);
     let scene = Scene {
@@ -137,32 +135,34 @@ fn acceptance(spec: Spec) -> Acceptance {
 /// The one effect of a decision.
 pub(crate) fn act(scene: &Scene, decision: Decision) -> Step<Nothing> {
     let acceptance = match decision {
-        Decision::Leave => return Step::rest("the placement goes"),
+        Decision::Leave => return Step::rest("the Placement is being deleted"),
         Decision::Nothing(acceptance) => return Step::rest(finding(scene, acceptance).message),
         Decision::Tell(acceptance) => acceptance,
     };
     let found = finding(scene, acceptance);
-    let at = (scene.now, scene.placement.metadata.generation);
-    let conditions = conditions::with(&scene.status.conditions, &found, at);
+    let generation = scene.placement.metadata.generation;
+    let conditions = conditions::with(&scene.status.conditions, &found, scene.now, generation);
     let change = json!({"status": {"conditions": conditions}});
-    let write = Write::patch(Place::HUB, &PLACEMENT, &scene.placement, (Part::Status, change));
+    let write = Write::patch_status(Place::HUB, &PLACEMENT, &scene.placement, change);
     Step::write(write, found.message)
 }
 
 fn finding(scene: &Scene, acceptance: Acceptance) -> Finding {
     let flaw = &scene.flaw;
     match acceptance {
-        Acceptance::Followed => Finding::holds(ACCEPTED, "Followed", "it is followed as written"),
+        Acceptance::Followed => {
+            Finding::holds(ACCEPTED, "Followed", "the Placement is accepted as written")
+        }
         Acceptance::Unreadable => {
-            Finding::fails(ACCEPTED, "Unreadable", format!("{flaw}; it selects nothing"))
+            Finding::fails(ACCEPTED, "Unreadable", format!("{flaw}; the Placement selects nothing"))
         }
         Acceptance::InvalidSelector => {
-            let message = format!("a selector makes no sense and selects nothing: {flaw}");
+            let message = format!("a selector is invalid and selects nothing: {flaw}");
             Finding::fails(ACCEPTED, "InvalidSelector", message)
         }
         Acceptance::NotSupported => {
-            let message = "onUnreachable TakeOverAfterLease is not supported yet and is treated as \
-                           Hold: an owner that is not heard of is waited for";
+            let message = "onUnreachable TakeOverAfterLease is not supported yet and is treated \
+                as Hold: the scheduler waits for an owner that sends no heartbeat";
             let next = "set onUnreachable to Hold".to_owned();
             Finding::fails(ACCEPTED, "NotSupported", message).next(next)
         }

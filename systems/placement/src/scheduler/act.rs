@@ -9,12 +9,12 @@ use crate::record::{GrantRecord, ref_to};
 use interlock_api::names::FINALIZER_GRANT;
 use interlock_api::placement::condition::{DATA_SYNCED, FENCED, FILLED, RUNNING, STOPPED};
 use interlock_api::placement::{
-    Claim, CopyState, DataCopy, Fill, Image, Phase, Pin, Ref, RevokedBecause,
+    Claim, CopyState, DataCopy, Fill, Phase, Pin, Ref, RevokedBecause, Snapshot,
 };
 use interlock_kernel::conditions::{Condition, Finding};
 use interlock_kernel::metadata::{name_of, put_finalizer, take_finalizer_off, uid_of};
 use interlock_kernel::{
-    Address, Event, Importance, Name, Nothing, Object, Part, Place, Read, Step, Write,
+    Address, Event, Importance, Name, Nothing, Object, Place, Read, Step, Write,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
@@ -22,28 +22,34 @@ use std::time::Duration;
 
 /// How long to wait for a place among the moves, should nobody say that there is one.
 const MOVES_WAIT: Duration = Duration::from_secs(30);
-/// How long until the room on clusters is looked at again: it changes without a word.
+/// How long until the room on clusters is checked again: it changes without a word.
 const ROOM_WAIT: Duration = Duration::from_secs(60);
 
 /// The one effect of a decision.
 pub(crate) fn act(scene: &Scene, decision: Decision) -> Step<Nothing> {
     match (decision, &scene.grant, &scene.namespace) {
         (Decision::Nothing(why), None, _) => Step::rest(resting(why)),
-        (Decision::LookForGrant, ..) => Step::Look {
+        (Decision::ReadGrant, ..) => Step::LiveRead {
             reads: vec![Read::Object(grant_address(&scene.grant_name))],
-            because: "the namespace goes, and the cache may not know its grant yet".to_owned(),
+            because: "the namespace is being deleted, and the cache may not show its grant yet"
+                .to_owned(),
         },
-        (Decision::LookAtCluster(place), ..) => Step::Look {
+        (Decision::ReadCluster(place), ..) => Step::LiveRead {
             reads: vec![Read::Object(cluster_address(&scene.cluster(place).name))],
-            because: "a cluster that is being deleted may be let go at any time".to_owned(),
+            because: "a cluster that is being deleted may lose its finalizer at any time"
+                .to_owned(),
         },
         (Decision::PutFinalizer, _, Some(namespace)) => {
             let change = put_finalizer(namespace, FINALIZER_GRANT);
-            change_namespace(namespace, change, "it must not vanish while a cluster has it")
+            change_namespace(
+                namespace,
+                change,
+                "the namespace must not be deleted while a cluster owns it",
+            )
         }
         (Decision::TakeFinalizerOff, _, Some(namespace)) => {
             let change = take_finalizer_off(namespace, FINALIZER_GRANT);
-            change_namespace(namespace, change, "no cluster has anything of it")
+            change_namespace(namespace, change, "no cluster has data of the namespace")
         }
         (Decision::CreateGrant, _, Some(namespace)) => create(scene, namespace),
         (Decision::CreateAmbiguousGrant, _, Some(namespace)) => {
@@ -61,17 +67,18 @@ fn with_grant(scene: &Scene, grant: &GrantRecord, decision: Decision) -> Step<No
             Step::Wait { because: because(scene, grant, why), at_most: at_most(news) }
         }
         Decision::Tell(told) => tell(scene, grant, &told),
-        Decision::LookForNamespace => Step::Look {
+        Decision::ReadNamespace => Step::LiveRead {
             reads: vec![Read::Object(namespace_address(grant))],
-            because: "its namespace is not in the cache, which proves nothing".to_owned(),
+            because: "the namespace is not in the cache; only a live read can show that it is gone"
+                .to_owned(),
         },
         Decision::Untarget => {
             let write = grant.write_spec(json!({ "target": null }));
-            Step::write(write, "the cluster that was to have it is being deleted")
+            Step::write(write, "the target cluster is being deleted")
         }
         Decision::UpdatePolicy => {
             let write = grant.write_spec(policy::change(scene, grant));
-            Step::write(write, "the placement says something else now")
+            Step::write(write, "the Placement has changed")
         }
         Decision::Target(place) => target(scene, grant, place, json!({})),
         Decision::TargetWithPolicy(place) => {
@@ -82,15 +89,15 @@ fn with_grant(scene: &Scene, grant: &GrantRecord, decision: Decision) -> Step<No
         Decision::Revoke(because) => revoke(scene, grant, because),
         Decision::BeginDeleting => {
             let change = json!({"because": null});
-            let write = grant.write_phase((Phase::Deleting, scene.now), change);
-            Step::write(write, "the namespace goes, and nobody has it")
+            let write = grant.write_phase(Phase::Deleting, scene.now, change);
+            Step::write(write, "the namespace is being deleted, and the grant has no owner")
         }
         Decision::DeleteGrant => {
             let write = Write::delete(Place::HUB, &GRANT, &grant.object);
-            Step::write(write, "nothing of its namespace is left anywhere")
+            Step::write(write, "no cluster has anything of the namespace")
         }
-        decision @ (Decision::LookForGrant
-        | Decision::LookAtCluster(_)
+        decision @ (Decision::ReadGrant
+        | Decision::ReadCluster(_)
         | Decision::PutFinalizer
         | Decision::TakeFinalizerOff
         | Decision::CreateGrant
@@ -99,7 +106,7 @@ fn with_grant(scene: &Scene, grant: &GrantRecord, decision: Decision) -> Step<No
 }
 
 fn about_nothing(decision: &Decision) -> Step<Nothing> {
-    Step::rest(format!("{decision:?} is about something that is not there"))
+    Step::rest(format!("the object of {decision:?} does not exist any more"))
 }
 
 fn at_most(news: For) -> Duration {
@@ -111,17 +118,19 @@ fn at_most(news: For) -> Duration {
 
 fn resting(why: Why) -> String {
     match why {
-        Why::NamespaceUnknown => "its namespace is not in the cache, which proves nothing",
-        Why::Unplaced => "its namespace does not ask to be placed",
-        Why::CopiesLeft => "the cache does not show its grant yet",
-        Why::ClusterGoes => "the cluster that is to have it goes; the cache will show it",
-        _ => "there is no grant to do anything about",
+        Why::NamespaceUnknown => {
+            "the namespace is not in the cache; only a live read can show that it is gone"
+        }
+        Why::Unplaced => "the namespace has no label interlock.dev/placed=true",
+        Why::CopiesLeft => "the cache does not show the grant of the namespace yet",
+        Why::ClusterTerminating => "the target cluster is being deleted; the cache will show it",
+        _ => "the namespace has no grant",
     }
     .to_owned()
 }
 
 fn change_namespace(namespace: &Object, change: Value, because: &str) -> Step<Nothing> {
-    let write = Write::patch(Place::HUB, &NAMESPACE, namespace, (Part::Main, change));
+    let write = Write::patch(Place::HUB, &NAMESPACE, namespace, change);
     Step::write(write, because)
 }
 
@@ -130,7 +139,10 @@ fn create(scene: &Scene, namespace: &Object) -> Step<Nothing> {
     spec["namespace"] = json!(ref_to(namespace));
     let address = grant_address(&scene.grant_name);
     let write = Write::Create { address, object: json!({ "spec": spec }) };
-    Step::write(write, format!("namespace {} asks to be placed", name_of(namespace)))
+    Step::write(
+        write,
+        format!("namespace {} has the label interlock.dev/placed=true", name_of(namespace)),
+    )
 }
 
 fn ambiguity(scene: &Scene, namespace: &Object) -> Event {
@@ -144,11 +156,11 @@ fn ambiguity(scene: &Scene, namespace: &Object) -> Event {
 }
 
 fn target(scene: &Scene, grant: &GrantRecord, place: usize, mut spec: Value) -> Step<Nothing> {
-    let wished = scene.cluster(place);
-    spec["target"] = json!(wished);
+    let desired = scene.cluster(place);
+    spec["target"] = json!(desired);
     let because = match scene.asked_for() {
-        Some(name) => format!("the namespace asks for cluster {name}"),
-        None => format!("cluster {wished} fits best"),
+        Some(name) => format!("cluster {name} is the desired cluster of the namespace"),
+        None => format!("cluster {desired} fits best"),
     };
     Step::write(grant.write_spec(spec), because)
 }
@@ -169,7 +181,7 @@ fn list_claims(scene: &Scene, grant: &GrantRecord, places: &[usize]) -> Step<Not
     let write = grant.write_status(json!({"claims": claims, "pins": pins}));
     Step::write(
         write,
-        format!("a cluster may make a claim once it is listed: {}", names.join(", ")),
+        format!("the grant lists the claims that its owner may create: {}", names.join(", ")),
     )
 }
 
@@ -182,7 +194,7 @@ fn fresh(scene: &Scene, claim: &Claim, epoch: i64) -> Pin {
         files: 0,
         bytes: 0,
         digest: String::new(),
-        image: Image::Fresh {},
+        snapshot: Snapshot::Fresh {},
     }
 }
 
@@ -197,11 +209,11 @@ fn give(scene: &Scene, grant: &GrantRecord, giving: &Giving) -> Step<Nothing> {
         if *begin == Begin::Empty {
             pins.push(fresh(scene, claim, epoch));
         }
-        let last_image = match begin {
-            Begin::InPlace => claim.last_image.clone(),
+        let last_snapshot = match begin {
+            Begin::InPlace => claim.last_snapshot.clone(),
             Begin::Pinned | Begin::Empty => None,
         };
-        claims.push(Claim { fill: Fill::Waiting, last_image, progress: None, ..claim.clone() });
+        claims.push(Claim { fill: Fill::Waiting, last_snapshot, progress: None, ..claim.clone() });
     }
     let change = json!({
         "owner": cluster,
@@ -212,10 +224,12 @@ fn give(scene: &Scene, grant: &GrantRecord, giving: &Giving) -> Step<Nothing> {
         "copies": copies_with_live(grant, &cluster, epoch, &giving.taken_over),
         "conditions": conditions_given(scene, grant, giving),
     });
-    let write = grant.write_phase((Phase::Granted, scene.now), change);
-    let note =
-        format!("cluster {cluster} has it now, at epoch {epoch}; it fills the claims, then starts");
-    Step::write(write, format!("nobody has it, and cluster {cluster} is to have it"))
+    let write = grant.write_phase(Phase::Granted, scene.now, change);
+    let note = format!(
+        "cluster {cluster} owns the namespace at epoch {epoch}; the syncer fills the claims, then \
+         starts the pods"
+    );
+    Step::write(write, format!("the grant has no owner, and cluster {cluster} is its target"))
         .telling(grant.tells(Importance::Normal, "Granted", note))
 }
 
@@ -227,7 +241,11 @@ fn conditions_given(scene: &Scene, grant: &GrantRecord, giving: &Giving) -> Vec<
         found.push(heard_again());
     }
     if giving.is_fence_over {
-        found.push(Finding::fails(FENCED, "Granted", format!("cluster {cluster} has it now")));
+        found.push(Finding::fails(
+            FENCED,
+            "Granted",
+            format!("cluster {cluster} owns the namespace now"),
+        ));
     }
     let mut conditions = grant.conditions_with(&found, scene.now);
     // What the owner before said of itself does not hold of the next one.
@@ -256,11 +274,11 @@ fn revoke(scene: &Scene, grant: &GrantRecord, because: RevokedBecause) -> Step<N
         "because": because,
         "conditions": grant.conditions_with(&[finding], scene.now),
     });
-    let write = grant.write_phase((Phase::Revoking, scene.now), change);
+    let write = grant.write_phase(Phase::Revoking, scene.now, change);
     let why = match because {
-        RevokedBecause::Move => "another cluster is wished, and it fits",
-        RevokedBecause::Drain => "its cluster is to be emptied, and another one fits",
-        RevokedBecause::Deletion => "its namespace is being deleted",
+        RevokedBecause::Move => "another cluster is desired, and it fits",
+        RevokedBecause::Drain => "the owner is draining, and another cluster fits",
+        RevokedBecause::Deletion => "the namespace is being deleted",
     };
     Step::write(write, why).telling(grant.tells(Importance::Normal, "Revoking", note))
 }

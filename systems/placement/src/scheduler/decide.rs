@@ -22,12 +22,12 @@ pub struct Facts {
     pub has_syncers: bool,
     /// The grant for this very namespace, as the cache shows it.
     pub grant: Option<Grant>,
-    /// What a fresh look showed: whether there is a grant that the cache does not know yet.
+    /// What a live read showed: whether there is a grant that the cache does not know yet.
     pub truth: Option<Truth>,
     /// All clusters, by name.
     pub clusters: Vec<Cluster>,
     /// Where it is to run.
-    pub wish: Wish,
+    pub desired: Desired,
     /// Whether one more move may begin now.
     pub has_room_for_move: bool,
     /// Whether the data of claims can be carried from one cluster to another.
@@ -41,9 +41,9 @@ pub struct Facts {
 /// What is known of the namespace that a grant is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Namespace {
-    /// Not in the cache, and nobody looked: that proves nothing.
+    /// Not in the cache, and not read: that proves nothing.
     Unknown,
-    /// Not in the cache, and a fresh look shows that it is there: the cache is behind.
+    /// Not in the cache, and a live read shows that it is there: the cache is behind.
     Unseen,
     /// It is there, and asks to be placed.
     Placed,
@@ -51,7 +51,7 @@ pub enum Namespace {
     Unplaced,
     /// It is being deleted.
     Deleting,
-    /// It is gone for sure: a fresh look shows none, or another one has its name.
+    /// It is gone for sure: a live read shows none, or another one has its name.
     Gone,
 }
 
@@ -83,7 +83,7 @@ pub struct Grant {
     /// Who is to have it, as the grant says now.
     pub target: Option<usize>,
     /// Whether every claim can be filled, and where.
-    pub images: Images,
+    pub snapshots: Snapshots,
     /// Why its owner is to stop, if it is.
     pub because: Option<RevokedBecause>,
     /// What each claim that it lists begins with next, as it is pinned.
@@ -105,8 +105,8 @@ pub enum Pinned {
     Nothing,
     /// The volume itself, which stayed in place.
     InPlace,
-    /// An image, or that it begins empty.
-    Image,
+    /// A snapshot, or that it begins empty.
+    Snapshot,
 }
 
 /// The owner of a grant.
@@ -118,9 +118,9 @@ pub enum Owner {
     Replaced,
 }
 
-/// Where the images that a grant holds can be used.
+/// Where the snapshots that a grant holds can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub enum Images {
+pub enum Snapshots {
     /// On any cluster.
     Anywhere,
     /// On this cluster only: the volumes stayed in place there.
@@ -133,33 +133,33 @@ pub enum Images {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Cluster {
     /// Why it cannot take the namespace, if it cannot.
-    pub misfit: Option<Misfit>,
-    /// Whether its syncer was heard of lately.
+    pub unfit_reason: Option<UnfitReason>,
+    /// Whether its syncer sent a heartbeat recently.
     pub is_reachable: bool,
     /// Whether it is to be emptied.
     pub is_draining: bool,
     /// How many namespaces it has or is to have.
     pub grants: usize,
-    /// What a fresh look at it shows; None: nobody looked.
-    pub sight: Option<Sight>,
+    /// What a live read of it shows; None: not read.
+    pub live_state: Option<LiveState>,
     /// The copies that it has of the namespace's data, as the grant says.
     pub copies: Vec<CopyState>,
 }
 
-/// What a fresh look at a cluster shows.
+/// What a live read of a cluster shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub enum Sight {
+pub enum LiveState {
     /// It is there, and not on its way out.
     Stays,
     /// It is being deleted, and is not let go for as long as data of the grant is on it.
     Kept,
     /// It is gone, or may be any moment.
-    Goes,
+    MayBeGone,
 }
 
 /// Why a cluster cannot take a namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub enum Misfit {
+pub enum UnfitReason {
     /// Its syncer is not there, or says that it is not ready.
     NotReady,
     /// It takes nothing new.
@@ -172,7 +172,7 @@ pub enum Misfit {
     NotSelected,
     /// It has no such storage class.
     StorageClassMissing(String),
-    /// Its storage class cannot take images.
+    /// Its storage class cannot take snapshots.
     CannotSnapshot(String),
     /// This claim is a raw device, which nothing here can fill or carry.
     BlockVolume(String),
@@ -187,7 +187,7 @@ pub enum Misfit {
 
 /// Where a namespace is to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub enum Wish {
+pub enum Desired {
     /// Anywhere that fits.
     Any,
     /// On this cluster.
@@ -208,14 +208,14 @@ pub enum Decision {
     /// Put our finalizer on the namespace.
     PutFinalizer,
     /// Ask the hub whether there is a grant.
-    LookForGrant,
+    ReadGrant,
     /// Ask the hub whether the namespace is there.
-    LookForNamespace,
+    ReadNamespace,
     /// Make the grant.
     CreateGrant,
     /// The same, and tell that two Placements select the namespace.
     CreateAmbiguousGrant,
-    /// Note which cluster is wished.
+    /// Note the desired cluster.
     Target(usize),
     /// The same, and what the Placement says now.
     TargetWithPolicy(usize),
@@ -224,25 +224,25 @@ pub enum Decision {
     /// Note what the Placement says now.
     UpdatePolicy,
     /// Ask the hub whether the cluster that is to have it stays.
-    LookAtCluster(usize),
+    ReadCluster(usize),
     /// List claims that are new, before anybody can write to them: their places in the facts.
     ListClaims(Vec<usize>),
     /// Give it to a cluster.
     Grant(Giving),
     /// Take it back from its owner.
     Revoke(RevokedBecause),
-    /// The namespace goes, and nobody has it.
+    /// The namespace is being deleted, and the grant has no owner.
     BeginDeleting,
     /// Take our finalizer off the namespace.
     TakeFinalizerOff,
-    /// Nothing is left: the grant goes too.
+    /// Nothing is left: the grant is deleted too.
     DeleteGrant,
 }
 
 /// What comes without a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum For {
-    /// That a move ends: two of those that wait are told, and those may be gone.
+    /// That a move ends: two of those that wait are reported, and those may be gone.
     Moves,
     /// Room on a cluster.
     Room,
@@ -266,9 +266,9 @@ pub struct Giving {
 /// What a claim begins with on its next cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Begin {
-    /// What it is pinned to, which is newer than any image before it.
+    /// What it is pinned to, which is newer than any snapshot before it.
     Pinned,
-    /// The volume itself; its last image is all there is elsewhere, and is kept.
+    /// The volume itself; its last snapshot is all there is elsewhere, and is kept.
     InPlace,
     /// Nothing.
     Empty,
@@ -287,8 +287,8 @@ pub enum Why {
     UnknownCluster,
     /// No cluster fits.
     NoneFits,
-    /// The cluster that is wished does not fit.
-    WishDoesNotFit(usize),
+    /// The desired cluster does not fit.
+    DesiredClusterDoesNotFit(usize),
     /// Its data is on a cluster that does not fit, or is not there any more.
     DataElsewhere,
     /// Its data would have to be copied, and nothing here can do that.
@@ -297,7 +297,7 @@ pub enum Why {
     MovesFull,
     /// Its owner has to stop and hand over first.
     OwnerStops,
-    /// The same, and its owner is not heard of.
+    /// The same, and its owner sends no heartbeat.
     OwnerUnreachable,
     /// Its owner was deleted; one of that name is another cluster.
     ClusterReplaced,
@@ -305,8 +305,8 @@ pub enum Why {
     CopiesLeft,
     /// Syncers still hold its namespace.
     SyncersLeft,
-    /// The cluster that is to have it goes, which the cache does not show yet.
-    ClusterGoes,
+    /// The target cluster is being deleted, which the cache does not show yet.
+    ClusterTerminating,
 }
 
 /// The one next thing to do.
@@ -323,12 +323,12 @@ fn with_grant(facts: &Facts, grant: &Grant) -> Decision {
         return end(facts, grant);
     }
     // A cluster is not let go while it is the target of a grant.
-    if is_target_going(facts, grant) {
+    if is_target_terminating(facts, grant) {
         return Decision::Untarget;
     }
     match facts.namespace {
         // Its end stops what runs and deletes data, so it never rests on what a cache lacks.
-        Namespace::Unknown => return Decision::LookForNamespace,
+        Namespace::Unknown => return Decision::ReadNamespace,
         Namespace::Unseen => return Decision::Nothing(Why::NamespaceUnknown),
         Namespace::Deleting | Namespace::Gone => return begin_end(facts, grant),
         // It stays where it is: taking a label off must not stop what runs.
@@ -340,7 +340,7 @@ fn with_grant(facts: &Facts, grant: &Grant) -> Decision {
     if !unlisted.is_empty() && grant.phase != Phase::Revoking {
         return Decision::ListClaims(unlisted);
     }
-    let target = match wish(facts, grant) {
+    let target = match desired(facts, grant) {
         Ok(target) => target,
         Err(why) => return held_up(facts, grant, why),
     };
@@ -356,7 +356,7 @@ fn with_grant(facts: &Facts, grant: &Grant) -> Decision {
     }
 }
 
-/// Only claims that cannot vanish are listed, so that no cluster gets one that the hub may lose sight
+/// Only claims that cannot vanish are listed, so that no cluster gets one that the hub may lose track
 /// of.
 fn unlisted(facts: &Facts) -> Vec<usize> {
     let claims = facts.claims.iter().enumerate();
@@ -365,11 +365,12 @@ fn unlisted(facts: &Facts) -> Vec<usize> {
 }
 
 /// Whether the cluster that is to have it, and has it not, is being deleted.
-fn is_target_going(facts: &Facts, grant: &Grant) -> bool {
+fn is_target_terminating(facts: &Facts, grant: &Grant) -> bool {
     let is_held = grant.phase.is_held();
     grant.target.is_some_and(|target| {
-        let misfit = facts.clusters.get(target).and_then(|cluster| cluster.misfit.as_ref());
-        misfit == Some(&Misfit::Deleting)
+        let unfit_reason =
+            facts.clusters.get(target).and_then(|cluster| cluster.unfit_reason.as_ref());
+        unfit_reason == Some(&UnfitReason::Deleting)
             && !(is_held && grant.owner == Some(Owner::Cluster(target)))
     })
 }
@@ -381,7 +382,7 @@ fn without_grant(facts: &Facts) -> Decision {
         (Namespace::Placed, true) => Decision::CreateGrant,
         // That the cache has no grant does not mean that there is none.
         (Namespace::Deleting, true) => match facts.truth {
-            None => Decision::LookForGrant,
+            None => Decision::ReadGrant,
             Some(Truth::NoGrant) => Decision::TakeFinalizerOff,
             Some(Truth::Granted) => Decision::Nothing(Why::CopiesLeft),
         },
@@ -406,8 +407,8 @@ fn end(facts: &Facts, grant: &Grant) -> Decision {
         return Decision::Nothing(Why::CopiesLeft);
     }
     match facts.namespace {
-        Namespace::Unknown => return Decision::LookForNamespace,
-        // The grant says that it goes, and the cache does not show that yet.
+        Namespace::Unknown => return Decision::ReadNamespace,
+        // The grant says that it is being deleted, and the cache does not show that yet.
         Namespace::Unseen | Namespace::Placed | Namespace::Unplaced => {
             return Decision::Nothing(Why::NamespaceUnknown);
         }
@@ -428,32 +429,32 @@ fn end(facts: &Facts, grant: &Grant) -> Decision {
 
 /// The cluster that the namespace is to run on. The same facts give the same cluster: a decision
 /// that is repeated on old news does no harm.
-fn wish(facts: &Facts, grant: &Grant) -> Result<usize, Why> {
-    let fits = |place: usize| facts.clusters.get(place).is_some_and(|c| c.misfit.is_none());
+fn desired(facts: &Facts, grant: &Grant) -> Result<usize, Why> {
+    let fits = |place: usize| facts.clusters.get(place).is_some_and(|c| c.unfit_reason.is_none());
     let owner = match grant.owner {
         Some(Owner::Cluster(owner)) => Some(owner),
         Some(Owner::Replaced) | None => None,
     };
     let is_held = grant.phase.is_held();
-    match facts.wish {
-        Wish::Unknown => return Err(Why::UnknownCluster),
+    match facts.desired {
+        Desired::Unknown => return Err(Why::UnknownCluster),
         // Where it runs it may stay, whatever is said of new ones.
-        Wish::On(place) if is_held && owner == Some(place) => return Ok(place),
-        Wish::On(place) if fits(place) => return Ok(place),
-        Wish::On(place) => return Err(Why::WishDoesNotFit(place)),
-        Wish::Any => {}
+        Desired::On(place) if is_held && owner == Some(place) => return Ok(place),
+        Desired::On(place) if fits(place) => return Ok(place),
+        Desired::On(place) => return Err(Why::DesiredClusterDoesNotFit(place)),
+        Desired::Any => {}
     }
     let stays = |place: &usize| {
         let cluster = facts.clusters.get(*place);
-        cluster.is_some_and(|c| !c.is_draining && c.misfit != Some(Misfit::NotSelected))
+        cluster.is_some_and(|c| !c.is_draining && c.unfit_reason != Some(UnfitReason::NotSelected))
     };
     if let Some(owner) = owner.filter(|owner| is_held && stays(owner)) {
         return Ok(owner);
     }
-    match grant.images {
-        Images::Only(place) if fits(place) => return Ok(place),
-        Images::Only(place) if !can_leave(facts, place) => return Err(Why::DataElsewhere),
-        Images::Only(_) | Images::Anywhere | Images::Nowhere => {}
+    match grant.snapshots {
+        Snapshots::Only(place) if fits(place) => return Ok(place),
+        Snapshots::Only(place) if !can_leave(facts, place) => return Err(Why::DataElsewhere),
+        Snapshots::Only(_) | Snapshots::Anywhere | Snapshots::Nowhere => {}
     }
     if let Some(target) = grant.target.filter(|target| fits(*target)) {
         return Ok(target);
@@ -462,30 +463,30 @@ fn wish(facts: &Facts, grant: &Grant) -> Result<usize, Why> {
     let fewest = candidates.min_by_key(|(place, cluster)| (cluster.grants, *place));
     match (fewest, owner.filter(|_| is_held)) {
         (Some((place, _)), _) => Ok(place),
-        // Look before you stop: with nowhere to go, it stays.
+        // LiveRead before you stop: with nowhere to go, it stays.
         (None, Some(_)) | (None, None) => Err(Why::NoneFits),
     }
 }
 
-/// Nobody has it: the cluster that is wished gets it, if its data can be there.
+/// The grant has no owner: the desired cluster becomes the owner, if its data can be there.
 fn give(facts: &Facts, grant: &Grant, target: usize) -> Decision {
-    let place = match grant.images {
-        Images::Nowhere => return Decision::Nothing(Why::DataElsewhere),
-        Images::Only(place) if place != target && !can_leave(facts, place) => {
+    let place = match grant.snapshots {
+        Snapshots::Nowhere => return Decision::Nothing(Why::DataElsewhere),
+        Snapshots::Only(place) if place != target && !can_leave(facts, place) => {
             return Decision::Nothing(Why::DataElsewhere);
         }
         // It goes back to where its data is, and moves on from there.
-        Images::Only(place) if place != target => place,
-        Images::Only(_) | Images::Anywhere => target,
+        Snapshots::Only(place) if place != target => place,
+        Snapshots::Only(_) | Snapshots::Anywhere => target,
     };
     // A cluster is let go when it is being deleted and no grant names it, as its target or for its
     // data. The grant that is written over names this one since before the look: if the look showed
     // it staying, whoever wants to let it go finds the grant.
-    match facts.clusters.get(place).and_then(|cluster| cluster.sight) {
-        None => Decision::LookAtCluster(place),
-        Some(Sight::Kept) if place != target => Decision::Grant(giving(facts, grant, place)),
-        Some(Sight::Goes | Sight::Kept) => Decision::Nothing(Why::ClusterGoes),
-        Some(Sight::Stays) => Decision::Grant(giving(facts, grant, place)),
+    match facts.clusters.get(place).and_then(|cluster| cluster.live_state) {
+        None => Decision::ReadCluster(place),
+        Some(LiveState::Kept) if place != target => Decision::Grant(giving(facts, grant, place)),
+        Some(LiveState::MayBeGone | LiveState::Kept) => Decision::Nothing(Why::ClusterTerminating),
+        Some(LiveState::Stays) => Decision::Grant(giving(facts, grant, place)),
     }
 }
 
@@ -493,7 +494,7 @@ fn giving(facts: &Facts, grant: &Grant, to: usize) -> Giving {
     let begin = |pinned: &Pinned| match pinned {
         Pinned::Nothing => Begin::Empty,
         Pinned::InPlace => Begin::InPlace,
-        Pinned::Image => Begin::Pinned,
+        Pinned::Snapshot => Begin::Pinned,
     };
     let mut taken_over = facts.clusters.get(to).map_or(Vec::new(), |to| to.copies.clone());
     taken_over.retain(|state| is_taken_over(*state));
@@ -507,7 +508,7 @@ fn giving(facts: &Facts, grant: &Grant, to: usize) -> Giving {
 }
 
 /// A copy that nobody needs is taken over with the grant. One that is alone in having something is
-/// kept beside it, until a person has said what becomes of it.
+/// kept beside it, until a person has said what happens to it.
 fn is_taken_over(state: CopyState) -> bool {
     match state {
         CopyState::Live | CopyState::Superseded => true,
@@ -518,17 +519,20 @@ fn is_taken_over(state: CopyState) -> bool {
 /// Whether data that was left in place on a cluster can be fetched from there: what is said of new
 /// ones does not count, but it must answer.
 fn can_leave(facts: &Facts, place: usize) -> bool {
-    facts.clusters.get(place).is_some_and(|cluster| match &cluster.misfit {
+    facts.clusters.get(place).is_some_and(|cluster| match &cluster.unfit_reason {
         None => true,
-        Some(Misfit::Unschedulable | Misfit::Draining | Misfit::Deleting | Misfit::NotSelected) => {
-            cluster.is_reachable
-        }
         Some(
-            Misfit::NotReady
-            | Misfit::StorageClassMissing(_)
-            | Misfit::CannotSnapshot(_)
-            | Misfit::BlockVolume(_)
-            | Misfit::TooSmall { .. },
+            UnfitReason::Unschedulable
+            | UnfitReason::Draining
+            | UnfitReason::Deleting
+            | UnfitReason::NotSelected,
+        ) => cluster.is_reachable,
+        Some(
+            UnfitReason::NotReady
+            | UnfitReason::StorageClassMissing(_)
+            | UnfitReason::CannotSnapshot(_)
+            | UnfitReason::BlockVolume(_)
+            | UnfitReason::TooSmall { .. },
         ) => false,
     })
 }
@@ -553,7 +557,7 @@ fn keep_or_move(facts: &Facts, grant: &Grant, target: usize) -> Decision {
     Decision::Revoke(because)
 }
 
-/// Nothing can be done, and an owner that is not heard of is the first thing to say.
+/// Nothing can be done, and an owner that sends no heartbeat is the first thing to say.
 fn held_up(facts: &Facts, grant: &Grant, why: Why) -> Decision {
     let is_held = grant.phase.is_held();
     match grant.owner {

@@ -1,15 +1,15 @@
-//! What a person is told about a grant: what, why, and the next command.
+//! What a person reads about a grant: what, why, and the next command.
 //!
 //! A message never has a time in it that runs on, or a count that changes by itself: it would be
 //! written again with every look.
 
-use super::decide::{Missed, Reason, Said, SaidPlaced, SaidUnreachable, Why, Wish};
-use super::observe::{Scene, wish};
+use super::decide::{Desired, Missed, Reason, Said, SaidPlaced, SaidUnreachable, Why};
+use super::observe::{Scene, desired};
 use crate::kinds::MOVES_FULL;
 use crate::record::{GrantRecord, condition, syncers};
 use interlock_api::names::ANNOTATION_FORGET_COPIES;
 use interlock_api::placement::condition::{FENCED, OWNER_UNREACHABLE, PLACED, REACHABLE};
-use interlock_api::placement::{CopyState, Image, Ref, RevokedBecause};
+use interlock_api::placement::{CopyState, Ref, RevokedBecause, Snapshot};
 use interlock_kernel::conditions::{self, Finding};
 use interlock_kernel::metadata::{name_of, uid_of};
 
@@ -26,7 +26,7 @@ const REASONS: [Reason; 11] = [
     Reason::Granted,
     Reason::UnknownCluster,
     Reason::NoneFits,
-    Reason::WishDoesNotFit,
+    Reason::DesiredClusterDoesNotFit,
     Reason::DataElsewhere,
     Reason::NeedsCopy,
     Reason::MovesFull,
@@ -43,7 +43,7 @@ impl Reason {
             Reason::Granted => "Granted",
             Reason::UnknownCluster => "UnknownCluster",
             Reason::NoneFits => "NoneFits",
-            Reason::WishDoesNotFit => "WishDoesNotFit",
+            Reason::DesiredClusterDoesNotFit => "DesiredClusterDoesNotFit",
             Reason::DataElsewhere => "DataElsewhere",
             Reason::NeedsCopy => "NeedsCopy",
             Reason::MovesFull => MOVES_FULL,
@@ -60,9 +60,9 @@ impl Reason {
             Reason::Granted => Why::Placed,
             Reason::UnknownCluster => Why::UnknownCluster,
             Reason::NoneFits => Why::NoneFits,
-            Reason::WishDoesNotFit => match wish(scene) {
-                Wish::On(place) => Why::WishDoesNotFit(place),
-                Wish::Any | Wish::Unknown => return None,
+            Reason::DesiredClusterDoesNotFit => match desired(scene) {
+                Desired::On(place) => Why::DesiredClusterDoesNotFit(place),
+                Desired::Any | Desired::Unknown => return None,
             },
             Reason::DataElsewhere => Why::DataElsewhere,
             Reason::NeedsCopy => Why::NeedsCopy,
@@ -130,7 +130,11 @@ fn missing(scene: &Scene, grant: &GrantRecord, missed: Missed) -> Finding {
 
 /// An owner that was missed is there again.
 pub(crate) fn heard_again() -> Finding {
-    Finding::fails(OWNER_UNREACHABLE, "Heard", "its owner was heard of again, or is another")
+    Finding::fails(
+        OWNER_UNREACHABLE,
+        "Heard",
+        "the owner sends heartbeats again, or the grant has another owner",
+    )
 }
 
 fn placed(scene: &Scene, grant: &GrantRecord, why: Why) -> Option<Finding> {
@@ -143,8 +147,8 @@ fn placed(scene: &Scene, grant: &GrantRecord, why: Why) -> Option<Finding> {
         Why::Placed => Some(granted(scene, grant.status.owner.as_ref(), grant.status.epoch)),
         Why::UnknownCluster => fails(Reason::UnknownCluster, unknown_cluster(scene, namespace)),
         Why::NoneFits => fails(Reason::NoneFits, none_fits(scene, namespace)),
-        Why::WishDoesNotFit(place) => {
-            fails(Reason::WishDoesNotFit, wish_does_not_fit(scene, place))
+        Why::DesiredClusterDoesNotFit(place) => {
+            fails(Reason::DesiredClusterDoesNotFit, desired_cluster_does_not_fit(scene, place))
         }
         Why::DataElsewhere => fails(Reason::DataElsewhere, data_elsewhere(grant)),
         Why::NeedsCopy => fails(Reason::NeedsCopy, needs_copy(grant)),
@@ -152,7 +156,8 @@ fn placed(scene: &Scene, grant: &GrantRecord, why: Why) -> Option<Finding> {
             Reason::MovesFull,
             (
                 format!(
-                    "{} moves are under way, which is the limit; it begins when one of them ends",
+                    "{} moves are in progress, which is the limit; this move begins when one of \
+                     them ends",
                     scene.limits.moves
                 ),
                 Some("interlock status".to_owned()),
@@ -163,7 +168,7 @@ fn placed(scene: &Scene, grant: &GrantRecord, why: Why) -> Option<Finding> {
         Why::SyncersLeft => fails(Reason::SyncersLeft, syncers_left(scene)),
         Why::NamespaceUnknown
         | Why::Unplaced
-        | Why::ClusterGoes
+        | Why::ClusterTerminating
         | Why::OwnerUnreachable
         | Why::ClusterReplaced => None,
     }
@@ -172,7 +177,7 @@ fn placed(scene: &Scene, grant: &GrantRecord, why: Why) -> Option<Finding> {
 /// A cluster has it.
 pub(crate) fn granted(scene: &Scene, owner: Option<&Ref>, epoch: i64) -> Finding {
     let owner = owner.map(|owner| owner.name.as_str()).unwrap_or_default();
-    let mut message = format!("cluster {owner} has it, at epoch {epoch}");
+    let mut message = format!("cluster {owner} owns the namespace at epoch {epoch}");
     let ambiguous = ambiguous(scene);
     let next = ambiguous.as_ref().map(|_| NARROW.to_owned());
     if let Some(ambiguous) = ambiguous {
@@ -186,22 +191,29 @@ pub(crate) fn ambiguous(scene: &Scene) -> Option<String> {
     let rules = scene.rules.as_ref()?;
     let rival = rules.rival.as_ref()?;
     Some(format!(
-        "placements {} and {rival} both select it: {0} counts, being first by name",
+        "Placements {} and {rival} both select the namespace; {0} is used because it is first by \
+         name",
         rules.name
     ))
 }
 
-/// Its owner was told to stop.
+/// Its owner was asked to stop.
 pub(crate) fn stopping(grant: &GrantRecord, because: Option<RevokedBecause>) -> Finding {
     let owner = name(grant.status.owner.as_ref());
     let namespace = &grant.spec.namespace.name;
     let (reason, message) = match because {
-        Some(RevokedBecause::Deletion) => {
-            (Reason::Deleting, format!("cluster {owner} stops, as its namespace is being deleted"))
-        }
+        Some(RevokedBecause::Deletion) => (
+            Reason::Deleting,
+            format!("cluster {owner} stops the namespace, because the namespace is being deleted"),
+        ),
         Some(RevokedBecause::Move | RevokedBecause::Drain) | None => {
             let target = name(grant.spec.target.as_ref());
-            (Reason::Moving, format!("cluster {owner} stops and hands over to cluster {target}"))
+            (
+                Reason::Moving,
+                format!(
+                    "cluster {owner} stops the namespace and hands it over to cluster {target}"
+                ),
+            )
         }
     };
     let next = format!("interlock explain {namespace}");
@@ -214,7 +226,9 @@ fn name(found: Option<&Ref>) -> &str {
 
 fn staying(grant: &GrantRecord) -> String {
     match &grant.status.owner {
-        Some(owner) if grant.is_held() => format!("; it stays on cluster {owner} meanwhile"),
+        Some(owner) if grant.is_held() => {
+            format!("; the namespace stays on cluster {owner} until then")
+        }
         _ => String::new(),
     }
 }
@@ -224,25 +238,25 @@ fn unknown_cluster(scene: &Scene, namespace: &str) -> Advice {
     let near = scene.nearest_clusters();
     let (hint, next) = match near.first() {
         Some(first) => (
-            format!("the nearest: {}", near.join(", ")),
+            format!("similar names: {}", near.join(", ")),
             format!("interlock move {namespace} --to {first}"),
         ),
         None => {
-            ("no other is called like it".to_owned(), "kubectl get workloadclusters".to_owned())
+            ("no cluster has a similar name".to_owned(), "kubectl get workloadclusters".to_owned())
         }
     };
-    (format!("there is no cluster {asked:?}; {hint}"), Some(next))
+    (format!("cluster {asked:?} does not exist; {hint}"), Some(next))
 }
 
 fn none_fits(scene: &Scene, namespace: &str) -> Advice {
     if scene.clusters.is_empty() {
         let next = "create a WorkloadCluster and start its syncer".to_owned();
-        return ("there is no cluster".to_owned(), Some(next));
+        return ("no WorkloadCluster exists".to_owned(), Some(next));
     }
-    let all = scene.clusters.iter().zip(&scene.misfits);
+    let all = scene.clusters.iter().zip(&scene.unfit_reasons);
     let reasons: Vec<String> = all
-        .filter_map(|(cluster, misfit)| Some((cluster, misfit.as_ref()?)))
-        .map(|(cluster, misfit)| format!("{}: {}", name_of(cluster), misfit))
+        .filter_map(|(cluster, unfit_reason)| Some((cluster, unfit_reason.as_ref()?)))
+        .map(|(cluster, unfit_reason)| format!("{}: {}", name_of(cluster), unfit_reason))
         .collect();
     let more = match reasons.len().saturating_sub(NAMED) {
         0 => String::new(),
@@ -252,11 +266,11 @@ fn none_fits(scene: &Scene, namespace: &str) -> Advice {
     (format!("no cluster fits: {shown}{more}"), Some(format!("interlock explain {namespace}")))
 }
 
-fn wish_does_not_fit(scene: &Scene, place: usize) -> Advice {
+fn desired_cluster_does_not_fit(scene: &Scene, place: usize) -> Advice {
     let cluster = scene.cluster(place);
-    let misfit = scene.misfits.get(place).and_then(Option::as_ref);
-    let why = misfit.map(ToString::to_string).unwrap_or_default();
-    let message = format!("cluster {cluster} is asked for and does not fit: {why}");
+    let unfit_reason = scene.unfit_reasons.get(place).and_then(Option::as_ref);
+    let why = unfit_reason.map(ToString::to_string).unwrap_or_default();
+    let message = format!("the desired cluster {cluster} does not fit: {why}");
     (message, Some("interlock status".to_owned()))
 }
 
@@ -265,20 +279,20 @@ fn data_elsewhere(grant: &GrantRecord) -> Advice {
         .status
         .pins
         .iter()
-        .filter_map(|pin| match &pin.image {
-            Image::InPlace { cluster, .. } => {
+        .filter_map(|pin| match &pin.snapshot {
+            Snapshot::InPlace { cluster, .. } => {
                 Some(format!("claim {} is on cluster {cluster} only", pin.claim))
             }
-            Image::VolumeSnapshot { cluster, .. } => {
-                Some(format!("claim {} is in an image on cluster {cluster}", pin.claim))
+            Snapshot::VolumeSnapshot { cluster, .. } => {
+                Some(format!("claim {} is in a snapshot on cluster {cluster}", pin.claim))
             }
-            Image::Restic { .. } => Some(format!("claim {} is in a repository", pin.claim)),
-            Image::Fresh {} => None,
+            Snapshot::Restic { .. } => Some(format!("claim {} is in a repository", pin.claim)),
+            Snapshot::Fresh {} => None,
         })
         .collect();
     let places =
-        if places.is_empty() { "nobody knows where".to_owned() } else { places.join("; ") };
-    let message = format!("its data cannot be used where it is to run: {places}");
+        if places.is_empty() { "at an unknown place".to_owned() } else { places.join("; ") };
+    let message = format!("the data cannot be used on the target cluster: {places}");
     (message, Some("bring that cluster back".to_owned()))
 }
 
@@ -287,8 +301,8 @@ fn needs_copy(grant: &GrantRecord) -> Advice {
     let written = written.collect::<Vec<_>>().join(", ");
     let owner = name(grant.status.owner.as_ref());
     let message = format!(
-        "its claims ({written}) have data, and cluster {owner} has them in a storage class that no \
-         image can be taken of"
+        "claims {written} have data, and cluster {owner} has them in a storage class that does \
+         not support snapshots"
     );
     (message, Some(format!("interlock move {} --to {owner}", grant.spec.namespace.name)))
 }
@@ -307,13 +321,13 @@ fn copies_left(grant: &GrantRecord) -> Advice {
         .iter()
         .find(|copy| matches!(copy.state, CopyState::Diverged | CopyState::Unclosed));
     let next = kept.map(|copy| {
-        let wish = format!("{ANNOTATION_FORGET_COPIES}={}", grant.uid());
-        format!("kubectl annotate workloadcluster {} {wish}", copy.cluster)
+        let desired = format!("{ANNOTATION_FORGET_COPIES}={}", grant.uid());
+        format!("kubectl annotate workloadcluster {} {desired}", copy.cluster)
     });
-    (format!("its namespace is being deleted, and data of it is on {}", copies.join(", ")), next)
+    (format!("the namespace is being deleted, and its data is on {}", copies.join(", ")), next)
 }
 
-/// The syncers that hold a namespace that goes, and of which no data is left to wait for.
+/// The syncers that hold a namespace that is being deleted, and of which no data is left to wait for.
 fn syncers_left(scene: &Scene) -> Advice {
     let name_of_uid = |uid| {
         let cluster = scene.clusters.iter().find(|cluster| uid_of(cluster) == uid);
@@ -322,10 +336,11 @@ fn syncers_left(scene: &Scene) -> Advice {
     let holders = scene.namespace.iter().flat_map(|namespace| syncers(namespace));
     let clusters: Vec<String> = holders.map(name_of_uid).collect();
     let message = format!(
-        "its namespace is being deleted, and stays until the syncer of cluster {} has let go of it",
+        "the namespace is being deleted; it stays until the syncer of cluster {} has removed its \
+         finalizer",
         clusters.join(" and of cluster ")
     );
-    let next = "see that it runs and reaches the hub, or delete its WorkloadCluster";
+    let next = "make sure that the syncer runs and reaches the hub, or delete the WorkloadCluster";
     (message, Some(next.to_owned()))
 }
 
@@ -337,9 +352,10 @@ fn unreachable(scene: &Scene, grant: &GrantRecord) -> Finding {
         .and_then(|reachable| reachable["lastTransitionTime"].as_str())
         .map_or_else(|| "it came".to_owned(), str::to_owned);
     let message = format!(
-        "cluster {owner} has not been heard of since {since}. It may still run the namespace, so \
-         nothing is taken from it. {}. If it is off for certain, a person can declare it gone",
-        last_images(grant),
+        "cluster {owner} has sent no heartbeat since {since}. The cluster may still run the \
+         namespace, so the grant is not released. {}. If the cluster is off for certain, a person \
+         can declare it gone",
+        last_snapshots(grant),
     );
     Finding::holds(OWNER_UNREACHABLE, Missed::NoHeartbeat.word(), message).next(force_line(grant))
 }
@@ -347,29 +363,29 @@ fn unreachable(scene: &Scene, grant: &GrantRecord) -> Finding {
 fn replaced(grant: &GrantRecord) -> Finding {
     let owner = name(grant.status.owner.as_ref());
     let message = format!(
-        "cluster {owner}, which has it, was deleted; one of that name is another cluster. Nobody \
-         can ask the old one whether it has stopped. {}. If it has for certain, a person can declare \
-         it gone",
-        last_images(grant),
+        "the owner {owner} was deleted; a cluster with that name is another cluster. The deleted \
+         cluster cannot report whether the namespace has stopped. {}. If it has stopped for \
+         certain, a person can declare the cluster gone",
+        last_snapshots(grant),
     );
     Finding::holds(OWNER_UNREACHABLE, Missed::ClusterReplaced.word(), message)
         .next(force_line(grant))
 }
 
-fn last_images(grant: &GrantRecord) -> String {
+fn last_snapshots(grant: &GrantRecord) -> String {
     let claims: Vec<String> = grant
         .status
         .claims
         .iter()
-        .map(|claim| match &claim.last_image {
-            Some(image) => format!("claim {} of {}", claim.name, image.taken.0),
+        .map(|claim| match &claim.last_snapshot {
+            Some(snapshot) => format!("claim {} of {}", claim.name, snapshot.taken.0),
             None => format!("claim {} none", claim.name),
         })
         .collect();
     if claims.is_empty() {
-        return "It has no claims".to_owned();
+        return "The namespace has no claims".to_owned();
     }
-    format!("Last images: {}", claims.join(", "))
+    format!("Last snapshots: {}", claims.join(", "))
 }
 
 /// The command that ends it, complete but for what only a person knows.

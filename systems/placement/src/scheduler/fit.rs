@@ -3,10 +3,10 @@
 //! Clusters are read as they are, without types: a step looks at all of them, and most of what they
 //! say does not matter here.
 
-use super::decide::Misfit;
+use super::decide::UnfitReason;
 use crate::record::is_condition_true;
 use interlock_api::placement::condition::READY;
-use interlock_api::placement::{Fill, GrantStatus, Image, Phase, PlacementSpec, VolumePolicy};
+use interlock_api::placement::{Fill, GrantStatus, Phase, PlacementSpec, Snapshot, VolumePolicy};
 use interlock_kernel::Object;
 use interlock_kernel::metadata::{is_deleting, uid_of};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
@@ -75,8 +75,8 @@ enum Data {
     None,
     /// It is on this cluster, and takes this much room elsewhere.
     On { cluster_uid: String, bytes: i64 },
-    /// It is in an image, and takes this much room everywhere.
-    Image { bytes: i64 },
+    /// It is in a snapshot, and takes this much room everywhere.
+    Snapshot { bytes: i64 },
 }
 
 impl ClaimNeeds {
@@ -101,45 +101,45 @@ impl ClaimNeeds {
 fn data_of(claim_uid: &str, grant: &GrantStatus) -> Data {
     let claim = grant.claims.iter().find(|claim| claim.uid == claim_uid);
     let pin = grant.pins.iter().find(|pin| pin.claim_uid == claim_uid);
-    let last = claim.and_then(|claim| claim.last_image.as_ref());
+    let last = claim.and_then(|claim| claim.last_snapshot.as_ref());
     let bytes = pin.iter().chain(last.iter()).map(|pin| pin.bytes).max().unwrap_or(0).max(0);
     let is_filled = claim.is_some_and(|claim| claim.fill == Fill::Filled);
     let is_held = matches!(grant.phase, Phase::Granted | Phase::Revoking);
     if let Some(owner) = grant.owner.as_ref().filter(|_| is_held && is_filled) {
         return Data::On { cluster_uid: owner.uid.clone(), bytes };
     }
-    match pin.map(|pin| &pin.image) {
-        None | Some(Image::Fresh {}) => Data::None,
-        Some(Image::InPlace { cluster, .. }) => {
+    match pin.map(|pin| &pin.snapshot) {
+        None | Some(Snapshot::Fresh {}) => Data::None,
+        Some(Snapshot::InPlace { cluster, .. }) => {
             Data::On { cluster_uid: cluster.uid.clone(), bytes }
         }
-        Some(Image::VolumeSnapshot { .. } | Image::Restic { .. }) => Data::Image { bytes },
+        Some(Snapshot::VolumeSnapshot { .. } | Snapshot::Restic { .. }) => Data::Snapshot { bytes },
     }
 }
 
 /// Why a cluster cannot take a namespace; None: it can.
-pub fn misfit(cluster: &DynamicObject, needs: &Needs) -> Option<Misfit> {
+pub fn unfit_reason(cluster: &DynamicObject, needs: &Needs) -> Option<UnfitReason> {
     let spec = &cluster.data["spec"];
     if is_deleting(cluster) {
-        return Some(Misfit::Deleting);
+        return Some(UnfitReason::Deleting);
     }
     if !is_condition_true(cluster, READY) {
-        return Some(Misfit::NotReady);
+        return Some(UnfitReason::NotReady);
     }
     if spec["unschedulable"] == true {
-        return Some(Misfit::Unschedulable);
+        return Some(UnfitReason::Unschedulable);
     }
     if spec["drain"] == true {
-        return Some(Misfit::Draining);
+        return Some(UnfitReason::Draining);
     }
     let selector = needs.selector.as_ref();
     if selector.is_some_and(|selector| !is_selected(selector, cluster.metadata.labels.as_ref())) {
-        return Some(Misfit::NotSelected);
+        return Some(UnfitReason::NotSelected);
     }
-    storage_misfit(cluster, &needs.claims)
+    storage_unfit_reason(cluster, &needs.claims)
 }
 
-fn storage_misfit(cluster: &DynamicObject, claims: &[ClaimNeeds]) -> Option<Misfit> {
+fn storage_unfit_reason(cluster: &DynamicObject, claims: &[ClaimNeeds]) -> Option<UnfitReason> {
     let classes: &[Value] =
         cluster.data["status"]["storageClasses"].as_array().map_or(&[], Vec::as_slice);
     // How much has to go where, by the place of the class.
@@ -148,21 +148,21 @@ fn storage_misfit(cluster: &DynamicObject, claims: &[ClaimNeeds]) -> Option<Misf
         let copied = match &claim.data {
             Data::None => None,
             Data::On { cluster_uid, .. } if cluster_uid == uid_of(cluster) => None,
-            Data::On { bytes, .. } | Data::Image { bytes } => Some(*bytes),
+            Data::On { bytes, .. } | Data::Snapshot { bytes } => Some(*bytes),
         };
         if claim.is_block {
-            return Some(Misfit::BlockVolume(claim.name.clone()));
+            return Some(UnfitReason::BlockVolume(claim.name.clone()));
         }
         let Some(place) = class_for(claim, classes) else {
             if asks_for_no_class(claim, classes) {
                 continue;
             }
-            return Some(Misfit::StorageClassMissing(claim.class.clone().unwrap_or_default()));
+            return Some(UnfitReason::StorageClassMissing(claim.class.clone().unwrap_or_default()));
         };
         let Some(bytes) = copied else { continue };
         if classes[place]["canSnapshot"] != true {
             let name = classes[place]["name"].as_str().unwrap_or_default();
-            return Some(Misfit::CannotSnapshot(name.to_owned()));
+            return Some(UnfitReason::CannotSnapshot(name.to_owned()));
         }
         let sum = needed.entry(place).or_default();
         *sum = sum.saturating_add(bytes);
@@ -171,7 +171,7 @@ fn storage_misfit(cluster: &DynamicObject, claims: &[ClaimNeeds]) -> Option<Misf
         // A little more than the data itself: a file system is never as large as its volume.
         let needed_bytes = bytes.saturating_add(bytes / 20);
         let free_bytes = classes[place]["freeBytes"].as_i64()?;
-        (free_bytes < needed_bytes).then_some(Misfit::TooSmall { needed_bytes, free_bytes })
+        (free_bytes < needed_bytes).then_some(UnfitReason::TooSmall { needed_bytes, free_bytes })
     })
 }
 
@@ -193,27 +193,33 @@ fn asks_for_no_class(claim: &ClaimNeeds, classes: &[Value]) -> bool {
 }
 
 /// In words, the one word for it first.
-impl fmt::Display for Misfit {
+impl fmt::Display for UnfitReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Misfit::NotReady => f.write_str("NotReady, its syncer is not heard of or says so"),
-            Misfit::Unschedulable => f.write_str("Unschedulable, it takes nothing new"),
-            Misfit::Draining => f.write_str("Draining, it is being emptied"),
-            Misfit::Deleting => f.write_str("Deleting, it is being deleted"),
-            Misfit::NotSelected => f.write_str("NotSelected, the placement does not select it"),
-            Misfit::StorageClassMissing(class) if class.is_empty() => {
-                f.write_str("StorageClassMissing, it has no default storage class")
+            UnfitReason::NotReady => f.write_str(
+                "NotReady, the syncer sends no heartbeat or reports that it is not ready",
+            ),
+            UnfitReason::Unschedulable => {
+                f.write_str("Unschedulable, the cluster accepts no new namespaces")
             }
-            Misfit::StorageClassMissing(class) => {
-                write!(f, "StorageClassMissing, it has no storage class {class}")
+            UnfitReason::Draining => f.write_str("Draining, its namespaces are moved away"),
+            UnfitReason::Deleting => f.write_str("Deleting, the cluster is being deleted"),
+            UnfitReason::NotSelected => {
+                f.write_str("NotSelected, the Placement does not select the cluster")
             }
-            Misfit::CannotSnapshot(class) => {
-                write!(f, "CannotSnapshot, its storage class {class} cannot take images")
+            UnfitReason::StorageClassMissing(class) if class.is_empty() => {
+                f.write_str("StorageClassMissing, the cluster has no default storage class")
             }
-            Misfit::BlockVolume(claim) => {
-                write!(f, "BlockVolume, claim {claim} is a raw device, which cannot be carried")
+            UnfitReason::StorageClassMissing(class) => {
+                write!(f, "StorageClassMissing, the cluster has no storage class {class}")
             }
-            Misfit::TooSmall { needed_bytes, free_bytes } => {
+            UnfitReason::CannotSnapshot(class) => {
+                write!(f, "CannotSnapshot, storage class {class} does not support snapshots")
+            }
+            UnfitReason::BlockVolume(claim) => {
+                write!(f, "BlockVolume, claim {claim} has volumeMode Block, which cannot be moved")
+            }
+            UnfitReason::TooSmall { needed_bytes, free_bytes } => {
                 let (needed, free) = (gibibytes(*needed_bytes), gibibytes(*free_bytes));
                 write!(f, "TooSmall, {needed} are needed and {free} are free")
             }

@@ -1,11 +1,12 @@
 //! What the scheduler sees: objects of the hub as its caches show them, and the facts in them.
 
 use super::decide::{
-    Claim, Cluster, Facts, Grant, Images, Misfit, Namespace, Owner, Pinned, Sight, Truth, Wish,
+    Claim, Cluster, Desired, Facts, Grant, LiveState, Namespace, Owner, Pinned, Snapshots, Truth,
+    UnfitReason,
 };
-use super::fit::{Needs, Seeking, misfit};
+use super::fit::{Needs, Seeking, unfit_reason};
 use super::selector::is_selected;
-use super::{Limits, LooksAtHub, findings, policy};
+use super::{Limits, LiveReadsAtHub, findings, policy};
 use crate::kinds::{
     CLAIM, GRANT, GRANTS_COUNTED_ON, GRANTS_MOVING, NAMESPACE, NAMESPACES_BY_GRANT, PLACEMENT,
     WORKLOAD_CLUSTER, YES,
@@ -15,7 +16,7 @@ use interlock_api::names::{
     ANNOTATION_CLUSTER, FINALIZER_CLAIM, FINALIZER_GRANT, LABEL_PLACED, PLACED_TRUE,
 };
 use interlock_api::placement::condition::REACHABLE;
-use interlock_api::placement::{Fill, Image, PlacementSpec, Ref, Transport};
+use interlock_api::placement::{Fill, PlacementSpec, Ref, Snapshot, Transport};
 use interlock_kernel::metadata::{has_finalizer, is_deleting, name_of, uid_of};
 use interlock_kernel::{Address, Name, Object, Place, View, nearest, read_part};
 use jiff::Timestamp;
@@ -33,7 +34,7 @@ pub struct Scene {
     /// All clusters, by name: the places in the facts.
     pub(crate) clusters: Vec<Object>,
     /// Why each of them cannot take the namespace, if it cannot.
-    pub(crate) misfits: Vec<Option<Misfit>>,
+    pub(crate) unfit_reasons: Vec<Option<UnfitReason>>,
     /// The claims of the namespace that are there to stay, by name.
     pub(crate) claims: Vec<Object>,
     /// The Placement that counts.
@@ -86,7 +87,7 @@ pub(crate) fn observe(
     limits: Limits,
     grant_name: &str,
     view: &dyn View,
-    looks: &LooksAtHub,
+    live_reads: &LiveReadsAtHub,
 ) -> Result<(Facts, Scene), String> {
     let found = view.get(Place::HUB, &GRANT, &Name::cluster_wide(grant_name));
     let grant = found.as_ref().map(GrantRecord::read).transpose()?;
@@ -104,17 +105,17 @@ pub(crate) fn observe(
         now: view.now(),
         limits,
         grant_name: grant_name.to_owned(),
-        misfits: clusters.iter().map(|cluster| misfit(cluster, &needs)).collect(),
+        unfit_reasons: clusters.iter().map(|cluster| unfit_reason(cluster, &needs)).collect(),
         clusters,
         claims,
         rules,
         namespace,
         grant,
     };
-    Ok((facts(&scene, view, looks), scene))
+    Ok((facts(&scene, view, live_reads), scene))
 }
 
-fn facts(scene: &Scene, view: &dyn View, looks: &LooksAtHub) -> Facts {
+fn facts(scene: &Scene, view: &dyn View, live_reads: &LiveReadsAtHub) -> Facts {
     let namespace = scene.namespace.as_ref();
     let moving = view.count(Place::HUB, &GRANTS_MOVING, YES);
     let claim = |claim: &Object| Claim {
@@ -122,15 +123,15 @@ fn facts(scene: &Scene, view: &dyn View, looks: &LooksAtHub) -> Facts {
         is_listed: scene.grant.as_ref().is_some_and(|grant| grant.lists(uid_of(claim))),
     };
     Facts {
-        namespace: standing(scene, looks),
+        namespace: standing(scene, live_reads),
         has_finalizer: namespace.is_some_and(|found| has_finalizer(found, FINALIZER_GRANT)),
         has_syncers: namespace.is_some_and(|found| syncers(found).next().is_some()),
         grant: scene.grant.as_ref().map(|grant| grant_facts(scene, grant)),
-        truth: truth(scene, looks),
-        clusters: cluster_facts(scene, view, looks),
-        wish: wish(scene),
+        truth: truth(scene, live_reads),
+        clusters: cluster_facts(scene, view, live_reads),
+        desired: desired(scene),
         has_room_for_move: moving < scene.limits.moves,
-        can_copy: scene.limits.can_copy && can_take_images(scene),
+        can_copy: scene.limits.can_copy && can_take_snapshots(scene),
         claims: scene.claims.iter().map(claim).collect(),
         is_ambiguous: findings::ambiguous(scene).is_some(),
     }
@@ -144,16 +145,16 @@ fn namespace_of(grant_name: &str, grant: Option<&GrantRecord>, view: &dyn View) 
     view.get(Place::HUB, &NAMESPACE, &Name::cluster_wide(&grant.spec.namespace.name))
 }
 
-fn standing(scene: &Scene, looks: &LooksAtHub) -> Namespace {
+fn standing(scene: &Scene, live_reads: &LiveReadsAtHub) -> Namespace {
     let grant = scene.grant.as_ref();
     let Some(namespace) = &scene.namespace else {
-        return grant.map_or(Namespace::Unknown, |grant| looked_for(grant, looks));
+        return grant.map_or(Namespace::Unknown, |grant| looked_for(grant, live_reads));
     };
     // One of that name may be the one that was there before: the cache of namespaces can be older than
     // that of grants.
     let is_of = |grant: &&GrantRecord| grant.spec.namespace.uid == uid_of(namespace);
     if let Some(grant) = grant.filter(|grant| !is_of(grant)) {
-        return looked_for(grant, looks);
+        return looked_for(grant, live_reads);
     }
     if is_deleting(namespace) {
         return Namespace::Deleting;
@@ -166,15 +167,15 @@ fn standing(scene: &Scene, looks: &LooksAtHub) -> Namespace {
 }
 
 /// What a live read showed of a namespace that the cache does not have.
-fn looked_for(grant: &GrantRecord, looks: &LooksAtHub) -> Namespace {
-    match looks.objects.get(&namespace_address(grant)) {
+fn looked_for(grant: &GrantRecord, live_reads: &LiveReadsAtHub) -> Namespace {
+    match live_reads.objects.get(&namespace_address(grant)) {
         None => Namespace::Unknown,
         Some(Some(found)) if uid_of(found) == grant.spec.namespace.uid => Namespace::Unseen,
         Some(_) => Namespace::Gone,
     }
 }
 
-/// The claims of a namespace. One that goes is left alone.
+/// The claims of a namespace. One that is being deleted is left alone.
 fn claims_of(namespace: &Object, view: &dyn View) -> Vec<Object> {
     let claims = view.list(Place::HUB, &CLAIM, Some(name_of(namespace)));
     claims.into_iter().filter(|claim| !is_deleting(claim)).collect()
@@ -198,41 +199,41 @@ fn asked_for(namespace: &Object) -> Option<&str> {
 }
 
 /// Where the namespace asks to run.
-pub(crate) fn wish(scene: &Scene) -> Wish {
-    let Some(name) = scene.asked_for() else { return Wish::Any };
+pub(crate) fn desired(scene: &Scene) -> Desired {
+    let Some(name) = scene.asked_for() else { return Desired::Any };
     let place = scene.clusters.iter().position(|cluster| name_of(cluster) == name);
-    place.map_or(Wish::Unknown, Wish::On)
+    place.map_or(Desired::Unknown, Desired::On)
 }
 
-fn cluster_facts(scene: &Scene, view: &dyn View, looks: &LooksAtHub) -> Vec<Cluster> {
+fn cluster_facts(scene: &Scene, view: &dyn View, live_reads: &LiveReadsAtHub) -> Vec<Cluster> {
     let copies = |cluster: &Object| {
         let all = scene.grant.iter().flat_map(|grant| &grant.status.copies);
         let here = all.filter(|copy| copy.cluster.uid == uid_of(cluster));
         here.map(|copy| copy.state).collect()
     };
-    let of = |(cluster, misfit): (&Object, &Option<Misfit>)| Cluster {
-        misfit: misfit.clone(),
+    let of = |(cluster, unfit_reason): (&Object, &Option<UnfitReason>)| Cluster {
+        unfit_reason: unfit_reason.clone(),
         is_reachable: is_condition_true(cluster, REACHABLE),
         is_draining: cluster.data["spec"]["drain"] == true,
         grants: view.count(Place::HUB, &GRANTS_COUNTED_ON, uid_of(cluster)),
-        sight: looks
+        live_state: live_reads
             .objects
             .get(&cluster_address(name_of(cluster)))
-            .map(|found| sight(scene, cluster, found.as_ref())),
+            .map(|found| live_state(scene, cluster, found.as_ref())),
         copies: copies(cluster),
     };
-    scene.clusters.iter().zip(&scene.misfits).map(of).collect()
+    scene.clusters.iter().zip(&scene.unfit_reasons).map(of).collect()
 }
 
 /// What is there under the name of a cluster.
-fn sight(scene: &Scene, cluster: &Object, found: Option<&Object>) -> Sight {
+fn live_state(scene: &Scene, cluster: &Object, found: Option<&Object>) -> LiveState {
     let uid = uid_of(cluster);
     let copies = scene.grant.iter().flat_map(|grant| &grant.status.copies);
     match found.filter(|found| uid_of(found) == uid).map(|found| is_deleting(found)) {
-        Some(false) => Sight::Stays,
+        Some(false) => LiveState::Stays,
         // Whoever gives the copy up writes to the grant, and so comes before or after us.
-        Some(true) if copies.into_iter().any(|copy| copy.cluster.uid == uid) => Sight::Kept,
-        Some(true) | None => Sight::Goes,
+        Some(true) if copies.into_iter().any(|copy| copy.cluster.uid == uid) => LiveState::Kept,
+        Some(true) | None => LiveState::MayBeGone,
     }
 }
 
@@ -246,7 +247,7 @@ fn grant_facts(scene: &Scene, grant: &GrantRecord) -> Grant {
             .as_ref()
             .map(|owner| place(owner).map_or(Owner::Replaced, Owner::Cluster)),
         target: grant.spec.target.as_ref().and_then(place),
-        images: images(scene, grant),
+        snapshots: snapshots(scene, grant),
         because: status.because,
         pins: status.claims.iter().map(|claim| pinned(grant, &claim.uid)).collect(),
         is_written: is_written(grant),
@@ -261,15 +262,15 @@ fn pinned(grant: &GrantRecord, claim_uid: &str) -> Pinned {
     if pins.peek().is_none() {
         return Pinned::Nothing;
     }
-    match pins.any(|pin| matches!(pin.image, Image::InPlace { .. })) {
+    match pins.any(|pin| matches!(pin.snapshot, Snapshot::InPlace { .. })) {
         true => Pinned::InPlace,
-        false => Pinned::Image,
+        false => Pinned::Snapshot,
     }
 }
 
-/// Whether images can be taken of all that the owner may have written to. Whether another cluster can
-/// be filled from them is asked of each by [`misfit`].
-fn can_take_images(scene: &Scene) -> bool {
+/// Whether snapshots can be taken of all that the owner may have written to. Whether another cluster can
+/// be filled from them is asked of each by [`unfit_reason`].
+fn can_take_snapshots(scene: &Scene) -> bool {
     let Some(grant) = &scene.grant else { return true };
     // What goes into a repository is read from the volume itself.
     if grant.spec.volumes.transport == Transport::Restic {
@@ -301,43 +302,47 @@ fn can_take_images(scene: &Scene) -> bool {
 fn is_written(grant: &GrantRecord) -> bool {
     let status = &grant.status;
     status.claims.iter().any(|claim| claim.fill == Fill::Filled)
-        || status.pins.iter().any(|pin| matches!(pin.image, Image::InPlace { .. }))
+        || status.pins.iter().any(|pin| matches!(pin.snapshot, Snapshot::InPlace { .. }))
 }
 
-/// Where the images of the claims that the grant lists can be used. While a cluster has it, what it
+/// Where the snapshots of the claims that the grant lists can be used. While a cluster has it, what it
 /// will hand over is not known yet, and holds nothing back.
-fn images(scene: &Scene, grant: &GrantRecord) -> Images {
+fn snapshots(scene: &Scene, grant: &GrantRecord) -> Snapshots {
     if grant.is_held() {
-        return Images::Anywhere;
+        return Snapshots::Anywhere;
     }
-    let mut all = Images::Anywhere;
+    let mut all = Snapshots::Anywhere;
     for claim in &grant.status.claims {
         let pin = grant.status.pins.iter().find(|pin| pin.claim_uid == claim.uid);
-        let one = match pin.map(|pin| &pin.image) {
-            Some(Image::Fresh {}) => continue,
+        let one = match pin.map(|pin| &pin.snapshot) {
+            Some(Snapshot::Fresh {}) => continue,
             // It was used, and nobody knows where its data is: it must not begin empty.
-            None if claim.fill == Fill::Filled => return Images::Nowhere,
+            None if claim.fill == Fill::Filled => return Snapshots::Nowhere,
             None => continue,
-            Some(Image::VolumeSnapshot { .. } | Image::Restic { .. }) if scene.limits.can_copy => {
+            Some(Snapshot::VolumeSnapshot { .. } | Snapshot::Restic { .. })
+                if scene.limits.can_copy =>
+            {
                 continue;
             }
-            Some(Image::VolumeSnapshot { .. } | Image::Restic { .. }) => return Images::Nowhere,
-            Some(Image::InPlace { cluster, .. }) => {
+            Some(Snapshot::VolumeSnapshot { .. } | Snapshot::Restic { .. }) => {
+                return Snapshots::Nowhere;
+            }
+            Some(Snapshot::InPlace { cluster, .. }) => {
                 let place = scene.clusters.iter().position(|c| uid_of(c) == cluster.uid);
-                place.map_or(Images::Nowhere, Images::Only)
+                place.map_or(Snapshots::Nowhere, Snapshots::Only)
             }
         };
         all = match (all, one) {
-            (Images::Anywhere, one) => one,
+            (Snapshots::Anywhere, one) => one,
             (all, one) if all == one => all,
-            _ => return Images::Nowhere,
+            _ => return Snapshots::Nowhere,
         };
     }
     all
 }
 
-fn truth(scene: &Scene, looks: &LooksAtHub) -> Option<Truth> {
-    let seen = looks.objects.get(&grant_address(&scene.grant_name))?;
+fn truth(scene: &Scene, live_reads: &LiveReadsAtHub) -> Option<Truth> {
+    let seen = live_reads.objects.get(&grant_address(&scene.grant_name))?;
     let namespace = scene.namespace.as_ref().map(|found| uid_of(found)).unwrap_or_default();
     // A grant that has our name for another namespace is not ours, and ours has no other name.
     let is_ours = |grant: &Object| grant.data["spec"]["namespace"]["uid"] == namespace;

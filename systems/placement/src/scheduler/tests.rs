@@ -8,14 +8,14 @@ use crate::testing::{
     claim, cluster, grant, grant_in, grant_of, granted, listed, namespace, pin, reference,
     unreachable,
 };
-use interlock_kernel::testing::{NoMachine, Run, World, condition, patched, survives};
-use interlock_kernel::{Controller, Deed, Write};
+use interlock_kernel::testing::{NoMachine, Run, TestServers, condition, patched, survives};
+use interlock_kernel::{Action, Controller, Write};
 use serde_json::json;
 
 const HELD: &str = "interlock.dev/grant";
 
-fn world(objects: Vec<Value>) -> World {
-    World::of(&Scheduler::default()).with(objects)
+fn world(objects: Vec<Value>) -> TestServers {
+    TestServers::of(&Scheduler::default()).with(objects)
 }
 
 fn shop(patch: Value) -> Value {
@@ -27,14 +27,14 @@ fn asking_for(cluster: &str) -> Value {
     shop(json!({"metadata": {"annotations": {"interlock.dev/cluster": cluster}}}))
 }
 
-fn settled(objects: Vec<Value>) -> (World, Run<Nothing>) {
+fn settled(objects: Vec<Value>) -> (TestServers, Run<Nothing>) {
     let mut world = world(objects);
     let run = world.settle(&Scheduler::default(), &mut NoMachine, &grant_of("shop"));
     (world, run)
 }
 
 /// The status of the condition Placed, and its reason.
-fn placed(world: &World) -> (String, String, String) {
+fn placed(world: &TestServers) -> (String, String, String) {
     let grant = grant_in(world, &grant_of("shop"));
     let placed = condition(&grant, "Placed");
     let word = |key: &str| placed[key].as_str().unwrap_or_default().to_owned();
@@ -72,17 +72,17 @@ fn a_grant_at_rest_costs_no_write() {
 #[test]
 fn a_claim_is_listed_only_once_it_cannot_vanish() {
     let free = json!({"metadata": {"finalizers": []}});
-    let going = json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}});
+    let terminating = json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}});
     let (world, _) = settled(vec![
         shop(json!({})),
         cluster("a", json!({})),
         claim("shop", "free", free),
-        claim("shop", "going", going),
+        claim("shop", "going", terminating),
         claim("shop", "held", json!({})),
     ]);
     let status = &grant_in(&world, &grant_of("shop"))["status"];
     assert_eq!(status["claims"], json!([listed("held", "Waiting")]));
-    assert_eq!(status["pins"][0]["image"], json!({"fresh": {}}));
+    assert_eq!(status["pins"][0]["snapshot"], json!({"fresh": {}}));
     assert_eq!(status["pins"][0]["claimUID"], "uid-held");
 }
 
@@ -101,17 +101,21 @@ fn a_move_is_revoked_and_waits_for_the_owner() {
     assert_eq!(grant["status"]["epoch"], 7);
     assert_eq!(grant["status"]["owner"], reference("a"));
     assert_eq!(run.events[0].reason, "Revoking");
-    assert!(run.rests.contains("cluster a stops and hands over to cluster b"), "{}", run.rests);
+    assert!(
+        run.rests.contains("cluster a stops the namespace and hands it over to cluster b"),
+        "{}",
+        run.rests
+    );
 }
 
 /// A namespace with a claim, on its way from `a` to `b`, where data can be carried.
-fn moving_to_b(clusters: [Value; 2], status: Value) -> (World, Run<Nothing>) {
+fn moving_to_b(clusters: [Value; 2], status: Value) -> (TestServers, Run<Nothing>) {
     let scheduler = Scheduler::new(Limits { moves: 50, can_copy: true });
     let grant = json!({"spec": {"target": reference("b")}, "status": status});
     let mut objects =
         vec![asking_for("b"), claim("shop", "data", json!({})), granted("shop", "a", grant)];
     objects.extend(clusters);
-    let mut world = World::of(&scheduler).with(objects);
+    let mut world = TestServers::of(&scheduler).with(objects);
     let run = world.settle(&scheduler, &mut NoMachine, &grant_of("shop"));
     (world, run)
 }
@@ -119,13 +123,13 @@ fn moving_to_b(clusters: [Value; 2], status: Value) -> (World, Run<Nothing>) {
 #[test]
 fn a_released_grant_goes_to_its_target_and_the_old_copy_is_kept() {
     let superseded = json!([{"cluster": reference("a"), "epoch": 7, "state": "Superseded"}]);
-    let image = json!({"restic": {"secret": "s", "snapshotID": "x"}});
+    let snapshot = json!({"restic": {"secret": "s", "snapshotID": "x"}});
     let old = pin("data", &json!({"restic": {"secret": "s", "snapshotID": "old"}}));
     let mut claimed = listed("data", "Filled");
-    claimed["lastImage"] = old;
+    claimed["lastSnapshot"] = old;
     let released = json!({
         "phase": "Released", "copies": superseded, "claims": [claimed],
-        "pins": [pin("data", &image)],
+        "pins": [pin("data", &snapshot)],
         "conditions": [{
             "type": "Running", "status": "True", "reason": "x", "message": "",
             "lastTransitionTime": "2001-01-01T00:00:00Z",
@@ -137,8 +141,8 @@ fn a_released_grant_goes_to_its_target_and_the_old_copy_is_kept() {
     assert_eq!(grant["status"]["owner"], reference("b"));
     assert_eq!(grant["status"]["epoch"], 8);
     assert_eq!(grant["status"]["copies"].as_array().map(Vec::len), Some(2));
-    assert_eq!(grant["status"]["pins"][0]["image"], image);
-    assert_eq!(grant["status"]["claims"], json!([listed("data", "Waiting")]), "no older image");
+    assert_eq!(grant["status"]["pins"][0]["snapshot"], snapshot);
+    assert_eq!(grant["status"]["claims"], json!([listed("data", "Waiting")]), "no older snapshot");
     assert!(condition(&grant, "Running").is_null(), "the next owner does not run yet");
 }
 
@@ -170,7 +174,7 @@ fn data_that_stayed_in_place_goes_back_to_where_it_is() {
 }
 
 /// A namespace that is to be on `b`, and whose data was left in place on `a`.
-fn left_on_a(patch: Value, copies: Value) -> (World, Run<Nothing>) {
+fn left_on_a(patch: Value, copies: Value) -> (TestServers, Run<Nothing>) {
     let class = json!({"name": "x", "canSnapshot": true, "isDefault": true});
     let in_place = json!({"inPlace": {"cluster": reference("a"), "volume": "v"}});
     let has_class = json!({"status": {"storageClasses": [class]}});
@@ -185,9 +189,9 @@ fn left_on_a(patch: Value, copies: Value) -> (World, Run<Nothing>) {
 #[test]
 fn data_that_stayed_in_place_is_fetched_from_a_cluster_that_takes_nothing_new() {
     let copy = || json!([{"cluster": reference("a"), "epoch": 7, "state": "Superseded"}]);
-    let going = || json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}});
+    let terminating = || json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}});
     let ways =
-        [json!({"spec": {"unschedulable": true}}), json!({"spec": {"drain": true}}), going()];
+        [json!({"spec": {"unschedulable": true}}), json!({"spec": {"drain": true}}), terminating()];
     for way in ways {
         let (world, run) = left_on_a(way.clone(), copy());
         let grant = grant_in(&world, &grant_of("shop"));
@@ -199,8 +203,8 @@ fn data_that_stayed_in_place_is_fetched_from_a_cluster_that_takes_nothing_new() 
     // Nothing goes back to where nobody answers, nor to what may be gone any moment.
     let silent = json!([{"type": "Reachable", "status": "False", "reason": "HeartbeatOld",
         "message": "", "lastTransitionTime": "2001-01-01T00:00:00Z"}]);
-    let silent = patched(going(), &json!({"status": {"conditions": silent}}));
-    for (way, copies) in [(silent, copy()), (going(), json!([]))] {
+    let silent = patched(terminating(), &json!({"status": {"conditions": silent}}));
+    for (way, copies) in [(silent, copy()), (terminating(), json!([]))] {
         let (world, run) = left_on_a(way.clone(), copies);
         let grant = grant_in(&world, &grant_of("shop"));
         assert_eq!(grant["status"]["phase"], "Released", "{way}: {}", run.rests);
@@ -209,7 +213,7 @@ fn data_that_stayed_in_place_is_fetched_from_a_cluster_that_takes_nothing_new() 
 }
 
 #[test]
-fn a_claim_that_was_used_and_has_no_image_never_begins_empty() {
+fn a_claim_that_was_used_and_has_no_snapshot_never_begins_empty() {
     let (world, run) = settled(vec![
         shop(json!({})),
         cluster("a", json!({})),
@@ -246,7 +250,7 @@ fn data_is_not_stopped_where_nothing_can_carry_it() {
 }
 
 #[test]
-fn data_goes_where_both_clusters_have_storage_that_images_can_be_taken_of() {
+fn data_goes_where_both_clusters_have_storage_that_snapshots_can_be_taken_of() {
     let class = |can: bool| {
         let class = json!({"name": "x", "canSnapshot": can, "isDefault": true});
         json!({"status": {"storageClasses": [class]}})
@@ -269,7 +273,7 @@ fn data_goes_where_both_clusters_have_storage_that_images_can_be_taken_of() {
     };
     assert_eq!(after(true, true), (json!("Revoking"), "Moving".to_owned()));
     assert_eq!(after(false, true), (json!("Granted"), "NeedsCopy".to_owned()));
-    assert_eq!(after(true, false), (json!("Granted"), "WishDoesNotFit".to_owned()));
+    assert_eq!(after(true, false), (json!("Granted"), "DesiredClusterDoesNotFit".to_owned()));
 }
 
 #[test]
@@ -282,7 +286,7 @@ fn an_unknown_cluster_is_answered_with_the_nearest_names() {
     ]);
     let (status, reason, message) = placed(&world);
     assert_eq!((status.as_str(), reason.as_str()), ("False", "UnknownCluster"));
-    assert!(message.contains("it stays on cluster moon"), "{message}");
+    assert!(message.contains("the namespace stays on cluster moon"), "{message}");
     let grant = grant_in(&world, &grant_of("shop"));
     assert_eq!(condition(&grant, "Placed")["next"], "interlock move shop --to eu-west");
     assert_eq!(grant["status"]["phase"], "Granted");
@@ -309,18 +313,18 @@ fn every_cluster_that_does_not_fit_is_named_with_its_reason() {
         "b: Unschedulable",
         "c: Draining",
         "d: Deleting",
-        "e: StorageClassMissing, it has no storage class gold",
+        "e: StorageClassMissing, the cluster has no storage class gold",
     ] {
         assert!(message.contains(wanted), "{wanted}: {message}");
     }
 }
 
 #[test]
-fn what_must_be_copied_needs_room_and_images_at_the_target() {
+fn what_must_be_copied_needs_room_and_snapshots_at_the_target() {
     let restic = json!({"restic": {"secret": "s", "snapshotID": "x"}});
     let fits = |class: Value| {
         let controller = Scheduler::new(Limits { moves: 50, can_copy: true });
-        let mut world = World::of(&controller).with(vec![
+        let mut world = TestServers::of(&controller).with(vec![
             shop(json!({})),
             claim("shop", "data", json!({"spec": {"storageClassName": "gold"}})),
             cluster("a", json!({"status": {"storageClasses": [class]}})),
@@ -341,7 +345,7 @@ fn what_must_be_copied_needs_room_and_images_at_the_target() {
     let (message, _) = fits(json!({"name": "gold", "canSnapshot": false}));
     assert!(message.contains("CannotSnapshot"), "{message}");
     let (message, _) = fits(json!({"name": "gold", "canSnapshot": true, "freeBytes": 1050}));
-    assert!(message.contains("cluster a has it"), "{message}");
+    assert!(message.contains("cluster a owns the namespace"), "{message}");
 }
 
 #[test]
@@ -394,7 +398,7 @@ fn of_two_placements_the_first_by_name_counts_and_both_are_named() {
 }
 
 #[test]
-fn a_wish_by_name_wins_over_any_placement() {
+fn a_desired_cluster_by_name_wins_over_any_placement() {
     let (world, _) = settled(vec![
         asking_for("a"),
         json!({
@@ -440,7 +444,7 @@ fn a_drained_cluster_is_left_for_one_that_fits_and_not_before_there_is_one() {
 #[test]
 fn a_move_waits_for_its_place_and_is_woken_when_one_is_free() {
     let controller = Scheduler::new(Limits { moves: 1, can_copy: false });
-    let mut world = World::of(&controller).with(vec![
+    let mut world = TestServers::of(&controller).with(vec![
         asking_for("b"),
         cluster("a", json!({})),
         cluster("b", json!({})),
@@ -454,14 +458,14 @@ fn a_move_waits_for_its_place_and_is_woken_when_one_is_free() {
     world.put(Place::HUB, ended);
     let watch = Watch::all(Place::HUB, &GRANT);
     let other = world.get(Place::HUB, &GRANT, &Name::cluster_wide(&grant_of("other")));
-    let woken = controller.subjects(&watch, &other.expect("a grant"), &world.sight());
+    let woken = controller.subjects(&watch, &other.expect("a grant"), &world.view());
     assert!(woken.iter().any(|subject| **subject == grant_of("shop")));
     world.settle(&controller, &mut NoMachine, &grant_of("shop"));
     assert_eq!(grant_in(&world, &grant_of("shop"))["status"]["phase"], "Revoking");
 }
 
 #[test]
-fn an_owner_that_is_not_heard_of_is_reported_once_with_the_command_that_ends_it() {
+fn an_owner_that_sends_no_heartbeat_is_reported_once_with_the_command_that_ends_it() {
     let (mut world, run) = settled(vec![
         asking_for("b"),
         cluster("a", unreachable()),
@@ -506,16 +510,16 @@ fn a_cluster_made_again_under_its_name_does_not_inherit() {
 }
 
 #[test]
-fn a_namespace_that_goes_takes_its_grant_along_at_last() {
-    let going = shop(json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}}));
+fn a_namespace_that_is_being_deleted_takes_its_grant_along_at_last() {
+    let terminating = shop(json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}}));
     let (mut world, _) =
-        settled(vec![going, cluster("a", json!({})), granted("shop", "a", json!({}))]);
+        settled(vec![terminating, cluster("a", json!({})), granted("shop", "a", json!({}))]);
     let name = Name::cluster_wide(&grant_of("shop"));
     assert_eq!(grant_in(&world, &grant_of("shop"))["status"]["because"], "Deletion");
     world.change(Place::HUB, &GRANT, &name, &json!({"status": {"phase": "Released"}}));
     let run = world.settle(&Scheduler::default(), &mut NoMachine, &grant_of("shop"));
     assert_eq!(grant_in(&world, &grant_of("shop"))["status"]["phase"], "Deleting");
-    assert!(run.rests.contains("data of it is on cluster a (Live, epoch 7)"), "{}", run.rests);
+    assert!(run.rests.contains("its data is on cluster a (Live, epoch 7)"), "{}", run.rests);
     world.change(Place::HUB, &GRANT, &name, &json!({"status": {"copies": []}}));
     world.settle(&Scheduler::default(), &mut NoMachine, &grant_of("shop"));
     assert!(grant_in(&world, &grant_of("shop")).is_null());
@@ -531,30 +535,30 @@ fn a_cluster_that_only_the_cache_has_is_granted_nothing() {
     ];
     let world = world(objects);
     let subject = Subject::from(grant_of("shop"));
-    let step = Scheduler::default().step(&subject, &world.sight(), &Looks::default());
-    let Step::Look { reads, .. } = step else { panic!("{step:?}") };
+    let step = Scheduler::default().step(&subject, &world.view(), &LiveReads::default());
+    let Step::LiveRead { reads, .. } = step else { panic!("{step:?}") };
     let [interlock_kernel::Read::Object(address)] = &reads[..] else { panic!("{reads:?}") };
-    let going = json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}});
+    let terminating = json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}});
     let another = json!({"metadata": {"uid": "another"}});
     let seen = |patch| {
-        let there = World::of(&Scheduler::default()).with([cluster("a", patch)]);
+        let there = TestServers::of(&Scheduler::default()).with([cluster("a", patch)]);
         there.get(Place::HUB, &WORKLOAD_CLUSTER, &Name::cluster_wide("a"))
     };
-    for found in [None, seen(going), seen(another)] {
-        let mut looks = Looks::default();
-        looks.objects.insert(address.clone(), found);
-        let step = Scheduler::default().step(&subject, &world.sight(), &looks);
+    for found in [None, seen(terminating), seen(another)] {
+        let mut live_reads = LiveReads::default();
+        live_reads.objects.insert(address.clone(), found);
+        let step = Scheduler::default().step(&subject, &world.view(), &live_reads);
         assert!(matches!(step, Step::Rest { .. }), "{step:?}");
     }
 }
 
 #[test]
 fn a_cluster_that_is_deleted_is_the_target_of_no_grant_but_those_it_has() {
-    let going = json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}});
-    let target = |grant| settled(vec![asking_for("a"), cluster("a", going.clone()), grant]);
+    let terminating = json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}});
+    let target = |grant| settled(vec![asking_for("a"), cluster("a", terminating.clone()), grant]);
     let (world, _) = target(grant("shop", json!({"spec": {"target": reference("a")}})));
     assert!(grant_in(&world, &grant_of("shop"))["spec"]["target"].is_null());
-    assert_eq!(placed(&world).1, "WishDoesNotFit");
+    assert_eq!(placed(&world).1, "DesiredClusterDoesNotFit");
     let (world, _) = target(granted("shop", "a", json!({})));
     assert_eq!(grant_in(&world, &grant_of("shop"))["spec"]["target"], reference("a"));
 }
@@ -608,12 +612,12 @@ fn a_namespace_made_again_gets_another_grant_and_the_old_one_ends() {
 }
 
 #[test]
-fn a_namespace_that_goes_without_a_grant_is_let_go_after_a_fresh_look() {
-    let going = shop(json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}}));
-    let world = world(vec![going]);
+fn a_namespace_that_is_being_deleted_without_a_grant_is_let_go_after_a_live_read() {
+    let terminating = shop(json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}}));
+    let world = world(vec![terminating]);
     let subject = Subject::from(grant_of("shop"));
-    let step = Scheduler::default().step(&subject, &world.sight(), &Looks::default());
-    let Step::Look { reads, .. } = step else { panic!("{step:?}") };
+    let step = Scheduler::default().step(&subject, &world.view(), &LiveReads::default());
+    let Step::LiveRead { reads, .. } = step else { panic!("{step:?}") };
     assert_eq!(reads.len(), 1);
     let (world, _) =
         settled(vec![shop(json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}}))]);
@@ -632,8 +636,8 @@ fn taking_the_label_off_stops_nothing() {
 fn a_grant_whose_namespace_is_surely_gone_ends_in_order() {
     let owned = || vec![cluster("a", json!({})), granted("shop", "a", json!({}))];
     let subject = Subject::from(grant_of("shop"));
-    let step = Scheduler::default().step(&subject, &world(owned()).sight(), &Looks::default());
-    assert!(matches!(step, Step::Look { .. }), "a cache proves nothing: {step:?}");
+    let step = Scheduler::default().step(&subject, &world(owned()).view(), &LiveReads::default());
+    assert!(matches!(step, Step::LiveRead { .. }), "a cache proves nothing: {step:?}");
     let (mut world, _) = settled(owned());
     assert_eq!(grant_in(&world, &grant_of("shop"))["status"]["because"], "Deletion");
     let name = Name::cluster_wide(&grant_of("shop"));
@@ -652,27 +656,28 @@ fn a_namespace_that_only_the_cache_lacks_is_left_as_it_is() {
     let earlier = namespace("shop", json!({"metadata": {"uid": "earlier"}}));
     for shown in [owned(), [owned(), vec![earlier]].concat()] {
         let (world, subject) = (world(shown), Subject::from(grant_of("shop")));
-        let step = Scheduler::default().step(&subject, &world.sight(), &Looks::default());
-        assert!(matches!(step, Step::Look { .. }), "a cache proves nothing: {step:?}");
-        let there = World::of(&Scheduler::default()).with([shop(json!({}))]);
+        let step = Scheduler::default().step(&subject, &world.view(), &LiveReads::default());
+        assert!(matches!(step, Step::LiveRead { .. }), "a cache proves nothing: {step:?}");
+        let there = TestServers::of(&Scheduler::default()).with([shop(json!({}))]);
         let name = Name::cluster_wide("shop");
         let address = interlock_kernel::Address::new(Place::HUB, &NAMESPACE, name.clone());
-        let mut looks = Looks::default();
-        looks.objects.insert(address, there.get(Place::HUB, &NAMESPACE, &name));
-        let step = Scheduler::default().step(&subject, &world.sight(), &looks);
+        let mut live_reads = LiveReads::default();
+        live_reads.objects.insert(address, there.get(Place::HUB, &NAMESPACE, &name));
+        let step = Scheduler::default().step(&subject, &world.view(), &live_reads);
         assert!(matches!(step, Step::Rest { .. }), "{step:?}");
     }
 }
 
 #[test]
 fn every_phase_says_since_when() {
-    let since = |world: &World| grant_in(world, &grant_of("shop"))["status"]["phaseSince"].clone();
+    let since =
+        |world: &TestServers| grant_in(world, &grant_of("shop"))["status"]["phaseSince"].clone();
     let mut world = world(vec![shop(json!({})), cluster("a", json!({})), grant("shop", json!({}))]);
     world.settle(&Scheduler::default(), &mut NoMachine, &grant_of("shop"));
     assert_eq!(since(&world), "1970-01-12T13:46:40Z");
     world.pass(60);
-    let going = json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}});
-    world.change(Place::HUB, &NAMESPACE, &Name::cluster_wide("shop"), &going);
+    let terminating = json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}});
+    world.change(Place::HUB, &NAMESPACE, &Name::cluster_wide("shop"), &terminating);
     world.settle(&Scheduler::default(), &mut NoMachine, &grant_of("shop"));
     assert_eq!(since(&world), "1970-01-12T13:47:40Z");
     world.pass(60);

@@ -1,6 +1,6 @@
 //! A decision of the syncer as one step: one write, one look, or a reason to wait.
 
-use super::decide::{Decision, Look};
+use super::decide::{Decision, LiveRead};
 use super::marks::LABEL_GRANT;
 use super::observe::{Scene, grant_address, locks_question, notes_address};
 use super::report::Report;
@@ -12,7 +12,7 @@ use interlock_api::names::{
     Permit,
 };
 use interlock_kernel::metadata::{name_of, put_finalizer, take_finalizer_off};
-use interlock_kernel::{Address, Kind, Name, Object, Part, Place, Read, Step, Write};
+use interlock_kernel::{Address, Kind, Name, Object, Place, Read, Step, Write};
 use serde_json::{Value, json};
 
 /// The decision as one step.
@@ -22,7 +22,7 @@ pub(super) fn act(syncer: &Syncer, scene: &Scene, decision: Decision) -> Step<Lo
         Decision::Wait { because, at_most } => Step::Wait { because, at_most },
         decision => {
             let step = Actor { syncer, scene }.act(decision);
-            step.unwrap_or_else(|| Step::rest("what it is about is not in the cache"))
+            step.unwrap_or_else(|| Step::rest("the object is not in the cache"))
         }
     }
 }
@@ -39,9 +39,9 @@ impl Actor<'_> {
         let Actor { syncer, scene } = self;
         match decision {
             Decision::Rest(_) | Decision::Wait { .. } => None,
-            Decision::Look(look) => self.look(look),
+            Decision::LiveRead(live_read) => self.live_read(live_read),
             Decision::Withdraw => {
-                let because = "it leaves this cluster: nothing may start any more";
+                let because = "the namespace leaves this cluster; no pod may start any more";
                 self.note(&json!({ANNOTATION_RUNNING: ""}), because)
             }
             Decision::Stop => {
@@ -51,14 +51,15 @@ impl Actor<'_> {
             }
             Decision::Close(epoch) => self.close(epoch),
             Decision::CreateHere { epoch, is_closed } => self.create_here(epoch, is_closed),
-            Decision::NoteEpoch(epoch) => {
-                self.note(&json!({ANNOTATION_EPOCH: epoch.to_string()}), "another epoch arrives")
-            }
+            Decision::NoteEpoch(epoch) => self.note(
+                &json!({ANNOTATION_EPOCH: epoch.to_string()}),
+                "another epoch begins on this cluster",
+            ),
             Decision::Permit(epoch) => self.permit(epoch),
             Decision::PutFinalizer => {
                 let namespace = scene.hub_namespace.as_ref()?;
                 let change = put_finalizer(namespace, &syncer.finalizer);
-                let because = "it goes down to this cluster, and must not vanish first";
+                let because = "the object is copied to this cluster, and must not be deleted first";
                 Some(at_hub(&NAMESPACE, namespace, change, because))
             }
             Decision::TakeFinalizerOffObject => {
@@ -69,12 +70,10 @@ impl Actor<'_> {
                 Some(self.finalizer_off(&NAMESPACE, scene.hub_namespace.as_ref()?))
             }
             Decision::SayPodMoves => scene.pod.as_ref().map(objects::act::say_it_moves),
-            Decision::Arrive { place, deed } => {
-                let grant = scene.grant.as_ref()?;
-                let policy = (&grant.spec.volumes, syncer.finalizer.as_str());
-                claim::act::arrive(scene.claims.get(place)?, deed, &scene.at, policy)
+            Decision::Arrive { place, action } => {
+                claim::act::arrive(scene.claims.get(place)?, action, scene, &syncer.finalizer)
             }
-            Decision::Leave { place, deed } => self.leave(place, deed),
+            Decision::Leave { place, action } => self.leave(place, action),
             Decision::BringSecret { secret, chore } => {
                 let mirror = scene.secrets.get(&secret)?;
                 Some(objects::act::act(syncer, &scene.name, mirror, chore))
@@ -83,9 +82,10 @@ impl Actor<'_> {
                 let mirror = scene.objects.get(place)?;
                 Some(objects::act::act(syncer, &scene.name, mirror, chore))
             }
-            Decision::CleanUp { part, deed, because } => {
-                let about = (scene.grant.as_ref()?.uid(), scene.at.epoch);
-                let write = leftover::act::write(deed, scene.parts.get(part)?, about);
+            Decision::CleanUp { part, action, because } => {
+                let (grant, epoch) = (scene.grant.as_ref()?, scene.at.epoch);
+                let write =
+                    leftover::act::write(action, scene.parts.get(part)?, grant.uid(), epoch);
                 Some(Step::write(write, because))
             }
             Decision::DeleteNamespace => {
@@ -115,7 +115,7 @@ impl Actor<'_> {
     fn note(&self, annotations: &Value, because: &str) -> Option<Step<Locks>> {
         let here = self.scene.here.as_ref()?;
         let change = json!({"metadata": {"annotations": annotations}});
-        let write = Write::patch(Place::CLUSTER, &NAMESPACE, here, (Part::Main, change));
+        let write = Write::patch(Place::CLUSTER, &NAMESPACE, here, change);
         Some(Step::write(write, because))
     }
 
@@ -136,25 +136,28 @@ impl Actor<'_> {
             }}),
         };
         let because = match is_closed {
-            true => "it never arrived here, and the note that it cannot needs a place",
-            false => "it is granted to this cluster",
+            true => "the namespace is created on this cluster to record why it cannot start",
+            false => "the namespace is granted to this cluster",
         };
         Some(Step::write(write, because))
     }
 
     fn close(&self, epoch: Epoch) -> Option<Step<Locks>> {
         let change = json!({ANNOTATION_RELEASED: epoch.to_string()});
-        let step = self.note(&change, "nothing runs, nothing is attached, no lock is held")?;
+        let step = self.note(&change, "no pod runs, no volume is attached, no lock is held")?;
         let cluster = &self.syncer.cluster;
-        let said =
-            format!("everything of epoch {epoch} has stopped on {cluster}; it is handed over next");
+        let said = format!(
+            "all pods of epoch {epoch} have stopped on {cluster}; the namespace is handed over \
+             next"
+        );
         Some(step.telling(self.report()?.event("Stopped", said)))
     }
 
     fn permit(&self, epoch: Epoch) -> Option<Step<Locks>> {
         let permit = Permit { epoch, boot_id: self.syncer.boot_id.clone() }.to_string();
         let change = json!({ANNOTATION_RUNNING: permit, ANNOTATION_RAN: epoch.to_string()});
-        let because = "the hub says that it is granted here, and not taken by force";
+        let because = "the live grant names this cluster as the owner, and no forced release is \
+            pending";
         let step = self.note(&change, because)?;
         let said = format!("epoch {epoch} may run on {}", self.syncer.cluster);
         Some(step.telling(self.report()?.event("Started", said)))
@@ -162,57 +165,64 @@ impl Actor<'_> {
 
     fn finalizer_off(&self, kind: &Kind, object: &Object) -> Step<Locks> {
         let change = take_finalizer_off(object, &self.syncer.finalizer);
-        at_hub(kind, object, change, "it is closed here, and not this cluster's any more")
+        at_hub(
+            kind,
+            object,
+            change,
+            "the epoch is closed, and this cluster does not own the namespace any more",
+        )
     }
 
-    fn leave(&self, place: usize, deed: claim::leave::Deed) -> Option<Step<Locks>> {
+    fn leave(&self, place: usize, action: claim::leave::Action) -> Option<Step<Locks>> {
         let Scene { at, grant, .. } = self.scene;
         let claim = self.scene.claims.get(place)?;
-        let step = claim::act::leave(claim, deed, at, grant.as_ref()?.uid())?;
-        if deed != claim::leave::Deed::Hold {
+        let step = claim::act::leave(claim, action, at, grant.as_ref()?.uid())?;
+        if action != claim::leave::Action::Hold {
             return Some(step);
         }
         let said = format!(
-            "the last image of claim {} at epoch {} is made on {}",
+            "the last snapshot of claim {} at epoch {} was taken on {}",
             claim.listed.name, at.epoch, at.cluster
         );
         Some(step.telling(self.report()?.event("FinalSyncDone", said)))
     }
 
-    fn look(&self, look: Look) -> Option<Step<Locks>> {
+    fn live_read(&self, live_read: LiveRead) -> Option<Step<Locks>> {
         let scene = self.scene;
         let notes = || Read::Object(notes_address(&scene.name));
-        let (reads, because) = match look {
-            Look::ToStop => {
+        let (reads, because) = match live_read {
+            LiveRead::ToStop => {
                 let (kind, object) = scene.to_stop.as_ref()?;
                 let address = Address::new(Place::CLUSTER, kind, Name::of(object));
                 let reads = vec![Read::Object(address), notes()];
-                (reads, "it is stopped only if it is of the epoch that leaves")
+                (reads, "only pods of the revoked epoch are stopped, so this needs a live read")
             }
-            Look::WhetherStill => {
-                (self.reads_of_stillness()?, "it is closed only when nothing can write any more")
-            }
-            Look::WhetherGranted => {
+            LiveRead::WhetherStill => (
+                self.reads_of_stillness()?,
+                "an epoch is closed only when nothing can write any more, so this needs a live \
+                 read",
+            ),
+            LiveRead::WhetherGranted => {
                 let grant = Read::Object(grant_address(&scene.name));
                 let forces = Read::List { place: Place::HUB, kind: FORCE_RELEASE, namespace: None };
-                (vec![notes(), grant, forces], "only the hub itself can say whether it may run")
+                (
+                    vec![notes(), grant, forces],
+                    "only a live read of the grant can permit the namespace to run",
+                )
             }
-            Look::GoneClaims(places) => {
+            LiveRead::GoneClaims(places) => {
                 let claims = places.iter().filter_map(|place| scene.claims.get(*place));
                 let reads = claims.map(|claim| {
                     let name = Name::within(&scene.at.namespace, &claim.listed.name);
                     Read::Object(Address::new(Place::HUB, &CLAIM, name))
                 });
-                (reads.collect(), "a claim is left out only when it is seen to be gone")
+                (reads.collect(), "a claim is left out only when a live read shows that it is gone")
             }
-            Look::WhetherItRan => (
-                vec![notes()],
-                "only what never ran has written nothing, and a cache may be behind",
-            ),
-            Look::WhetherGone => {
-                (vec![notes()], "a copy is forgotten only when it is seen to be gone")
+            LiveRead::WhetherItRan => (vec![notes()], "only a live read can show that nothing ran"),
+            LiveRead::WhetherGone => {
+                (vec![notes()], "a copy is forgotten only when a live read shows that it is gone")
             }
-            Look::FinalizedObjects => {
+            LiveRead::FinalizedObjects => {
                 let namespace = name_of(scene.hub_namespace.as_ref()?);
                 let within = |kind: &Kind| Read::List {
                     place: Place::HUB,
@@ -220,20 +230,22 @@ impl Actor<'_> {
                     namespace: Some(namespace.to_owned()),
                 };
                 let reads = self.syncer.kinds.carried().map(within).collect();
-                (reads, "it lets go of the namespace last, and a cache may be behind")
+                (reads, "the finalizer of the namespace is removed last, so this needs a live read")
             }
-            Look::LastImage(place) => {
+            LiveRead::LastSnapshot(place) => {
                 let source = scene.claims.get(place)?.source.as_ref()?;
-                let because = "its source made an image that the cache does not show";
-                (vec![self.image_of(source)?], because)
+                let because = "the ReplicationSource reports a snapshot that the cache does not \
+                    show";
+                (vec![self.snapshot_of(source)?], because)
             }
-            Look::ArrivedImage(place) => {
+            LiveRead::ArrivedSnapshot(place) => {
                 let destination = scene.claims.get(place)?.destination.as_ref()?;
-                let because = "an image was brought that the cache does not show";
-                (vec![self.image_of(destination)?], because)
+                let because = "the ReplicationDestination reports a snapshot that the cache does \
+                    not show";
+                (vec![self.snapshot_of(destination)?], because)
             }
         };
-        Some(Step::Look { reads, because: because.to_owned() })
+        Some(Step::LiveRead { reads, because: because.to_owned() })
     }
 
     /// In this order: what the API shows first, the locks last. Whoever takes a lock after that looks
@@ -251,13 +263,13 @@ impl Actor<'_> {
         Some(reads)
     }
 
-    /// The image that a source or destination names.
-    fn image_of(&self, mover: &Object) -> Option<Read<Locks>> {
-        let image = Name::within(&self.scene.name, copying::told(mover, "image")?);
-        Some(Read::Object(Address::new(Place::CLUSTER, &SNAPSHOT, image)))
+    /// The snapshot that a source or destination names.
+    fn snapshot_of(&self, mover: &Object) -> Option<Read<Locks>> {
+        let snapshot = Name::within(&self.scene.name, copying::reported(mover, "snapshot")?);
+        Some(Read::Object(Address::new(Place::CLUSTER, &SNAPSHOT, snapshot)))
     }
 }
 
 fn at_hub(kind: &Kind, object: &Object, change: Value, because: &str) -> Step<Locks> {
-    Step::write(Write::patch(Place::HUB, kind, object, (Part::Main, change)), because)
+    Step::write(Write::patch(Place::HUB, kind, object, change), because)
 }

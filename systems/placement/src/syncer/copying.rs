@@ -1,8 +1,8 @@
 //! The objects by which the data of a claim leaves a cluster and arrives at another: what they are
 //! called, and what they say.
 //!
-//! Other controllers of the cluster do the work: one takes the image that a ReplicationSource asks
-//! for, one brings an image to a ReplicationDestination, one fills the claim from there. They and the
+//! Other controllers of the cluster do the work: one takes the snapshot that a ReplicationSource asks
+//! for, one brings a snapshot to a ReplicationDestination, one fills the claim from there. They and the
 //! syncer meet only in these objects.
 
 use super::Locks;
@@ -10,14 +10,14 @@ use super::claim::facts::Obstacle;
 use super::objects::compare::digest;
 use super::tenancy::Epoch;
 use interlock_api::names::{ANNOTATION_SYNC, PROVIDER_RESTIC};
-use interlock_kernel::{Kind, Object, Part, Place, Step, Write};
+use interlock_kernel::{Kind, Object, Place, Step, Write};
 use kube_core::DynamicObject;
 use serde_json::{Value, json};
 
 /// How much of the name of a claim goes into other names: these get more added by others.
 const NAME_CHARACTERS: usize = 180;
 
-/// The name of the source that takes images of a claim.
+/// The name of the source that takes snapshots of a claim.
 pub(super) fn source_name(claim: &str) -> String {
     format!("move-{}", short(claim))
 }
@@ -36,12 +36,12 @@ fn short(claim: &str) -> String {
     format!("{}-{:016x}", beginning.trim_end_matches(['-', '.']), digest(&json!(claim)))
 }
 
-/// The trigger of the last image of an epoch.
+/// The trigger of the last snapshot of an epoch.
 pub(super) fn final_tag(epoch: Epoch) -> String {
     format!("final-{epoch}")
 }
 
-/// Whether a trigger asks for the last image of an epoch, the first time or again.
+/// Whether a trigger asks for the last snapshot of an epoch, the first time or again.
 pub(super) fn is_final(tag: &str, epoch: Epoch) -> bool {
     is_once_more(tag, &final_tag(epoch))
 }
@@ -55,7 +55,7 @@ fn is_once_more(tag: &str, first: &str) -> bool {
 pub(super) fn ask_again(kind: &Kind, object: &Object, because: String) -> Step<Locks> {
     let tag = again(asked(object).unwrap_or_default());
     let change = json!({"spec": {"trigger": {"manual": tag}}});
-    Step::write(Write::patch(Place::CLUSTER, kind, object, (Part::Main, change)), because)
+    Step::write(Write::patch(Place::CLUSTER, kind, object, change), because)
 }
 
 /// The trigger that asks once more for what was asked for by this one.
@@ -115,18 +115,18 @@ pub(super) fn is_syncing(object: &DynamicObject) -> bool {
 
 /// Whether what it was asked for last is given up for this reason: it is not tried again by itself.
 pub(super) fn has_given_up(object: &DynamicObject, reason: &str) -> bool {
-    let is_tag_given_up = asked(object).is_some() && told(object, "gaveUpTag") == asked(object);
+    let is_tag_given_up = asked(object).is_some() && reported(object, "gaveUpTag") == asked(object);
     is_tag_given_up && !is_syncing(object) && trouble(object).is_some_and(|it| it.reason == reason)
 }
 
 /// A word of what a source or destination tells of itself beyond VolSync's fields.
-pub(super) fn told<'a>(object: &'a DynamicObject, key: &str) -> Option<&'a str> {
+pub(super) fn reported<'a>(object: &'a DynamicObject, key: &str) -> Option<&'a str> {
     object.data["status"]["external"][key].as_str().filter(|text| !text.is_empty())
 }
 
 /// A number among these; they are words on the wire.
-pub(super) fn told_number(object: &DynamicObject, key: &str) -> Option<i64> {
-    told(object, key)?.parse().ok().filter(|number| *number >= 0)
+pub(super) fn reported_number(object: &DynamicObject, key: &str) -> Option<i64> {
+    reported(object, key)?.parse().ok().filter(|number| *number >= 0)
 }
 
 /// Why a source or destination does not get on, in its own words.
@@ -158,9 +158,9 @@ const REASONS: [&str; 23] = [
     "SourceEmpty",
     "SourceUnreadable",
     "NoEligibleSnapshot",
-    "ImageEmpty",
-    "ImageGone",
-    "ImageLost",
+    "SnapshotEmpty",
+    "SnapshotGone",
+    "SnapshotLost",
     "SizeMismatch",
     "SnapshotFailed",
     "FreezeTooLong",
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_may_be_asked_for_again_and_is_still_of_its_epoch() {
+    fn a_snapshot_may_be_asked_for_again_and_is_still_of_its_epoch() {
         assert_eq!(again("final-7"), "final-7.2");
         assert_eq!(again(&again("final-7")), "final-7.3");
         assert!(is_final("final-7", 7) && is_final("final-7.3", 7));
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn trouble_is_told_by_its_word_or_as_a_failed_copy() {
+    fn trouble_is_reported_by_its_word_or_as_a_failed_copy() {
         let object = |word: &str| -> DynamicObject {
             serde_json::from_value(json!({"metadata": {}, "status": {"conditions": [
                 {"type": "Synchronizing", "status": "False", "reason": "x"},

@@ -2,7 +2,7 @@
 //!
 //! The rules of [`tenancy`] come first: whether the namespace may be here, and how far it has come.
 //! What they leave open (which write gives a claim its volume, which object comes down next, which
-//! part of a copy goes) is decided in `claim`, `objects` and `leftover`.
+//! part of a copy is being deleted) is decided in `claim`, `objects` and `leftover`.
 
 use super::claim::facts::Progress;
 use super::claim::leave::HandedOver;
@@ -18,10 +18,10 @@ use serde::Serialize;
 use std::time::Duration;
 
 /// How soon a look is taken again at something that the API does not tell of, such as a lock.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+const REQUEUE_AFTER: Duration = Duration::from_secs(1);
 /// How soon a step is tried again that waits for a cache to come up to the truth.
 const CACHE_LAG: Duration = Duration::from_secs(5);
-/// How often something is looked at again that time alone may change.
+/// How often something is checked again that time alone may change.
 const ONCE_A_WHILE: Duration = Duration::from_secs(600);
 
 /// The one next thing to do.
@@ -44,7 +44,7 @@ pub enum Decision {
         because: &'static str,
     },
     /// See something for certain.
-    Look(Look),
+    LiveRead(LiveRead),
     /// Take the permit back.
     Withdraw,
     /// Tell the first thing that runs to stop.
@@ -72,7 +72,7 @@ pub enum Decision {
     SayPodMoves,
     /// Tell the hub: stopped, and here is what the next owner of each claim starts from.
     Acknowledge(Vec<Handed>),
-    /// Tell the hub: stopped; the namespace goes with its data.
+    /// Tell the hub: stopped; the namespace is deleted with its data.
     AcknowledgeDeletion,
     /// Tell the hub what became of the data here, after we were declared gone.
     SettleCopy(CopyState),
@@ -94,14 +94,14 @@ pub enum Decision {
         /// The claim, by place.
         place: usize,
         /// One write.
-        deed: arrive::Deed,
+        action: arrive::Action,
     },
     /// Have the data of a claim leave.
     Leave {
         /// The claim, by place.
         place: usize,
         /// One write.
-        deed: leave::Deed,
+        action: leave::Action,
     },
     /// Do something about the Secret of a repository.
     BringSecret {
@@ -122,7 +122,7 @@ pub enum Decision {
         /// The part, by place.
         part: usize,
         /// One write.
-        deed: leftover::Deed,
+        action: leftover::Action,
         /// What for.
         because: &'static str,
     },
@@ -132,7 +132,7 @@ pub enum Decision {
 
 /// What is seen for certain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub enum Look {
+pub enum LiveRead {
     /// The first thing that runs, and then our notes: if those are still the ones that have to be
     /// left, what was there before is not of a later epoch. A cache does not say so: whoever missed a
     /// move away and back would stop what runs rightly.
@@ -152,10 +152,10 @@ pub enum Look {
     /// Which objects in the namespace at the hub have our finalizer. A cache may not show yet that we
     /// put it on one: that one would keep it, and a namespace that is deleted would stay for ever.
     FinalizedObjects,
-    /// The image that the source of a claim, by place, says it made.
-    LastImage(usize),
-    /// The image that the destination of a claim, by place, says it brought.
-    ArrivedImage(usize),
+    /// The snapshot that the source of a claim, by place, says it made.
+    LastSnapshot(usize),
+    /// The snapshot that the destination of a claim, by place, says it brought.
+    ArrivedSnapshot(usize),
 }
 
 /// What the next owner of a claim starts from.
@@ -165,7 +165,7 @@ pub struct Handed {
     pub place: usize,
     /// What it is.
     pub from: HandedOver,
-    /// Whether the image that it came with is kept in mind.
+    /// Whether the snapshot that it came with is kept in mind.
     pub remembers: bool,
 }
 
@@ -190,52 +190,54 @@ pub fn decide(facts: &Facts) -> Decision {
         Rule::Nothing(why) => nothing(facts, why, &survey),
         Rule::Withdraw => Decision::Withdraw,
         Rule::StopOne => stop(facts),
-        Rule::LookWhetherStill => Decision::Look(Look::WhetherStill),
+        Rule::ReadWhetherStill => Decision::LiveRead(LiveRead::WhetherStill),
         Rule::Close(epoch) => Decision::Close(epoch),
         Rule::CreateClosed(epoch) => Decision::CreateHere { epoch, is_closed: true },
         Rule::CreateHere(epoch) => Decision::CreateHere { epoch, is_closed: false },
         Rule::NoteEpoch(epoch) => Decision::NoteEpoch(epoch),
-        Rule::LookWhetherGranted => Decision::Look(Look::WhetherGranted),
+        Rule::ReadWhetherGranted => Decision::LiveRead(LiveRead::WhetherGranted),
         Rule::Permit(epoch) => Decision::Permit(epoch),
-        Rule::AskLastImage(claim) => leave::ask(facts, needed[claim]),
+        Rule::AskLastSnapshot(claim) => leave::ask(facts, needed[claim]),
         Rule::KeepInPlace(claim) => leave::keep(facts, needed[claim]),
-        Rule::HoldLastImage(claim) => {
-            Decision::Leave { place: needed[claim], deed: leave::Deed::Hold }
+        Rule::HoldLastSnapshot(claim) => {
+            Decision::Leave { place: needed[claim], action: leave::Action::Hold }
         }
         Rule::CreateClaim(claim) => arrive::make(facts, needed[claim]),
         Rule::Acknowledge => acknowledge(facts),
         Rule::SettleCopy(state) => settle(facts, state),
         Rule::TakeFinalizerOff if facts.has_finalized_object => Decision::TakeFinalizerOffObject,
         // The namespace comes last: without its finalizer nobody would look for the objects any more.
-        Rule::TakeFinalizerOff => match facts.finalized_look {
-            None => Decision::Look(Look::FinalizedObjects),
+        Rule::TakeFinalizerOff => match facts.finalized_read {
+            None => Decision::LiveRead(LiveRead::FinalizedObjects),
             Some(true) => Decision::TakeFinalizerOffObject,
             Some(false) => Decision::TakeFinalizerOff,
         },
         Rule::PutFinalizer => match facts.namespace {
             None => Decision::rest("the namespace is not in the cache"),
-            Some(namespace) if namespace.is_going => {
-                Decision::rest("the namespace is being deleted; it will be revoked")
+            Some(namespace) if namespace.is_terminating => {
+                Decision::rest("the namespace is being deleted; the grant will be revoked")
             }
             Some(_) => Decision::PutFinalizer,
         },
         Rule::MarkSuperseded => match facts.to_mark() {
             Some(part) => Decision::CleanUp {
                 part,
-                deed: leftover::Deed::Mark,
-                because: "another cluster has all of its data since",
+                action: leftover::Action::Mark,
+                because: "another cluster has all data of the namespace",
             },
             None => Decision::rest("every volume is marked"),
         },
         Rule::DeleteLeftover => match leftover::next(&facts.parts) {
-            Some((part, deed)) => {
-                Decision::CleanUp { part, deed, because: "nobody needs this copy any more" }
+            Some((part, action)) => {
+                Decision::CleanUp { part, action, because: "this copy is not needed any more" }
             }
             None => Decision::DeleteNamespace,
         },
         Rule::ForgetCopy => match facts.is_still_here {
-            None => Decision::Look(Look::WhetherGone),
-            Some(true) => Decision::rest("a namespace is still here; the cache will show it"),
+            None => Decision::LiveRead(LiveRead::WhetherGone),
+            Some(true) => {
+                Decision::rest("the namespace still exists on this cluster; the cache will show it")
+            }
             Some(false) => Decision::ForgetCopy,
         },
         Rule::ReportFilled => {
@@ -247,16 +249,16 @@ pub fn decide(facts: &Facts) -> Decision {
         }
         Rule::ApplyOne => match survey.chore {
             Some((place, chore)) => Decision::Mirror { place, chore },
-            None => Decision::rest("every object is as the hub says"),
+            None => Decision::rest("every object matches the hub"),
         },
     }
 }
 
 fn stop(facts: &Facts) -> Decision {
-    match (facts.stop_look, facts.are_notes_current) {
-        (None, _) => Decision::Look(Look::ToStop),
+    match (facts.stop_read, facts.are_notes_current) {
+        (None, _) => Decision::LiveRead(LiveRead::ToStop),
         (Some(true), Some(true)) => Decision::Stop,
-        _ => Decision::wait("the cluster shows something else than the cache", CACHE_LAG),
+        _ => Decision::wait("the live state of the cluster differs from the cache", CACHE_LAG),
     }
 }
 
@@ -271,10 +273,10 @@ fn acknowledge(facts: &Facts) -> Decision {
         claim.is_filled() && claim.is_gone(&facts.at)
     };
     let (gone, handed): (Vec<usize>, Vec<usize>) = (0..facts.claims.len()).partition(is_left_out);
-    if gone.iter().any(|place| facts.claims[*place].hub_look.is_none()) {
-        return Decision::Look(Look::GoneClaims(gone));
+    if gone.iter().any(|place| facts.claims[*place].hub_read.is_none()) {
+        return Decision::LiveRead(LiveRead::GoneClaims(gone));
     }
-    if gone.iter().any(|place| facts.claims[*place].hub_look == Some(true)) {
+    if gone.iter().any(|place| facts.claims[*place].hub_read == Some(true)) {
         return Decision::rest("a claim is still at the hub; the cache will show it");
     }
     if facts.has_pod_said_to_run {
@@ -287,7 +289,9 @@ fn acknowledge(facts: &Facts) -> Decision {
     });
     match handed.collect::<Option<Vec<Handed>>>() {
         Some(handed) => Decision::Acknowledge(handed),
-        None => Decision::rest("the last image of a claim cannot be read; the cache will show it"),
+        None => {
+            Decision::rest("the last snapshot of a claim cannot be read; the cache will show it")
+        }
     }
 }
 
@@ -296,52 +300,62 @@ fn settle(facts: &Facts, state: CopyState) -> Decision {
         facts.grant.as_ref().is_some_and(|grant| grant.copies.contains(&CopyState::Live));
     match facts.are_notes_current {
         _ if state == CopyState::Diverged => Decision::SettleCopy(state),
-        None => Decision::Look(Look::WhetherItRan),
-        Some(false) => Decision::rest("the cache will show what is here"),
+        None => Decision::LiveRead(LiveRead::WhetherItRan),
+        Some(false) => Decision::rest("the cache will show the live state"),
         Some(true) if has_live => Decision::TakeCopyOver,
         Some(true) => Decision::SettleCopy(state),
     }
 }
 
-/// The rules have nothing to do: people are told why, where that is not plain.
+/// The rules have nothing to do: people are informed why, where that is not plain.
 fn nothing(facts: &Facts, why: Why, survey: &Survey) -> Decision {
     let (cluster, epoch) = (&facts.at.cluster, facts.at.epoch);
     match why {
-        Why::NotInTheCache => Decision::rest("the grant is not in the cache, which proves nothing"),
+        Why::NotInTheCache => Decision::rest(
+            "the grant is not in the cache; only a live read can show that it is gone",
+        ),
         Why::NameTaken => {
             let name = &facts.at.grant;
-            let message = format!("a namespace {name} of somebody else is on {cluster}");
+            let message =
+                format!("a namespace {name} that Interlock did not create is on {cluster}");
             let found = Finding::fails(FILLED, "NameTaken", message.clone());
             facts.saying(found, Decision::rest(message))
         }
         Why::OldNews => {
-            Decision::wait("the cache shows a time before what is noted here", CACHE_LAG)
+            Decision::wait("the cache is older than the record on this cluster", CACHE_LAG)
         }
-        Why::NotOurs => Decision::rest("it is not this cluster's, and nothing of it is here"),
+        Why::NotOurs => {
+            Decision::rest("this cluster does not own the namespace and has nothing of it")
+        }
         Why::Stopping => {
             let there: Vec<String> =
                 facts.running.iter().map(|Runs { what, .. }| what.clone()).collect();
-            let message = format!("told to stop: {}", listed(&there));
+            let message = format!("stopping: {}", listed(&there));
             let found = Finding::fails(STOPPED, "Stopping", message);
-            let waits = "something was told to stop and has not yet";
-            facts.saying(found, Decision::wait(waits, LOOK_AGAIN))
+            let waits = "a pod that was stopped has not ended yet";
+            facts.saying(found, Decision::wait(waits, REQUEUE_AFTER))
         }
         Why::MayStillWrite => {
             let stirring = facts.stirring.as_deref().unwrap_or_default();
             let message = format!("may still write on {cluster}: {}", listed(stirring));
             let found = Finding::fails(STOPPED, "MayStillWrite", message.clone());
-            facts.saying(found, Decision::wait(message, LOOK_AGAIN))
+            facts.saying(found, Decision::wait(message, REQUEUE_AFTER))
         }
         Why::Copying => leave::wait_for(facts),
         Why::Filling => arrive::tell(facts),
-        Why::CacheBehind => Decision::wait("the hub says something else than the cache", CACHE_LAG),
+        Why::CacheBehind => {
+            Decision::wait("the live state at the hub differs from the cache", CACHE_LAG)
+        }
         Why::Forced => {
-            let message = format!("somebody asked to take epoch {epoch} by force");
+            let message = format!("a ForceRelease for epoch {epoch} is pending");
             let found = Finding::fails(RUNNING, "ForceRelease", message.clone());
             facts.saying(found, Decision::rest(message))
         }
-        Why::Cleaning => Decision::rest("what is left here is going"),
-        Why::Keeping => Decision::wait("what is left here is kept for now", until_settled(facts)),
+        Why::Cleaning => Decision::rest("the remaining objects on this cluster are being deleted"),
+        Why::Keeping => Decision::wait(
+            "the remaining copies on this cluster are kept for now",
+            until_settled(facts),
+        ),
         Why::Running => running(facts, survey),
     }
 }
@@ -354,11 +368,19 @@ fn running(facts: &Facts, survey: &Survey) -> Decision {
         true => Finding::holds(RUNNING, "Running", runs),
         false => {
             let shown = listed(&survey.held_back);
-            Finding::holds(RUNNING, "HeldBack", format!("{runs}; not brought down: {shown}"))
+            Finding::holds(
+                RUNNING,
+                "HeldBack",
+                format!("{runs}; not copied to the cluster: {shown}"),
+            )
         }
     }];
     if conditions::is_true(&facts.conditions, STOPPED) {
-        findings.push(Finding::fails(STOPPED, "Running", format!("it runs on {cluster}")));
+        findings.push(Finding::fails(
+            STOPPED,
+            "Running",
+            format!("the namespace runs on {cluster}"),
+        ));
     }
     let otherwise = match objects::news(&facts.objects) {
         Some((place, chore)) => Decision::Mirror { place, chore },
@@ -368,35 +390,36 @@ fn running(facts: &Facts, survey: &Survey) -> Decision {
 }
 
 /// What earlier epochs left on the cluster that has the namespace now, and that nobody needs: a
-/// destination when its claim has its volume; images and volumes when what runs now has run for as
-/// long as old copies are kept. Volumes that may have what no image has are left to a person.
+/// destination when its claim has its volume; snapshots and volumes when what runs now has run for as
+/// long as old copies are kept. Volumes that may have what no snapshot has are left to a person.
 fn outlived(facts: &Facts) -> Decision {
     let (at, parts) = (&facts.at, &facts.parts);
     let done = facts.needed().filter(|(_, claim)| claim.has_its_data());
     let done: Vec<&str> = done.map(|(_, claim)| claim.uid.as_str()).collect();
     if let Some(part) = leftover::done_destination(parts, &done) {
-        let because = "its claim has its volume";
-        return Decision::CleanUp { part, deed: leftover::Deed::Delete, because };
+        let because = "the claim has its volume";
+        return Decision::CleanUp { part, action: leftover::Action::Delete, because };
     }
-    let clean_up = |part, deed| {
-        let because = "an earlier epoch left it, and a later one has run for long enough";
-        Decision::CleanUp { part, deed, because }
+    let clean_up = |part, action| {
+        let because = "the object is of an earlier epoch, and a later epoch has run long enough";
+        Decision::CleanUp { part, action, because }
     };
-    let image = facts.unpinned_image().filter(|_| at.written_until == 0);
-    let image = image.map(|part| clean_up(part, leftover::Deed::LetGo));
-    let volume = leftover::outlived_volume(parts, (at.written_until, at.epoch));
-    let volume = volume.map(|part| clean_up(part, leftover::Deed::GiveBack));
-    match image.or(volume).or_else(|| leave::tidy(facts)) {
-        None => Decision::rest("it runs here as the hub says"),
+    let snapshot = facts.unpinned_snapshot().filter(|_| at.written_until == 0);
+    let snapshot = snapshot.map(|part| clean_up(part, leftover::Action::LetGo));
+    let volume = leftover::outlived_volume(parts, at.written_until, at.epoch);
+    let volume = volume.map(|part| clean_up(part, leftover::Action::GiveBack));
+    match snapshot.or(volume).or_else(|| leave::tidy(facts)) {
+        None => Decision::rest("the namespace runs on this cluster and matches the hub"),
         Some(next) if facts.has_settled() => next,
         Some(_) => {
-            let because = "it runs here as the hub says; what earlier epochs left is kept for now";
+            let because = "the namespace runs on this cluster and matches the hub; copies of \
+                earlier epochs are kept for now";
             Decision::wait(because, until_settled(facts))
         }
     }
 }
 
-/// How soon it is looked at again whether old copies may go.
+/// How soon it is checked again whether old copies may go.
 fn until_settled(facts: &Facts) -> Duration {
     let left = facts.grant.as_ref().and_then(|grant| grant.settles_in);
     left.filter(|left| !left.is_zero()).unwrap_or(ONCE_A_WHILE).min(ONCE_A_WHILE)

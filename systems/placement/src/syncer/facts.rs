@@ -14,7 +14,7 @@ use std::time::Duration;
 /// What the syncer of one cluster knows of one grant.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Facts {
-    /// Where it is looked at.
+    /// Where it is read.
     pub at: At,
     /// The grant as the cache shows it; None: it is not in the cache, which proves nothing.
     pub grant: Option<Grant>,
@@ -23,20 +23,20 @@ pub struct Facts {
     /// What this cluster noted of it.
     pub notes: Here,
     /// Whether the namespace here is being deleted.
-    pub is_here_going: bool,
+    pub is_here_terminating: bool,
     /// The namespace at the hub.
     pub namespace: Option<Namespace>,
     /// Whether our finalizer is on some object in it; asked for only once it is not ours any more.
     pub has_finalized_object: bool,
     /// What a live read of the hub showed: whether our finalizer is on some object in the namespace;
-    /// None: nobody looked.
-    pub finalized_look: Option<bool>,
+    /// None: not read.
+    pub finalized_read: Option<bool>,
     /// Everything here that runs or makes something run, in the order in which it is stopped; nothing
     /// of a namespace that is not noted as ours.
     pub running: Vec<Runs>,
-    /// What a fresh look showed of the first of these that was not told to stop: whether it is still
-    /// that; None: nobody looked.
-    pub stop_look: Option<bool>,
+    /// What a live read showed of the first of these that was not asked to stop: whether it is still
+    /// that; None: not read.
+    pub stop_read: Option<bool>,
     /// The claims that the grant lists, in its order.
     pub claims: Vec<Claim>,
     /// The Secrets of repositories that claims come from or leave through; None: the hub has none of
@@ -49,13 +49,13 @@ pub struct Facts {
     pub parts: Vec<Part>,
     /// Whether a pod at the hub is said to run; asked for when the namespace leaves.
     pub has_pod_said_to_run: bool,
-    /// What a fresh look showed that could still write here; None: nobody looked.
+    /// What a live read showed that could still write here; None: not read.
     pub stirring: Option<Vec<String>>,
-    /// What a fresh look showed: whether our notes are what the cache shows; None: nobody looked.
+    /// What a live read showed: whether our notes are what the cache shows; None: not read.
     pub are_notes_current: Option<bool>,
-    /// What a fresh look showed: whether a namespace is here; None: nobody looked.
+    /// What a live read showed: whether a namespace is here; None: not read.
     pub is_still_here: Option<bool>,
-    /// What a fresh look at the hub showed.
+    /// What a live read of the hub showed.
     pub fresh: Option<Fresh>,
 }
 
@@ -68,7 +68,7 @@ pub struct Grant {
     pub owner: Party,
     /// Who is to have it.
     pub target: Party,
-    /// Whether it is revoked because the namespace goes.
+    /// Whether it is revoked because the namespace is being deleted.
     pub is_deletion: bool,
     /// What the hub says of the data here.
     pub copies: Vec<CopyState>,
@@ -80,7 +80,7 @@ pub struct Grant {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Namespace {
     /// Whether it is being deleted.
-    pub is_going: bool,
+    pub is_terminating: bool,
     /// Whether our finalizer is on it.
     pub has_finalizer: bool,
 }
@@ -90,11 +90,11 @@ pub struct Namespace {
 pub struct Runs {
     /// Its kind and name, for people.
     pub what: String,
-    /// Whether it was told to stop.
-    pub is_going: bool,
+    /// Whether it was asked to stop.
+    pub is_terminating: bool,
 }
 
-/// What a fresh look at the hub showed, made after our notes were looked at.
+/// What a live read of the hub showed, made after our notes were read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fresh {
     /// Whether those are what the cache shows. The permit is written over the notes that the cache
@@ -133,10 +133,13 @@ impl Facts {
             workload: workload(&self.running),
             claims: self.needed().map(|(_, claim)| claim.outline(&self.at)).collect(),
             is_marked_superseded: self.to_mark().is_none(),
-            leftover: leftover::left(&self.parts, noted.map(|_| Staying(!self.is_here_going))),
+            leftover: leftover::left(
+                &self.parts,
+                noted.map(|_| Staying(!self.is_here_terminating)),
+            ),
             has_objects_to_apply: self.is_mine(&[Phase::Granted])
                 && self.is_permitted()
-                && !self.is_here_going
+                && !self.is_here_terminating
                 && survey.chore.is_some(),
             stillness: self.stirring.as_ref().map(|stirring| match stirring.is_empty() {
                 true => Stillness::Still,
@@ -213,10 +216,10 @@ impl Facts {
         leftover::unmarked(&self.parts).filter(|_| is_superseded && has_successor)
     }
 
-    /// An image that we hold and that the grant does not refer to any more.
-    pub fn unpinned_image(&self) -> Option<usize> {
-        let last: Vec<&str> = self.claims.iter().filter_map(Claim::last_image_uid).collect();
-        leftover::unpinned_image(&self.parts, &last)
+    /// A snapshot that we hold and that the grant does not refer to any more.
+    pub fn unpinned_snapshot(&self) -> Option<usize> {
+        let last: Vec<&str> = self.claims.iter().filter_map(Claim::last_snapshot_uid).collect();
+        leftover::unpinned_snapshot(&self.parts, &last)
     }
 
     fn truth(&self, fresh: &Fresh) -> Truth {
@@ -239,7 +242,7 @@ impl Facts {
         let Some(Some(object)) = self.secrets.get(secret) else {
             let namespace = &self.at.namespace;
             let message = format!(
-                "there is no Secret {secret} in namespace {namespace}, which its placement names \
+                "Secret {secret} does not exist in namespace {namespace}; the Placement names it \
                  as the repository"
             );
             let next = format!(
@@ -254,14 +257,18 @@ impl Facts {
                 Ok(Some(Decision::BringSecret { secret: secret.to_owned(), chore }))
             }
             Verdict::HoldBack(why) => {
-                Err(incomplete(format!("Secret {secret} cannot be brought here: {why}")))
+                Err(incomplete(format!("Secret {secret} cannot be copied to this cluster: {why}")))
             }
         }
     }
 
     /// Says at the hub what is waited for, if it does not stand there yet; else the other decision.
     pub fn saying(&self, found: Finding, otherwise: Decision) -> Decision {
-        self.saying_because(vec![found], "people should know what it waits for", otherwise)
+        self.saying_because(
+            vec![found],
+            "the condition says what the namespace waits for",
+            otherwise,
+        )
     }
 
     /// Says something about the grant, if it does not say so already; else the other decision.
@@ -283,7 +290,7 @@ impl Facts {
 fn workload(running: &[Runs]) -> Workload {
     match running {
         [] => Workload::None,
-        _ if running.iter().any(|runs| !runs.is_going) => Workload::Some,
+        _ if running.iter().any(|runs| !runs.is_terminating) => Workload::Some,
         _ => Workload::Stopping,
     }
 }

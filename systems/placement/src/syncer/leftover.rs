@@ -1,4 +1,4 @@
-//! What is left on a cluster of a namespace that moved on, or that goes: marked, kept, and at last
+//! What is left on a cluster of a namespace that moved on, or is being deleted: marked, kept, and at last
 //! deleted part by part.
 
 pub(super) mod act;

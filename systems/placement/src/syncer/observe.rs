@@ -1,4 +1,4 @@
-//! What one decision of the syncer rests on, out of what the caches and fresh looks show.
+//! What one decision of the syncer rests on, out of what the caches and live reads show.
 
 use super::claim::facts::At;
 use super::claim::observe::{self as claims, ClaimSeen};
@@ -16,7 +16,7 @@ use interlock_api::placement::{
 };
 use interlock_kernel::metadata::{annotation, has_finalizer, is_deleting, name_of, uid_of};
 use interlock_kernel::{
-    Address, Kind, Looks, Name, Object, Observed, Place, View, conditions, read_part,
+    Address, Kind, LiveReads, Name, Object, Observed, Place, View, conditions, read_part,
 };
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,7 +34,7 @@ pub struct Scene {
     pub(super) hub_namespace: Option<Object>,
     pub(super) here: Option<Object>,
     pub(super) notes: Here,
-    /// The first thing here that runs and was not told to stop.
+    /// The first thing here that runs and was not asked to stop.
     pub(super) to_stop: Option<(Kind, Object)>,
     /// An object at the hub, other than the namespace, that has our finalizer.
     pub(super) finalized: Option<(Kind, Object)>,
@@ -47,10 +47,10 @@ pub struct Scene {
 }
 
 /// What a step about one grant looks at.
-pub(super) struct Sight<'a> {
+pub(super) struct StepInputs<'a> {
     pub(super) syncer: &'a Syncer,
     pub(super) view: &'a dyn View,
-    pub(super) looks: &'a Looks<Locks>,
+    pub(super) live_reads: &'a LiveReads<Locks>,
     /// The name of the grant, and of the namespace on the cluster.
     pub(super) name: &'a str,
     pub(super) grant: Option<GrantRecord>,
@@ -64,20 +64,21 @@ pub(super) fn observe(
     syncer: &Syncer,
     subject: &str,
     view: &dyn View,
-    looks: &Looks<Locks>,
+    live_reads: &LiveReads<Locks>,
 ) -> Observed<Facts, Scene> {
-    match Sight::of(syncer, subject, (view, looks)) {
-        Ok(sight) => sight.observe(),
+    match StepInputs::of(syncer, subject, view, live_reads) {
+        Ok(inputs) => inputs.observe(),
         Err(broken) => Observed::Nothing(broken),
     }
 }
 
-impl<'a> Sight<'a> {
+impl<'a> StepInputs<'a> {
     fn of(
         syncer: &'a Syncer,
         name: &'a str,
-        (view, looks): (&'a dyn View, &'a Looks<Locks>),
-    ) -> Result<Sight<'a>, String> {
+        view: &'a dyn View,
+        live_reads: &'a LiveReads<Locks>,
+    ) -> Result<StepInputs<'a>, String> {
         let by_name = Name::cluster_wide(name);
         let here = view.get(Place::CLUSTER, &NAMESPACE, &by_name);
         let grant = view.get(Place::HUB, &GRANT, &by_name);
@@ -92,7 +93,7 @@ impl<'a> Sight<'a> {
                 (hub.filter(|hub| uid_of(hub) == namespace.uid), notes)
             }
         };
-        Ok(Sight { syncer, view, looks, name, grant, hub_namespace, here, notes })
+        Ok(StepInputs { syncer, view, live_reads, name, grant, hub_namespace, here, notes })
     }
 
     fn observe(self) -> Observed<Facts, Scene> {
@@ -116,10 +117,10 @@ impl<'a> Sight<'a> {
         // While it is ours, our finalizer is on most objects, and rightly so.
         let is_over = !is_mine(&[Phase::Granted, Phase::Revoking]);
         let cached = if is_over { self.finalized_object() } else { None };
-        let looked = self.finalized_look();
-        let (has_finalized_object, finalized_look) =
-            (cached.is_some(), looked.as_ref().map(Option::is_some));
-        let finalized = cached.or(looked.flatten());
+        let live = self.finalized_read();
+        let (has_finalized_object, finalized_read) =
+            (cached.is_some(), live.as_ref().map(Option::is_some));
+        let finalized = cached.or(live.flatten());
         let is_leaving = is_mine(&[Phase::Revoking]);
         let pod = if is_leaving { objects::status::said_to_run(&self) } else { None };
         let facts = Facts {
@@ -129,21 +130,21 @@ impl<'a> Sight<'a> {
                 None => Vec::new(),
             },
             notes: self.notes,
-            is_here_going: self.here.as_deref().is_some_and(is_deleting),
+            is_here_terminating: self.here.as_deref().is_some_and(is_deleting),
             namespace: self.hub_namespace.as_ref().map(|namespace| Namespace {
-                is_going: is_deleting(namespace),
+                is_terminating: is_deleting(namespace),
                 has_finalizer: has_finalizer(namespace, &self.syncer.finalizer),
             }),
             has_finalized_object,
-            finalized_look,
+            finalized_read,
             running: running
                 .iter()
                 .map(|(kind, object)| Runs {
                     what: format!("{kind} {}", name_of(object)),
-                    is_going: is_deleting(object),
+                    is_terminating: is_deleting(object),
                 })
                 .collect(),
-            stop_look: to_stop.as_ref().and_then(|found| self.stop_look(found)),
+            stop_read: to_stop.as_ref().and_then(|(kind, object)| self.stop_read(kind, object)),
             claims,
             secrets,
             objects,
@@ -151,7 +152,11 @@ impl<'a> Sight<'a> {
             has_pod_said_to_run: pod.is_some(),
             stirring: self.stirring(),
             are_notes_current: self.are_notes_current(),
-            is_still_here: self.looks.objects.get(&notes_address(self.name)).map(Option::is_some),
+            is_still_here: self
+                .live_reads
+                .objects
+                .get(&notes_address(self.name))
+                .map(Option::is_some),
             fresh: self.fresh(),
             at: at.clone(),
         };
@@ -186,7 +191,7 @@ impl<'a> Sight<'a> {
         self.grant.as_ref().map_or("", GrantRecord::uid)
     }
 
-    /// Where claims are looked at.
+    /// Where claims are read.
     fn at(&self) -> At {
         let grant = self.grant.as_ref();
         let copies = grant.into_iter().flat_map(|grant| &grant.status.copies);
@@ -250,13 +255,13 @@ impl<'a> Sight<'a> {
         })
     }
 
-    /// The same by a live read; None: nobody looked.
-    fn finalized_look(&self) -> Option<Option<(Kind, Object)>> {
+    /// The same by a live read; None: not read.
+    fn finalized_read(&self) -> Option<Option<(Kind, Object)>> {
         let namespace = name_of(self.hub_namespace.as_ref()?);
         let mut found = None;
         for kind in self.syncer.kinds.carried() {
             let list = (Place::HUB, kind.clone(), Some(namespace.to_owned()));
-            let mut objects = self.looks.lists.get(&list)?.iter();
+            let mut objects = self.live_reads.lists.get(&list)?.iter();
             let held = objects.find(|object| has_finalizer(object, &self.syncer.finalizer));
             found = found.or_else(|| held.map(|object| (kind.clone(), object.clone())));
         }
@@ -277,9 +282,9 @@ impl<'a> Sight<'a> {
             .collect()
     }
 
-    fn stop_look(&self, (kind, object): &(Kind, Object)) -> Option<bool> {
+    fn stop_read(&self, kind: &Kind, object: &Object) -> Option<bool> {
         let address = Address::new(Place::CLUSTER, kind, Name::of(object));
-        let there = self.looks.objects.get(&address)?;
+        let there = self.live_reads.objects.get(&address)?;
         Some(there.as_ref().is_some_and(|there| uid_of(there) == uid_of(object)))
     }
 
@@ -302,7 +307,7 @@ impl<'a> Sight<'a> {
             });
             let found = found
                 .filter(|found| !is_deleting(found))
-                .map(|hub| objects::observe::observe_one(self, (0, &SECRET), hub));
+                .map(|hub| objects::observe::observe_one(self, 0, &SECRET, hub));
             let (facts, mirror) = found.unzip();
             secrets.insert(secret.to_owned(), facts);
             seen.extend(mirror.map(|mirror| (secret.to_owned(), mirror)));
@@ -310,18 +315,19 @@ impl<'a> Sight<'a> {
         (secrets, seen)
     }
 
-    /// What keeps this cluster from being still, as a fresh look showed; None: nobody looked.
+    /// What keeps this cluster from being still, as a live read showed; None: not read.
     fn stirring(&self) -> Option<Vec<String>> {
-        let holding = self.looks.answers.get(&locks_question(self.name, self.here.as_ref()?))?;
+        let holding =
+            self.live_reads.answers.get(&locks_question(self.name, self.here.as_ref()?))?;
         let mut found = Vec::new();
         for kind in self.syncer.kinds.running() {
             let within = Some(self.name.to_owned());
-            let objects = self.looks.lists.get(&(Place::CLUSTER, kind.clone(), within))?;
+            let objects = self.live_reads.lists.get(&(Place::CLUSTER, kind.clone(), within))?;
             found.extend(objects.iter().map(|object| format!("{kind} {}", name_of(object))));
         }
         if self.syncer.sees_attachments {
             let list = (Place::CLUSTER, VOLUME_ATTACHMENT, None);
-            let attachments = self.looks.lists.get(&list)?;
+            let attachments = self.live_reads.lists.get(&list)?;
             let volumes = self.volumes_here();
             let source = |attachment: &Object| {
                 let volume = &attachment.data["spec"]["source"]["persistentVolumeName"];
@@ -348,15 +354,15 @@ impl<'a> Sight<'a> {
     }
 
     fn are_notes_current(&self) -> Option<bool> {
-        let fresh = self.looks.objects.get(&notes_address(self.name))?;
+        let fresh = self.live_reads.objects.get(&notes_address(self.name))?;
         let version = |object: &Object| object.metadata.resource_version.clone();
         Some(fresh.as_ref().map(version) == self.here.as_ref().map(version))
     }
 
     fn fresh(&self) -> Option<Fresh> {
         let are_notes_current = self.are_notes_current()?;
-        let grant = self.looks.objects.get(&grant_address(self.name))?;
-        let forces = self.looks.lists.get(&(Place::HUB, FORCE_RELEASE, None))?;
+        let grant = self.live_reads.objects.get(&grant_address(self.name))?;
+        let forces = self.live_reads.lists.get(&(Place::HUB, FORCE_RELEASE, None))?;
         let known = self.grant.as_ref().map(GrantRecord::uid);
         let grant = grant.as_ref().and_then(|object| GrantRecord::read(object).ok());
         let grant = grant.filter(|grant| Some(grant.uid()) == known);

@@ -34,7 +34,7 @@ impl Report<'_> {
         self.grant.write_status(status)
     }
 
-    /// What the owner of the namespace is told.
+    /// What the owner of the namespace is informed.
     pub(super) fn event(&self, reason: &'static str, note: String) -> Event {
         self.grant.tells(Importance::Normal, reason, note)
     }
@@ -62,7 +62,7 @@ impl Report<'_> {
         }
         let write = self.write(json!({"claims": claims}), &findings);
         let event = self.event("Filled", format!("{message}; its workloads start now"));
-        Step::write(write, "every volume is here, and has what its pin says").telling(event)
+        Step::write(write, "every volume is on this cluster and matches its pin").telling(event)
     }
 
     /// How far the data has come.
@@ -78,10 +78,10 @@ impl Report<'_> {
                 claim.progress = Some(placement::Progress { bytes, of_bytes, at });
             }
         }
-        Step::write(self.write(json!({"claims": claims}), &[]), "more of the data has arrived")
+        Step::write(self.write(json!({"claims": claims}), &[]), "more data was copied")
     }
 
-    /// Stopped, and the namespace goes.
+    /// Stopped, and the namespace is being deleted.
     pub(super) fn acknowledge_deletion(&self) -> Step<Locks> {
         self.release(json!({}))
     }
@@ -91,47 +91,52 @@ impl Report<'_> {
     pub(super) fn acknowledge(&self, handed: &[Handed]) -> Step<Locks> {
         let pin = |handed: &Handed| {
             let claim = &self.scene.claims[handed.place];
-            pin(claim, handed.from, &self.scene.at, (&self.syncer.cluster, self.scene.now))
+            pin(claim, handed.from, self.scene, &self.syncer.cluster)
         };
         let Some(pins) = handed.iter().map(pin).collect::<Option<Vec<Pin>>>() else {
-            return Step::rest("the last image of a claim cannot be read; the cache will show it");
+            return Step::rest(
+                "the last snapshot of a claim cannot be read; the cache will show it",
+            );
         };
         let claims: Vec<Claim> = handed.iter().map(|handed| self.handed(handed)).collect();
         self.release(json!({"claims": claims, "pins": pins}))
     }
 
-    /// A claim as its next owner finds it: should that be declared gone, it falls back to the image
+    /// A claim as its next owner finds it: should that be declared gone, it falls back to the snapshot
     /// that is kept in mind.
     fn handed(&self, handed: &Handed) -> Claim {
         let seen = &self.scene.claims[handed.place];
         let mut claim = Claim { progress: None, ..seen.listed.clone() };
         if handed.remembers {
-            claim.last_image = seen.pin.clone();
+            claim.last_snapshot = seen.pin.clone();
         }
         claim
     }
 
     fn release(&self, mut fields: Value) -> Step<Locks> {
         let (grant, cluster, now) = (self.grant, &self.syncer.cluster, self.scene.now);
-        fields["copies"] = json!(self.with_own_copy((CopyState::Live, CopyState::Superseded)));
+        fields["copies"] = json!(self.with_own_copy(CopyState::Live, CopyState::Superseded));
         let stopped =
             format!("nothing of epoch {} can run on {cluster} any more", grant.status.epoch);
-        let pinned = "every claim has what its next owner starts from";
+        let pinned = "every claim has the snapshot that its next owner starts from";
         let findings = [
             Finding::fails(RUNNING, "Released", format!("stopped on {cluster}")),
             Finding::holds(STOPPED, "Closed", stopped),
             Finding::holds(DATA_SYNCED, "Pinned", pinned),
         ];
         fields["conditions"] = json!(grant.conditions_with(&findings, now));
-        let write = grant.write_phase((Phase::Released, now), fields);
-        let note = format!("stopped on {cluster} and released; it starts again where it goes");
+        let write = grant.write_phase(Phase::Released, now, fields);
+        let note = format!(
+            "the namespace has stopped on {cluster} and is released; it starts again on the next \
+             cluster"
+        );
         Step::write(write, "closed, and every claim has its pin")
             .telling(self.event("Released", note))
     }
 
     /// The copies with the state of ours changed, if it was the first of these. One cluster may have
     /// two: what it wrote after it was declared gone stays beside what it was granted since.
-    fn with_own_copy(&self, (was, state): (CopyState, CopyState)) -> Vec<DataCopy> {
+    fn with_own_copy(&self, was: CopyState, state: CopyState) -> Vec<DataCopy> {
         let cluster = &self.syncer.cluster;
         let mut copies = self.grant.status.copies.clone();
         let is_meant = |copy: &DataCopy| copy.cluster.is_same(cluster) && copy.state == was;
@@ -155,14 +160,14 @@ impl Report<'_> {
                 Here::Missing | Here::Foreign => 0,
             };
             let message = format!(
-                "cluster {cluster} ran epoch {epoch} and may have written what no image has; its \
-                 volumes are kept until a person gives them up"
+                "cluster {cluster} ran epoch {epoch} and may have written what no snapshot has; \
+                 its volumes are kept until a person gives them up"
             );
             findings.push(Finding::holds(DIVERGED, "MayHaveWritten", message));
         }
-        let fields = json!({"copies": self.with_own_copy((CopyState::Unclosed, state))});
+        let fields = json!({"copies": self.with_own_copy(CopyState::Unclosed, state)});
         let write = self.write(fields, &findings);
-        Step::write(write, "stopped for certain, after it was declared gone")
+        Step::write(write, "all pods have stopped, after the cluster was declared gone")
     }
 
     /// Nothing ran here before we were declared gone: the copy is the one that we were granted since.
@@ -172,7 +177,8 @@ impl Report<'_> {
             |copy: &&DataCopy| copy.cluster.is_same(cluster) && copy.state == CopyState::Unclosed;
         let copies = self.grant.status.copies.iter();
         let copies: Vec<&DataCopy> = copies.filter(|copy| !is_old(copy)).collect();
-        let because = "nothing ran before it was declared gone, and it is the owner again";
+        let because = "no pod ran before the cluster was declared gone, and the cluster is the \
+            owner again";
         Step::write(self.write(json!({"copies": copies}), &[]), because)
     }
 
@@ -181,6 +187,9 @@ impl Report<'_> {
         let copies = self.grant.status.copies.iter();
         let others = copies.filter(|copy| !copy.cluster.is_same(&self.syncer.cluster));
         let others: Vec<&DataCopy> = others.collect();
-        Step::write(self.write(json!({"copies": others}), &[]), "nothing of it is left here")
+        Step::write(
+            self.write(json!({"copies": others}), &[]),
+            "nothing of the namespace is left on this cluster",
+        )
     }
 }

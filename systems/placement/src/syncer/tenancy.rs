@@ -28,9 +28,9 @@ pub struct Facts {
     pub leftover: Leftover,
     /// Whether some object is missing or different here.
     pub has_objects_to_apply: bool,
-    /// What a fresh look at this cluster showed: whether anything could still write.
+    /// What a live read of this cluster showed: whether anything could still write.
     pub stillness: Option<Stillness>,
-    /// What a fresh look at the hub showed: whether we may run.
+    /// What a live read of the hub showed: whether we may run.
     pub truth: Option<Truth>,
 }
 
@@ -45,7 +45,7 @@ pub struct Grant {
     pub epoch: Epoch,
     /// Who is to have it.
     pub target: Party,
-    /// Whether it is revoked because the namespace goes.
+    /// Whether it is revoked because the namespace is being deleted.
     pub is_deletion: bool,
     /// Whether the hub knows that all claims are filled here.
     pub is_filled: bool,
@@ -106,9 +106,9 @@ pub enum Running {
 pub enum Workload {
     /// Nothing that the cache knows of.
     None,
-    /// Something that was not told to stop.
+    /// Something that was not asked to stop.
     Some,
-    /// All that is here was told to stop, and has not stopped yet.
+    /// All that is here was asked to stop, and has not stopped yet.
     Stopping,
 }
 
@@ -119,8 +119,8 @@ pub struct Claim {
     pub volume: Volume,
     /// Whether the hub knows that it is filled. Only then may anything have written to it.
     pub is_filled: bool,
-    /// Its last image of this epoch.
-    pub last: LastImage,
+    /// Its last snapshot of this epoch.
+    pub last: LastSnapshot,
 }
 
 /// The volume of a claim on this cluster.
@@ -134,9 +134,9 @@ pub enum Volume {
     Filled,
 }
 
-/// The last image of a claim, taken after the epoch was closed.
+/// The last snapshot of a claim, taken after the epoch was closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LastImage {
+pub enum LastSnapshot {
     /// Nobody asked for it.
     None,
     /// It is being made.
@@ -154,11 +154,11 @@ pub enum Leftover {
     None,
     /// Volumes, or the namespace.
     Some,
-    /// It was told to go.
-    Going,
+    /// It was asked to stop.
+    Terminating,
 }
 
-/// What a fresh look at this cluster showed, made after the permit was seen withdrawn.
+/// What a live read of this cluster showed, made after the permit was seen withdrawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stillness {
     /// No pod, no attachment, every volume's lock is free.
@@ -167,7 +167,7 @@ pub enum Stillness {
     Astir,
 }
 
-/// What a fresh look at the hub showed.
+/// What a live read of the hub showed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Truth {
     /// The epoch that is granted to this cluster, and filled.
@@ -186,18 +186,18 @@ pub enum Decision {
     /// Tell one thing that runs to stop.
     StopOne,
     /// See for certain whether anything could still write.
-    LookWhetherStill,
+    ReadWhetherStill,
     /// Note, for ever, that this epoch cannot run here any more.
     Close(Epoch),
     /// The same, where there is no namespace to note it on yet: make one.
     CreateClosed(Epoch),
-    /// Ask for the last image of a claim, by its place in the list.
-    AskLastImage(usize),
-    /// Keep the volume of a claim in place as its last image.
+    /// Ask for the last snapshot of a claim, by its place in the list.
+    AskLastSnapshot(usize),
+    /// Keep the volume of a claim in place as its last snapshot.
     KeepInPlace(usize),
-    /// Hold the last image of a claim.
-    HoldLastImage(usize),
-    /// Tell the hub: stopped, and here are all images.
+    /// Hold the last snapshot of a claim.
+    HoldLastSnapshot(usize),
+    /// Tell the hub: stopped, and here are all snapshots.
     Acknowledge,
     /// Tell the hub what became of the data here, after we were declared gone.
     SettleCopy(CopyState),
@@ -220,7 +220,7 @@ pub enum Decision {
     /// Tell the hub that all claims are filled.
     ReportFilled,
     /// Ask the hub itself whether we may run.
-    LookWhetherGranted,
+    ReadWhetherGranted,
     /// Let this epoch run.
     Permit(Epoch),
     /// Bring one object to what the hub says.
@@ -238,11 +238,11 @@ pub enum Why {
     OldNews,
     /// It is not ours, and nothing of it is here.
     NotOurs,
-    /// Something was told to stop and has not.
+    /// Something was asked to stop and has not.
     Stopping,
     /// Something may still write.
     MayStillWrite,
-    /// The last images are being made.
+    /// The last snapshots are being made.
     Copying,
     /// Claims are being filled.
     Filling,
@@ -250,7 +250,7 @@ pub enum Why {
     CacheBehind,
     /// The owner was asked to give it up by force.
     Forced,
-    /// What is left is going.
+    /// The rest is being deleted.
     Cleaning,
     /// A copy is kept until its successor has proved itself, or a person says so.
     Keeping,
@@ -309,33 +309,33 @@ fn leave(facts: &Facts, notes: Option<Notes>, epoch: Epoch) -> Decision {
     }
     // The permit was gone when the look began, so whoever took a lock after the look cannot start.
     match facts.stillness {
-        None => Decision::LookWhetherStill,
+        None => Decision::ReadWhetherStill,
         Some(Stillness::Astir) => Decision::Nothing(Why::MayStillWrite),
         Some(Stillness::Still) => Decision::Close(epoch),
     }
 }
 
-/// Closed: every claim needs its last image, then the hub is told, in one write.
+/// Closed: every claim needs its last snapshot, then the hub is informed, in one write.
 fn hand_over(facts: &Facts) -> Decision {
     let Some(grant) = facts.grant else { return Decision::Nothing(Why::NotInTheCache) };
     if grant.is_deletion {
         return Decision::Acknowledge;
     }
-    // Nothing wrote to a claim that never filled: the image that it came with is still right.
+    // Nothing wrote to a claim that never filled: the snapshot that it came with is still right.
     let written = || facts.claims.iter().enumerate().filter(|(_, claim)| claim.is_filled);
     for (place, claim) in written() {
         match claim.last {
-            LastImage::Held => {}
-            LastImage::Made => return Decision::HoldLastImage(place),
-            // The wish came back: the data stays where it is, and a copy under way is not awaited.
-            LastImage::None | LastImage::Asked if grant.target == Party::Me => {
+            LastSnapshot::Held => {}
+            LastSnapshot::Made => return Decision::HoldLastSnapshot(place),
+            // This cluster is the desired one again: the data stays where it is, and a copy under way is not awaited.
+            LastSnapshot::None | LastSnapshot::Asked if grant.target == Party::Me => {
                 return Decision::KeepInPlace(place);
             }
-            LastImage::None => return Decision::AskLastImage(place),
-            LastImage::Asked => {}
+            LastSnapshot::None => return Decision::AskLastSnapshot(place),
+            LastSnapshot::Asked => {}
         }
     }
-    if written().any(|(_, claim)| claim.last == LastImage::Asked) {
+    if written().any(|(_, claim)| claim.last == LastSnapshot::Asked) {
         return Decision::Nothing(Why::Copying);
     }
     Decision::Acknowledge
@@ -379,7 +379,7 @@ fn arrive(facts: &Facts, grant: &Grant, notes: Option<Notes>) -> Decision {
 /// A cache may show a grant that was taken back, so the hub itself is asked, after the version of
 /// our notes that the permit will be written over was seen.
 fn permit(facts: &Facts, grant: &Grant) -> Decision {
-    let Some(truth) = facts.truth else { return Decision::LookWhetherGranted };
+    let Some(truth) = facts.truth else { return Decision::ReadWhetherGranted };
     if truth.granted != Some(grant.epoch) {
         return Decision::Nothing(Why::CacheBehind);
     }
@@ -397,7 +397,7 @@ fn has_run(notes: Option<Notes>) -> bool {
 /// Not ours any more, and closed: say so, and in time tidy up.
 fn clean_up(facts: &Facts, grant: &Grant, notes: Option<Notes>) -> Decision {
     if grant.copy == Some(CopyState::Unclosed) {
-        // What ran here after we were given up may have written what no image has.
+        // What ran here after we were given up may have written what no snapshot has.
         let state = if has_run(notes) { CopyState::Diverged } else { CopyState::Superseded };
         return Decision::SettleCopy(state);
     }
@@ -419,7 +419,7 @@ fn clean_up(facts: &Facts, grant: &Grant, notes: Option<Notes>) -> Decision {
     match facts.leftover {
         _ if !may_go => Decision::Nothing(Why::Keeping),
         Leftover::Some => Decision::DeleteLeftover,
-        Leftover::Going => Decision::Nothing(Why::Cleaning),
+        Leftover::Terminating => Decision::Nothing(Why::Cleaning),
         Leftover::None if grant.copy.is_some() => Decision::ForgetCopy,
         Leftover::None => Decision::Nothing(Why::NotOurs),
     }

@@ -24,7 +24,7 @@ pub(super) fn is_owner_gone(truth: &Truth) -> bool {
     owner.is_some_and(|owner| truth.ends.clusters[owner] == Life::Gone)
 }
 
-/// Whether nothing is left of a namespace that was deleted, or a person has to say what becomes of it.
+/// Whether nothing is left of a namespace that was deleted, or a person has to say what happens to it.
 pub(super) fn are_over(truth: &Truth) -> bool {
     let is_gone = truth.ends.namespace == Life::Gone && truth.grant.is_none();
     // Nobody else has the data of a cluster that was declared gone and had made no snapshot.
@@ -117,7 +117,7 @@ pub(super) fn reachable(system: &Namespaces) -> Vec<Promise<Namespaces>> {
     let mut reachable = Vec::new();
     if system.deletes == 1 {
         reachable.push(promise(
-            "NamespaceGoes",
+            "NamespaceIsDeleted",
             "a namespace that was granted is deleted, and nothing is left of it",
             |_, truth| {
                 let is_here = truth.clusters.iter().any(|cluster| cluster.is_here);
@@ -139,7 +139,7 @@ pub(super) fn reachable(system: &Namespaces) -> Vec<Promise<Namespaces>> {
     let is_emptied = system.deletes > 0 || system.moves > 0 && (system.later || system.forget);
     if system.retire > 0 && is_emptied {
         reachable.push(promise(
-            "ClusterGoes",
+            "ClusterTerminating",
             "a cluster that has nothing any more is let go",
             |_, truth| {
                 let went = (0..CLUSTERS).any(|c| is_let_go(truth, c));
@@ -181,7 +181,7 @@ pub(super) fn goals(system: &Namespaces) -> Vec<Goal<Namespaces>> {
     }
     if system.retire > 0 {
         goals.push(Goal {
-            name: "DeletedClusterGoes",
+            name: "DeletedClusterTerminating",
             sentence: "a cluster that is deleted goes, once it has no namespace and no data",
             while_true: |_, truth| is_cluster_empty(truth, 0),
             then: |_, truth| has_cluster_gone(truth, 0),
@@ -189,7 +189,7 @@ pub(super) fn goals(system: &Namespaces) -> Vec<Goal<Namespaces>> {
     }
     if system.retire > 1 {
         goals.push(Goal {
-            name: "SecondClusterGoes",
+            name: "SecondClusterTerminating",
             sentence: "so does the second",
             while_true: |_, truth| is_cluster_empty(truth, 1),
             then: |_, truth| has_cluster_gone(truth, 1),

@@ -1,7 +1,8 @@
 //! What people do: they move the namespace, delete it or a cluster, strip finalizers, give up copies,
 //! and declare an owner gone whose power was lost.
 
-use super::machine::{Machine, start};
+use super::machine::Machine;
+use super::processes::start;
 use super::start::with_claim;
 use super::truth::{self, Life};
 use super::{
@@ -125,7 +126,7 @@ impl People<'_> {
             return;
         }
         let fails = |kind: &str| {
-            json!({"type": kind, "status": "False", "reason": "Silent", "message": "not heard of",
+            json!({"type": kind, "status": "False", "reason": "Silent", "message": "no heartbeat",
                 "lastTransitionTime": start().to_string()})
         };
         let silent = json!({"status": {"conditions": [fails("Ready"), fails("Reachable")]}});

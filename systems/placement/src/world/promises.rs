@@ -176,7 +176,7 @@ pub(super) fn reachable(system: &Namespaces) -> Vec<Promise<Namespaces>> {
     }
     if system.moves > 1 && system.claims > 0 && !system.unfit && !system.replace {
         reachable.push(promise(
-            "WishComesBack",
+            "DesiredComesBack",
             "a namespace stays in place when people want it back, and runs again",
             |_, truth| {
                 let is_in_place = |c: usize| {

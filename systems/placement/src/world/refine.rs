@@ -15,7 +15,7 @@ use interlock_api::placement::{GrantStatus, Phase};
 use interlock_checker::Refinement;
 use interlock_kernel::metadata::is_of;
 use interlock_kernel::{Object, Place, read_part};
-use interlock_world::{CLUSTERS, Reading, Sight, State, World};
+use interlock_world::{Basis, CLUSTERS, Reading, State, World};
 
 /// One write of the world is at most so many steps of the protocol: a claim that is filled begins and
 /// ends to be, a permit that was about to be written is taken back when power goes.
@@ -29,14 +29,14 @@ pub(super) fn refines(system: &Namespaces, world: &World<Namespaces>) -> Vec<Ref
     vec![world.refinement(name, protocol, MOST_STEPS, picture)]
 }
 
-fn picture(_: &Namespaces, sight: &Sight<Namespaces>) -> Picture {
-    let drawing = Drawing { truth: &sight.truth, past: &sight.past };
+fn picture(_: &Namespaces, basis: &Basis<Namespaces>) -> Picture {
+    let drawing = Drawing { truth: &basis.truth, past: &basis.past };
     let mut picture = Picture::default();
     picture.hub = drawing.hub();
     picture.past = drawing.history();
     let wrote: Writes = drawing.wrote();
     picture.written = wrote.len() as u8;
-    picture.must = drawing.bits(&sight.truth.must);
+    picture.must = drawing.bits(&basis.truth.must);
     for (epoch, tenure) in drawing.tenures() {
         if let Some((Phase::Released, pin)) = &tenure.ending
             && tenure.is_filled
@@ -44,14 +44,14 @@ fn picture(_: &Namespaces, sight: &Sight<Namespaces>) -> Picture {
             picture.set_image(epoch, drawing.bits(pin));
         }
     }
-    for force in &sight.truth.forces {
+    for force in &basis.truth.forces {
         if let Some(owner) = force.owner {
             picture.force(owner, force.epoch as u8);
         }
     }
     for c in 0..CLUSTERS {
         let forced = |epoch: u8| picture.is_forced(c, epoch);
-        picture.clusters[c] = drawing.cluster(c, sight, &forced);
+        picture.clusters[c] = drawing.cluster(c, basis, &forced);
     }
     picture
 }
@@ -112,7 +112,7 @@ impl Drawing<'_> {
     fn cluster(
         &self,
         c: usize,
-        sight: &Sight<Namespaces>,
+        basis: &Basis<Namespaces>,
         is_forced: &dyn Fn(u8) -> bool,
     ) -> Cluster {
         let here = &self.truth.clusters[c];
@@ -130,19 +130,19 @@ impl Drawing<'_> {
         };
         let mut permitted = here.permitted;
         let mut running = here.running.iter().max().copied().unwrap_or(0);
-        for after in &sight.decided {
+        for after in &basis.decided {
             permitted = permitted.max(after.clusters[c].permitted);
             running = running.max(after.clusters[c].running.iter().max().copied().unwrap_or(0));
         }
-        for reading in sight.reading.iter().filter(|reading| reading.cluster == Some(c)) {
+        for reading in basis.reading.iter().filter(|reading| reading.cluster == Some(c)) {
             let granted = granted_to(reading, c).filter(|epoch| *epoch > released);
             let is_ready = |epoch: &i64| filled.is_some_and(|(e, _)| i64::from(e) == *epoch);
             // It has seen that nobody takes it by force; who asks later comes too late.
-            let is_told = reading
+            let is_reported = reading
                 .lists
                 .iter()
                 .any(|(kind, found)| *kind == FORCE_RELEASE && found.is_empty());
-            let granted = granted.filter(|epoch| is_told || !is_forced(*epoch as u8));
+            let granted = granted.filter(|epoch| is_reported || !is_forced(*epoch as u8));
             permitted = permitted.max(granted.filter(is_ready).unwrap_or(0));
             if here.has_lock_in_hand {
                 let may_start = permit_read(reading, c, here.boots);

@@ -1,7 +1,8 @@
 //! The first objects: a hub with its clusters, a namespace that asks for cluster a, and a pod.
 
-use super::machine::{Machine, start};
+use super::machine::Machine;
 use super::people::ADDED;
+use super::processes::start;
 use super::storage;
 use super::{CLAIM_NAMES, CLUSTER_NAMES, Namespaces, POD_NAMES, namespace};
 use crate::kinds::{
@@ -97,7 +98,7 @@ impl Namespaces {
         let grant = self.grant_name(0);
         let snapshot = json!({"cluster": b, "namespace": grant, "name": "before", "uid": "before"});
         let pin = json!({"claim": "data", "claimUID": uid, "epoch": 1, "taken": at,
-            "files": 1, "bytes": 100, "digest": "d", "image": {"volumeSnapshot": snapshot}});
+            "files": 1, "bytes": 100, "digest": "d", "snapshot": {"volumeSnapshot": snapshot}});
         let released = json!({
             "spec": {"namespace": {"name": "shop", "uid": self.namespace_uid(0)},
                 "target": {"name": "a", "uid": self.cluster_uid(0)},
@@ -118,11 +119,11 @@ impl Namespaces {
                 "lastTransitionTime": at})
         };
         let mut status = json!({
-            "conditions": [condition("Ready", "Ready", "it takes namespaces"),
-                condition("Reachable", "Heard", "its syncer gives signs of life")],
+            "conditions": [condition("Ready", "Ready", "the cluster accepts namespaces"),
+                condition("Reachable", "Heard", "the syncer sends heartbeats")],
             "heartbeat": {"sequence": 1},
         });
-        // Where its sign of life is noted already, the hub has nothing to say of a cluster that stays.
+        // Where its heartbeat is noted already, the hub has nothing to say of a cluster that stays.
         if !self.all {
             status["heartbeat"]["receivedSequence"] = json!(1);
             status["heartbeat"]["receivedAt"] = json!(at);
@@ -131,7 +132,7 @@ impl Namespaces {
             status["storageClasses"] = json!([{"name": "local", "canSnapshot": true}]);
         }
         let mut finalizers = json!([FINALIZER_LIVE_GRANTS]);
-        // One that comes later gives its first sign of life, and the hub has yet to hear of it.
+        // One that comes later gives its first heartbeat, and the hub has yet to hear of it.
         if self.replace && c == 1 {
             finalizers = json!([]);
             status = json!({"heartbeat": {"sequence": 1}});

@@ -60,8 +60,8 @@ impl Storage<'_> {
     fn bind_claims(&self, moves: &mut Vec<Move<Machine>>) {
         let objects = self.scene.cluster(self.cluster);
         for claim in self.all(&CLAIM) {
-            let is_going = is_deleting(&claim);
-            if claim.data["status"]["phase"] == "Bound" || is_going {
+            let is_terminating = is_deleting(&claim);
+            if claim.data["status"]["phase"] == "Bound" || is_terminating {
                 continue;
             }
             let namespace = claim.metadata.namespace.clone().unwrap_or_default();
@@ -116,7 +116,7 @@ impl Storage<'_> {
             let volume = claim["volumeName"].as_str().unwrap_or_default();
             let Some(mut content) = self.machine().disks.get(volume).cloned() else { continue };
             // Whoever still runs may write once more: such a snapshot does not have all of it.
-            let (machine, running) = (self.machine(), self.machine().running(&namespace));
+            let (machine, running) = (self.machine(), self.machine().processes.running(&namespace));
             content
                 .retain(|epoch| !running.contains(epoch) || !machine.has_mounted(*epoch, volume));
             if self.is_slow {
@@ -131,7 +131,7 @@ impl Storage<'_> {
             }
             let trigger = &source.data["spec"]["trigger"]["manual"];
             let tag = trigger.as_str().unwrap_or_default().to_lowercase();
-            let name = Name::within(&namespace, &format!("image-{of}-{tag}"));
+            let name = Name::within(&namespace, &format!("snapshot-{of}-{tag}"));
             let made =
                 json!({"status": {"readyToUse": true, "creationTime": "1970-01-12T13:46:40Z"}});
             let servers = self.scene.servers;
@@ -142,7 +142,7 @@ impl Storage<'_> {
             let files = content.len().to_string();
             machine.disks.insert(format!("snapshot-{uid}"), content);
             let done = json!({"metadata": {"annotations": {ANNOTATION_SYNC: null}},
-                "status": {"lastManualSync": trigger, "external": {"image": &*name.name, "imageUID": uid, "digest": "d",
+                "status": {"lastManualSync": trigger, "external": {"snapshot": &*name.name, "snapshotUID": uid, "digest": "d",
                     "files": files, "bytes": "100"}}});
             let server = servers.change(server, &SOURCE, &Name::of(&source), &done);
             moves.push(self.done(TAKE_SNAPSHOT, server, machine));
@@ -164,7 +164,7 @@ impl Storage<'_> {
         for destination in self.all(&DESTINATION).into_iter().filter(is_due) {
             let parameters = &destination.data["spec"]["external"]["parameters"];
             let from = usize::from(parameters["cluster"] == "uid-b");
-            let snapshot = parameters["image"].as_str().unwrap_or_default();
+            let snapshot = parameters["snapshot"].as_str().unwrap_or_default();
             let Some(content) = self.scene.machines[from].disks.get(snapshot).cloned() else {
                 continue;
             };

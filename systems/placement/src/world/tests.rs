@@ -69,7 +69,7 @@ fn mistakes_are_found() {
         "grant-wakes-nobody",
         "nothing-is-stopped",
         "always-forced",
-        "wish-ignored",
+        "desired-ignored",
         "released-ignored",
         "boot-read-late",
         "start-unfilled",
@@ -171,7 +171,7 @@ fn a_namespace_stays_in_place_when_people_want_it_back() {
     let world = World::new(Namespaces::from_size(&size).expect("a size"));
     let options = Options { max_depth: Some(26), ..Options::default() };
     let report = check(NAME, &world, &options).expect("it is explored");
-    let comes_back = report.reachable.iter().find(|finding| finding.name == "WishComesBack");
+    let comes_back = report.reachable.iter().find(|finding| finding.name == "DesiredComesBack");
     assert_eq!(comes_back.and_then(|finding| finding.steps), Some(25));
 }
 

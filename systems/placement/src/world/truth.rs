@@ -14,7 +14,7 @@ use interlock_api::names::{
 };
 use interlock_api::placement::condition::RUNNING;
 use interlock_api::placement::{
-    Claim, CopyState, Fill, ForceOutcome, GrantSpec, GrantStatus, Image, Phase, Pin, Ref,
+    Claim, CopyState, Fill, ForceOutcome, GrantSpec, GrantStatus, Phase, Pin, Ref, Snapshot,
 };
 use interlock_kernel::metadata::{is_deleting, uid_of};
 use interlock_kernel::{Name, Object, conditions, read_part};
@@ -244,7 +244,7 @@ impl Truth {
         self.runs_on(self.desired)
     }
 
-    /// Whether it is granted to this cluster, runs there, and people are told so.
+    /// Whether it is granted to this cluster, runs there, and people are informed so.
     pub(super) fn runs_on(&self, cluster: Option<usize>) -> bool {
         let granted = self.grant.as_ref().filter(|grant| grant.phase == Phase::Granted);
         let Some(grant) = granted.filter(|grant| grant.owner == cluster) else { return false };
@@ -351,7 +351,7 @@ fn of_namespace(system: &Namespaces, scene: &Scene<'_, Namespaces>, place: usize
         desired: (0..CLUSTERS).find(is_wanted),
         may_change: moves_left(scene.chance) > 0,
         grant: found.as_ref().map(|found| grant(system, found)),
-        clusters: std::array::from_fn(|c| cluster(system, scene, (place, c))),
+        clusters: std::array::from_fn(|c| cluster(system, scene, place, c)),
         pod_phase: pod["phase"].as_str().unwrap_or_default().to_owned(),
         forces: hub.list(&FORCE_RELEASE).iter().map(force).collect(),
         must,
@@ -381,9 +381,9 @@ fn grant(system: &Namespaces, object: &Object) -> Grant {
     let copy = |copy: &interlock_api::placement::DataCopy| {
         Some((place_of(system, &copy.cluster)?, copy.epoch, copy.state))
     };
-    let in_place = |pin: &Pin| match &pin.image {
-        Image::InPlace { cluster, .. } => place_of(system, cluster),
-        Image::VolumeSnapshot { .. } | Image::Restic { .. } | Image::Fresh {} => None,
+    let in_place = |pin: &Pin| match &pin.snapshot {
+        Snapshot::InPlace { cluster, .. } => place_of(system, cluster),
+        Snapshot::VolumeSnapshot { .. } | Snapshot::Restic { .. } | Snapshot::Fresh {} => None,
     };
     let is_filled = |claim: &Claim| claim.fill == Fill::Filled;
     Grant {
@@ -401,10 +401,10 @@ fn grant(system: &Namespaces, object: &Object) -> Grant {
 fn pinned(system: &Namespaces, scene: &Scene<'_, Namespaces>, grant: &Object) -> Option<Writes> {
     let status: GrantStatus = read_part(grant, "status").ok().flatten()?;
     let content = |pin: &Pin| {
-        let (cluster, disk) = match &pin.image {
-            Image::VolumeSnapshot { cluster, uid, .. } => (cluster, format!("snapshot-{uid}")),
-            Image::InPlace { cluster, volume } => (cluster, volume.clone()),
-            Image::Restic { .. } | Image::Fresh {} => return None,
+        let (cluster, disk) = match &pin.snapshot {
+            Snapshot::VolumeSnapshot { cluster, uid, .. } => (cluster, format!("snapshot-{uid}")),
+            Snapshot::InPlace { cluster, volume } => (cluster, volume.clone()),
+            Snapshot::Restic { .. } | Snapshot::Fresh {} => return None,
         };
         let machine = &scene.machines[place_of(system, cluster)?];
         machine
@@ -416,11 +416,7 @@ fn pinned(system: &Namespaces, scene: &Scene<'_, Namespaces>, grant: &Object) ->
     (!pins.is_empty()).then(|| pins.into_iter().flatten().collect())
 }
 
-fn cluster(
-    system: &Namespaces,
-    scene: &Scene<'_, Namespaces>,
-    (place, c): (usize, usize),
-) -> Cluster {
+fn cluster(system: &Namespaces, scene: &Scene<'_, Namespaces>, place: usize, c: usize) -> Cluster {
     let name = system.grant_name(place);
     let here = scene.cluster(c).get(&NAMESPACE, &Name::cluster_wide(&name));
     let machine: &Machine = &scene.machines[c];
@@ -428,7 +424,7 @@ fn cluster(
     let permit = Permit::read(&annotation(here.as_ref(), ANNOTATION_RUNNING));
     let permit = permit.filter(|permit| permit.boot_id == super::boot_id(c, machine.boots));
     let mounted = machine.mounted.iter().filter(|_| system.is_refined);
-    let running = machine.running(&name);
+    let running = machine.processes.running(&name);
     let volumes = machine.mounted.iter().filter_map(|((epoch, claim), volume)| {
         machine.disks.get(volume).filter(|_| place == 0)?;
         let mut content = machine.written_to(volume, *claim).into_iter();
@@ -443,9 +439,9 @@ fn cluster(
         volumes: volumes.collect(),
         is_off: machine.is_off,
         is_here: here.is_some(),
-        inherits: system.deletes == 2 && inherits(system, scene, (place, c)),
+        inherits: system.deletes == 2 && inherits(system, scene, place, c),
         boots: if system.is_refined { machine.boots } else { 0 },
-        has_lock_in_hand: system.is_refined && machine.has_lock_in_hand(&name),
+        has_lock_in_hand: system.is_refined && machine.processes.has_lock_in_hand(&name),
         written: mounted.map(|it| (it.0.0, written(it))).collect(),
         epoch: number(ANNOTATION_EPOCH),
         released: number(ANNOTATION_RELEASED),
@@ -457,11 +453,7 @@ fn cluster(
 }
 
 /// Whether a pod on a cluster was made from a pod of another namespace than it is for.
-fn inherits(
-    system: &Namespaces,
-    scene: &Scene<'_, Namespaces>,
-    (place, c): (usize, usize),
-) -> bool {
+fn inherits(system: &Namespaces, scene: &Scene<'_, Namespaces>, place: usize, c: usize) -> bool {
     let name = system.grant_name(place);
     let pods = scene.cluster(c).list(&POD);
     let mut own = pods.iter().filter(|pod| pod.metadata.namespace.as_ref() == Some(&name));

@@ -28,8 +28,8 @@ pub(super) fn promises(system: &Namespaces) -> Vec<Promise<Namespaces>> {
 pub(super) fn rule() -> Rule<Namespaces> {
     Rule {
         name: "VolumesOutliveMoves",
-        sentence: "a volume goes only after a later epoch has settled, or with its namespace, and \
-                   never if it is alone in having something; unless a person gave it up",
+        sentence: "a volume is deleted only after a later epoch has settled, or with its \
+            namespace, and never if it is alone in having something; unless a person gave it up",
         allows: |_, from, to| {
             let is_ending = from.grant.as_ref().is_none_or(|it| it.phase == Phase::Deleting);
             let may_go =

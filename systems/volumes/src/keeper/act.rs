@@ -13,21 +13,21 @@ const ASK_AGAIN: Duration = Duration::from_secs(10);
 /// The one effect of a decision.
 pub(super) fn act(scene: &Scene, decision: Decision) -> Step<Mover> {
     match decision {
-        Decision::Leave => Step::rest("the sync that has it is on its way"),
-        Decision::Look => look(scene),
+        Decision::Leave => Step::rest("the sync that has the slot is in progress"),
+        Decision::LiveRead => live_read(scene),
         Decision::WaitForMover => Step::Wait {
-            because: "the object of the sync is gone, and the mover still runs".to_owned(),
+            because: "the object of the sync was deleted, and the mover still runs".to_owned(),
             at_most: ASK_AGAIN,
         },
         Decision::GiveBack => {
-            Step::write(give_back(&scene.lease), "the sync that had the place is no more")
+            Step::write(give_back(&scene.lease), "the sync that had the slot has ended")
         }
     }
 }
 
 /// The object first, then the mover: once nobody names the sync any more, nobody begins it any more.
-fn look(scene: &Scene) -> Step<Mover> {
+fn live_read(scene: &Scene) -> Step<Mover> {
     let mut reads: Vec<Read<Mover>> = vec![Read::Object(scene.owner.clone())];
     reads.extend(scene.attempts.iter().cloned().map(Read::Ask));
-    Step::Look { reads, because: "the sync that has the place is not in the cache".to_owned() }
+    Step::LiveRead { reads, because: "the sync that has the slot is not in the cache".to_owned() }
 }

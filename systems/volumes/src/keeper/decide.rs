@@ -7,7 +7,7 @@ use serde::Serialize;
 pub struct Facts {
     /// Whether the object that the place was taken for names the sync, as the cache shows it.
     pub is_named_in_cache: bool,
-    /// Whether it does by a live read; None: nobody looked.
+    /// Whether it does by a live read; None: not read.
     pub is_named: Option<bool>,
     /// Whether the mover runs an attempt of the sync.
     pub does_mover_run: bool,
@@ -19,7 +19,7 @@ pub enum Decision {
     /// The sync that has the place is on its way.
     Leave,
     /// See the object itself, and then ask the mover.
-    Look,
+    LiveRead,
     /// Nobody names the sync any more, and the mover still runs it.
     WaitForMover,
     /// The sync that had the place is no more.
@@ -32,7 +32,7 @@ pub fn decide(facts: &Facts) -> Decision {
         return Decision::Leave;
     }
     match facts.is_named {
-        None => Decision::Look,
+        None => Decision::LiveRead,
         Some(true) => Decision::Leave,
         Some(false) if facts.does_mover_run => Decision::WaitForMover,
         Some(false) => Decision::GiveBack,
@@ -47,7 +47,7 @@ mod tests {
     fn a_place_is_given_back_only_after_a_live_read_and_the_end_of_the_mover() {
         let gone = Facts { is_named_in_cache: false, is_named: Some(false), does_mover_run: false };
         assert_eq!(decide(&gone), Decision::GiveBack);
-        assert_eq!(decide(&Facts { is_named: None, ..gone }), Decision::Look);
+        assert_eq!(decide(&Facts { is_named: None, ..gone }), Decision::LiveRead);
         assert_eq!(decide(&Facts { is_named: Some(true), ..gone }), Decision::Leave);
         assert_eq!(decide(&Facts { is_named_in_cache: true, ..gone }), Decision::Leave);
         assert_eq!(decide(&Facts { does_mover_run: true, ..gone }), Decision::WaitForMover);

@@ -7,7 +7,7 @@ use crate::outside::{Mover, Sync, SyncId};
 use crate::sync::intent::{ATTEMPTS, Intent};
 use crate::sync::slots::{SLOT_NAMESPACE, sync_of};
 use interlock_api::names::ANNOTATION_SLOT_OF;
-use interlock_kernel::{Address, Kind, Looks, Name, Object, Observed, Place, View};
+use interlock_kernel::{Address, Kind, LiveReads, Name, Object, Observed, Place, View};
 
 /// The objects that one step is about.
 #[derive(Debug)]
@@ -24,21 +24,21 @@ pub struct Scene {
 pub(super) fn observe(
     place: &str,
     view: &dyn View,
-    looks: &Looks<Mover>,
+    live_reads: &LiveReads<Mover>,
 ) -> Observed<Facts, Scene> {
     let lease = view.get(Place::CLUSTER, &LEASE, &Name::within(SLOT_NAMESPACE, place));
-    let Some(lease) = lease else { return Observed::nothing("there is no such place") };
+    let Some(lease) = lease else { return Observed::nothing("the slot does not exist") };
     let (Some(sync), Some(owner)) = (sync_of(&lease), owner_of(&lease)) else {
-        return Observed::nothing("it is none of our places");
+        return Observed::nothing("the Lease is not a slot of Interlock");
     };
     let attempts: Vec<SyncId> =
         (1..=ATTEMPTS).map(|attempt| SyncId { id: sync.to_owned(), attempt }).collect();
     let names_sync =
         |object: &Option<Object>| object.as_ref().is_some_and(|object| has_sync(object, sync));
-    let runs = |attempt: &SyncId| matches!(looks.answers.get(attempt), Some(Sync::Runs(_)));
+    let runs = |attempt: &SyncId| matches!(live_reads.answers.get(attempt), Some(Sync::Runs(_)));
     let facts = Facts {
         is_named_in_cache: names_sync(&view.get(Place::CLUSTER, &owner.kind, &owner.name)),
-        is_named: looks.objects.get(&owner).map(names_sync),
+        is_named: live_reads.objects.get(&owner).map(names_sync),
         does_mover_run: attempts.iter().any(runs),
     };
     Observed::Seen { facts, scene: Scene { lease, owner, attempts } }

@@ -4,7 +4,7 @@ use super::*;
 use crate::outside::SyncId;
 use crate::sync::slots::{places_of, slot_name};
 use crate::sync::testing::{FakeMover, done, only, runs, source};
-use interlock_kernel::testing::{World, survives};
+use interlock_kernel::testing::{TestServers, survives};
 use serde_json::{Value, json};
 
 fn lease(sync: &str) -> Value {
@@ -20,12 +20,12 @@ fn lease(sync: &str) -> Value {
 }
 
 fn with_intent(id: &str) -> Value {
-    let intent = json!({"id": id, "attempt": 1, "image": "i", "places": places_of("/backup"),
+    let intent = json!({"id": id, "attempt": 1, "snapshot": "i", "places": places_of("/backup"),
         "began": "2026-01-01T00:00:00Z"});
     source(&json!({"metadata": {"annotations": {"interlock.dev/sync": intent.to_string()}}}))
 }
 
-fn settle(world: &mut World, mover: &mut FakeMover) {
+fn settle(world: &mut TestServers, mover: &mut FakeMover) {
     for subject in world.subjects(&Keeper) {
         world.settle(&Keeper, mover, &subject);
     }
@@ -33,7 +33,7 @@ fn settle(world: &mut World, mover: &mut FakeMover) {
 
 #[test]
 fn a_sync_on_its_way_keeps_its_place() {
-    let mut world = World::of(&Keeper).with([lease("s-1"), with_intent("s-1")]);
+    let mut world = TestServers::of(&Keeper).with([lease("s-1"), with_intent("s-1")]);
     settle(&mut world, &mut FakeMover::that(done(1)));
     assert_eq!(only(&world, &LEASE).len(), 1);
 }
@@ -41,7 +41,7 @@ fn a_sync_on_its_way_keeps_its_place() {
 #[test]
 fn the_place_of_a_sync_that_is_no_more_is_given_back() {
     for others in [vec![], vec![with_intent("s-2")], vec![source(&json!({}))]] {
-        let mut world = World::of(&Keeper).with([lease("s-1")]).with(others);
+        let mut world = TestServers::of(&Keeper).with([lease("s-1")]).with(others);
         settle(&mut world, &mut FakeMover::that(done(1)));
         assert!(only(&world, &LEASE).is_empty());
     }
@@ -49,7 +49,7 @@ fn the_place_of_a_sync_that_is_no_more_is_given_back() {
 
 #[test]
 fn while_a_mover_runs_its_place_is_taken() {
-    let mut world = World::of(&Keeper).with([lease("s-1")]);
+    let mut world = TestServers::of(&Keeper).with([lease("s-1")]);
     let mut mover = FakeMover::that(done(1));
     mover.syncs.insert(SyncId { id: "s-1".to_owned(), attempt: 3 }, runs(1));
     settle(&mut world, &mut mover);
@@ -60,10 +60,10 @@ fn while_a_mover_runs_its_place_is_taken() {
 }
 
 #[test]
-fn a_source_that_goes_wakes_whoever_gives_its_place_back() {
-    let world = World::of(&Keeper).with([lease("s-1"), with_intent("s-1")]);
+fn a_source_that_is_being_deleted_wakes_whoever_gives_its_place_back() {
+    let world = TestServers::of(&Keeper).with([lease("s-1"), with_intent("s-1")]);
     let gone = world.list(Place::CLUSTER, &SOURCE, None).remove(0);
-    let woken = Keeper.subjects(&Watch::all(Place::CLUSTER, &SOURCE), &gone, &world.sight());
+    let woken = Keeper.subjects(&Watch::all(Place::CLUSTER, &SOURCE), &gone, &world.view());
     assert_eq!(woken.len(), 1);
     assert!(woken[0].starts_with("slot-"));
 }
@@ -72,7 +72,7 @@ fn a_source_that_goes_wakes_whoever_gives_its_place_back() {
 fn a_lease_of_somebody_else_is_left_alone() {
     let theirs = json!({"kind": "Lease", "metadata": {"namespace": "interlock-system", "name": "node",
         "uid": "n"}, "spec": {"holderIdentity": "x"}});
-    let mut world = World::of(&Keeper).with([theirs]);
+    let mut world = TestServers::of(&Keeper).with([theirs]);
     settle(&mut world, &mut FakeMover::that(done(1)));
     assert_eq!(only(&world, &LEASE).len(), 1);
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 /// All that one decision rests on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Facts {
-    /// Whether the claim, PVC' and the volume were seen afresh.
+    /// Whether the claim, PVC' and the volume were read live.
     pub is_fresh: bool,
     /// Whether all volumes were listed by a live read.
     pub are_volumes_listed: bool,
@@ -19,11 +19,11 @@ pub struct Facts {
     pub class: Class,
     /// The destination that it is filled from.
     pub destination: Destination,
-    /// The image that is noted on the claim.
-    pub pin: Option<Image>,
-    /// Whether that image was written to since the claim goes.
+    /// The snapshot that is noted on the claim.
+    pub pin: Option<Snapshot>,
+    /// Whether that snapshot was written to since the claim is being deleted.
     pub is_touched: bool,
-    /// The images that it holds.
+    /// The snapshots that it holds.
     pub holds: Holds,
     /// PVC'.
     pub prime: Prime,
@@ -55,7 +55,7 @@ pub enum Class {
     Ready,
     /// It is not there.
     Missing,
-    /// Its volumes are made where the first pod goes, and none has gone anywhere.
+    /// Its volumes are made where the first pod runs, and no pod runs yet.
     WaitsForPod,
 }
 
@@ -66,17 +66,17 @@ pub enum Destination {
     Missing,
     /// It is being deleted.
     Leaving,
-    /// It makes no images.
+    /// It makes no snapshots.
     MakesNone,
     /// It has published none that is alive and whole.
-    NoImage,
-    /// It has a latest image.
-    Image,
+    NoSnapshot,
+    /// It has a latest snapshot.
+    Snapshot,
 }
 
-/// The image that is noted on a claim.
+/// The snapshot that is noted on a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub enum Image {
+pub enum Snapshot {
     /// Not in the cache, which proves nothing.
     NotSeen,
     /// Not there.
@@ -93,7 +93,7 @@ pub enum Image {
     Ready,
 }
 
-/// The images that a claim holds.
+/// The snapshots that a claim holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Holds {
     /// None.
@@ -104,7 +104,7 @@ pub enum Holds {
     Other,
 }
 
-/// PVC', the claim that the image is poured into.
+/// PVC', the claim that the snapshot is poured into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Prime {
     /// There is none; the cache alone proves nothing.
@@ -112,8 +112,8 @@ pub enum Prime {
     /// Somebody else's claim has its name.
     Foreign,
     /// It is being deleted.
-    Going,
-    /// It is made of another image than the one that is noted.
+    Terminating,
+    /// It is made of another snapshot than the one that is noted.
     OfOther,
     /// It has no volume.
     Pending,
@@ -132,8 +132,8 @@ pub enum Volume {
     None,
     /// It is PVC's, and would go with it.
     OfPrime,
-    /// It was PVC's, and goes or is to go.
-    Going,
+    /// It was PVC's, and is or will be deleted.
+    Terminating,
     /// It is PVC's, stays, and says for whom.
     Kept,
     /// It is the claim's, and says so.
@@ -150,16 +150,16 @@ pub enum Decision {
     /// Say on the claim what keeps it waiting.
     Say(Obstacle),
     /// See the claim, PVC' and the volume afresh.
-    Look,
-    /// See whether the image is there.
-    LookForImage,
+    LiveRead,
+    /// See whether the snapshot is there.
+    ReadSnapshot,
     /// See whether a volume is there already that was poured for the claim.
-    LookForVolume,
+    ReadVolume,
     /// Put our finalizer on the claim.
     Mark,
-    /// Note the latest image on the claim.
+    /// Note the latest snapshot on the claim.
     Pin,
-    /// Hold the image.
+    /// Hold the snapshot.
     Hold,
     /// Make PVC'.
     Pour,
@@ -177,15 +177,15 @@ pub enum Decision {
         /// Which one it gets.
         policy: Policy,
     },
-    /// Let go of an image.
+    /// Let go of a snapshot.
     DropHold,
-    /// Write to the image, so that a hold that is on its way to it is refused.
+    /// Write to the snapshot, so that a hold that is on its way to it is refused.
     Touch,
-    /// Take the image off the claim.
+    /// Take the snapshot off the claim.
     Unpin,
     /// Take our finalizer off the claim, which is filled.
     UnmarkFilled,
-    /// Take our finalizer off the claim, which goes.
+    /// Take our finalizer off the claim, which is being deleted.
     UnmarkDeleted,
 }
 
@@ -205,17 +205,17 @@ pub enum Policy {
 pub enum Obstacle {
     /// Its destination is not there.
     DestinationMissing,
-    /// Its destination makes no images.
+    /// Its destination makes no snapshots.
     DestinationMakesNone,
-    /// Its destination has no image.
+    /// Its destination has no snapshot.
     NoLatestImage,
     /// Its class is not there.
     ClassMissing,
-    /// Its image has nothing in it.
-    ImageEmpty,
-    /// Its image is larger than the claim.
+    /// Its snapshot has nothing in it.
+    SnapshotEmpty,
+    /// Its snapshot is larger than the claim.
     SizeMismatch,
-    /// The storage cannot make a volume of its image, and says why on PVC'.
+    /// The storage cannot make a volume of its snapshot, and says why on PVC'.
     PouringFails,
     /// Somebody else's claim has the name of PVC'.
     NameTaken,
@@ -228,7 +228,7 @@ impl Obstacle {
         Obstacle::DestinationMakesNone,
         Obstacle::NoLatestImage,
         Obstacle::ClassMissing,
-        Obstacle::ImageEmpty,
+        Obstacle::SnapshotEmpty,
         Obstacle::SizeMismatch,
         Obstacle::PouringFails,
         Obstacle::NameTaken,
@@ -240,20 +240,20 @@ impl Obstacle {
 pub enum Why {
     /// It is filled and bound.
     Finished,
-    /// It goes, and nothing of ours is on it.
+    /// It is being deleted, and nothing of ours is on it.
     Leaving,
-    /// Its volumes are made where the first pod goes.
+    /// Its volumes are made where the first pod runs.
     WaitsForPod,
     /// Its destination is being deleted.
     DestinationLeaving,
-    /// Its image is not whole yet.
-    ImageNotReady,
-    /// The storage pours the image into PVC'.
+    /// Its snapshot is not whole yet.
+    SnapshotNotReady,
+    /// The storage pours the snapshot into PVC'.
     Pouring,
     /// PVC' goes.
-    PrimeGoing,
+    PrimeTerminating,
     /// The volume of PVC' goes.
-    VolumeGoing,
+    VolumeTerminating,
     /// The storage binds the claim.
     Binding,
     /// PVC' is not called lost yet.
@@ -275,9 +275,9 @@ pub fn decide(facts: &Facts) -> Decision {
     }
 }
 
-/// What is not guarded by the version of the claim rests on a fresh look.
+/// What is not guarded by the version of the claim rests on a live read.
 fn surely(facts: &Facts, decision: Decision) -> Decision {
-    if facts.is_fresh { decision } else { Decision::Look }
+    if facts.is_fresh { decision } else { Decision::LiveRead }
 }
 
 /// Says it once; what it waits for is an object, whose change brings the next step.
@@ -311,25 +311,28 @@ fn fill(facts: &Facts) -> Decision {
         Volume::Handed | Volume::Settled => return Decision::Nothing(Why::Binding),
         Volume::Kept => return surely(facts, Decision::HandOver),
         Volume::OfPrime if facts.prime == Prime::Bound => return surely(facts, keep(facts)),
-        Volume::None | Volume::OfPrime | Volume::Going => {}
+        Volume::None | Volume::OfPrime | Volume::Terminating => {}
     }
     match (facts.prime, facts.pin) {
         (Prime::Foreign, _) => say(facts, Obstacle::NameTaken),
-        (Prime::Going, _) => Decision::Nothing(Why::PrimeGoing),
+        (Prime::Terminating, _) => Decision::Nothing(Why::PrimeTerminating),
         (Prime::OfOther | Prime::Lost | Prime::Apart, _) => surely(facts, Decision::DeletePrime),
         // Its volume was not seen yet, or is being deleted under it.
-        (Prime::Bound, _) => surely(facts, Decision::Nothing(Why::VolumeGoing)),
-        (Prime::Pending, Some(Image::Gone | Image::Dying) | None) => {
+        (Prime::Bound, _) => surely(facts, Decision::Nothing(Why::VolumeTerminating)),
+        (Prime::Pending, Some(Snapshot::Gone | Snapshot::Dying) | None) => {
             surely(facts, Decision::DeletePrime)
         }
-        (Prime::Pending, Some(Image::NotSeen)) => Decision::LookForImage,
-        (Prime::Pending, Some(Image::NotReady | Image::Empty | Image::TooLarge | Image::Ready)) => {
+        (Prime::Pending, Some(Snapshot::NotSeen)) => Decision::ReadSnapshot,
+        (
+            Prime::Pending,
+            Some(Snapshot::NotReady | Snapshot::Empty | Snapshot::TooLarge | Snapshot::Ready),
+        ) => {
             if facts.is_prime_failing {
                 return say(facts, Obstacle::PouringFails);
             }
             Decision::Nothing(Why::Pouring)
         }
-        (Prime::None, Some(image)) => pour(facts, image),
+        (Prime::None, Some(snapshot)) => pour(facts, snapshot),
         (Prime::None, None) => choose(facts),
     }
 }
@@ -343,36 +346,36 @@ fn choose(facts: &Facts) -> Decision {
         (Class::WaitsForPod, _) => Decision::Nothing(Why::WaitsForPod),
         (Class::Ready, Destination::Missing) => say(facts, Obstacle::DestinationMissing),
         (Class::Ready, Destination::MakesNone) => say(facts, Obstacle::DestinationMakesNone),
-        (Class::Ready, Destination::NoImage) => say(facts, Obstacle::NoLatestImage),
+        (Class::Ready, Destination::NoSnapshot) => say(facts, Obstacle::NoLatestImage),
         (Class::Ready, Destination::Leaving) => Decision::Nothing(Why::DestinationLeaving),
-        (Class::Ready, Destination::Image) => Decision::Pin,
+        (Class::Ready, Destination::Snapshot) => Decision::Pin,
     }
 }
 
-/// From the pin to PVC'; or back, when the image dies.
-fn pour(facts: &Facts, image: Image) -> Decision {
-    match (image, facts.holds) {
-        (Image::NotSeen, _) => Decision::LookForImage,
+/// From the pin to PVC'; or back, when the snapshot dies.
+fn pour(facts: &Facts, snapshot: Snapshot) -> Decision {
+    match (snapshot, facts.holds) {
+        (Snapshot::NotSeen, _) => Decision::ReadSnapshot,
         (_, Holds::Other) => surely(facts, Decision::DropHold),
-        (Image::Gone | Image::Dying, Holds::Pinned) => surely(facts, Decision::DropHold),
-        (Image::Gone | Image::Dying, Holds::None) => surely(facts, Decision::Unpin),
-        (Image::NotReady, _) => Decision::Nothing(Why::ImageNotReady),
-        (Image::Empty, _) => say(facts, Obstacle::ImageEmpty),
-        (Image::TooLarge, _) => say(facts, Obstacle::SizeMismatch),
-        (Image::Ready, Holds::None) => surely(facts, Decision::Hold),
+        (Snapshot::Gone | Snapshot::Dying, Holds::Pinned) => surely(facts, Decision::DropHold),
+        (Snapshot::Gone | Snapshot::Dying, Holds::None) => surely(facts, Decision::Unpin),
+        (Snapshot::NotReady, _) => Decision::Nothing(Why::SnapshotNotReady),
+        (Snapshot::Empty, _) => say(facts, Obstacle::SnapshotEmpty),
+        (Snapshot::TooLarge, _) => say(facts, Obstacle::SizeMismatch),
+        (Snapshot::Ready, Holds::None) => surely(facts, Decision::Hold),
         // Somebody may have deleted PVC' by hand after its volume was handed over, and a cache may not
         // show that yet: a second volume would be poured for the claim.
-        (Image::Ready, Holds::Pinned) if facts.is_fresh && !facts.are_volumes_listed => {
-            Decision::LookForVolume
+        (Snapshot::Ready, Holds::Pinned) if facts.is_fresh && !facts.are_volumes_listed => {
+            Decision::ReadVolume
         }
-        (Image::Ready, Holds::Pinned) => surely(facts, Decision::Pour),
+        (Snapshot::Ready, Holds::Pinned) => surely(facts, Decision::Pour),
     }
 }
 
 /// The claim has its volume: what was needed for that goes.
 fn finish(facts: &Facts) -> Decision {
     match facts.prime {
-        Prime::Going => return Decision::Nothing(Why::PrimeGoing),
+        Prime::Terminating => return Decision::Nothing(Why::PrimeTerminating),
         Prime::Bound => return Decision::Nothing(Why::PrimeNotLost),
         Prime::Lost | Prime::Pending | Prime::OfOther | Prime::Apart => {
             return surely(facts, Decision::DeletePrime);
@@ -391,34 +394,33 @@ fn finish(facts: &Facts) -> Decision {
     surely(facts, next)
 }
 
-/// The claim goes, or went its own way: what was made for it goes first, in the opposite order.
+/// The claim is being deleted, or went its own way: what was made for it goes first, in the opposite order.
 fn undo(facts: &Facts) -> Decision {
     match facts.prime {
-        Prime::Going => return Decision::Nothing(Why::PrimeGoing),
+        Prime::Terminating => return Decision::Nothing(Why::PrimeTerminating),
         Prime::Lost | Prime::Pending | Prime::OfOther | Prime::Bound | Prime::Apart => {
             return surely(facts, Decision::DeletePrime);
         }
         Prime::None | Prime::Foreign => {}
     }
-    let next = match (facts.volume, facts.holds) {
-        (Volume::Kept | Volume::Handed, _) => settle(facts),
-        (_, Holds::Pinned | Holds::Other) => Decision::DropHold,
-        (_, Holds::None) if !facts.is_marked => {
-            let why = if facts.is_deleting { Why::Leaving } else { Why::Finished };
-            return Decision::Nothing(why);
-        }
-        // A hold that another populator decided on while the claim was alive must not come now. It
-        // would be on a version of the image from before it was touched, or deleted.
-        (_, Holds::None) => match facts.pin {
-            Some(Image::NotSeen) => return Decision::LookForImage,
-            Some(Image::NotReady | Image::Empty | Image::TooLarge | Image::Ready)
-                if !facts.is_touched =>
-            {
-                Decision::Touch
+    let next =
+        match (facts.volume, facts.holds) {
+            (Volume::Kept | Volume::Handed, _) => settle(facts),
+            (_, Holds::Pinned | Holds::Other) => Decision::DropHold,
+            (_, Holds::None) if !facts.is_marked => {
+                let why = if facts.is_deleting { Why::Leaving } else { Why::Finished };
+                return Decision::Nothing(why);
             }
-            _ => unmark(facts),
-        },
-    };
+            // A hold that another populator decided on while the claim was alive must not come now. It
+            // would be on a version of the snapshot from before it was touched, or deleted.
+            (_, Holds::None) => match facts.pin {
+                Some(Snapshot::NotSeen) => return Decision::ReadSnapshot,
+                Some(
+                    Snapshot::NotReady | Snapshot::Empty | Snapshot::TooLarge | Snapshot::Ready,
+                ) if !facts.is_touched => Decision::Touch,
+                _ => unmark(facts),
+            },
+        };
     surely(facts, next)
 }
 
@@ -426,7 +428,7 @@ fn undo(facts: &Facts) -> Decision {
 mod tests {
     use super::*;
 
-    /// A claim whose image is poured, with nothing that is in the way.
+    /// A claim whose snapshot is poured, with nothing that is in the way.
     const FACTS: Facts = Facts {
         is_fresh: true,
         are_volumes_listed: true,
@@ -434,8 +436,8 @@ mod tests {
         is_marked: true,
         bound: Bound::No,
         class: Class::Ready,
-        destination: Destination::Image,
-        pin: Some(Image::Ready),
+        destination: Destination::Snapshot,
+        pin: Some(Snapshot::Ready),
         is_touched: false,
         holds: Holds::Pinned,
         prime: Prime::Bound,
@@ -462,12 +464,12 @@ mod tests {
         let poured = Facts { prime: Prime::None, volume: Volume::None, ..FACTS };
         assert_eq!(decide(&poured), Decision::Pour);
         let unlisted = Facts { are_volumes_listed: false, ..poured };
-        assert_eq!(decide(&unlisted), Decision::LookForVolume);
-        assert_eq!(decide(&Facts { is_fresh: false, ..unlisted }), Decision::Look);
+        assert_eq!(decide(&unlisted), Decision::ReadVolume);
+        assert_eq!(decide(&Facts { is_fresh: false, ..unlisted }), Decision::LiveRead);
     }
 
     #[test]
-    fn only_a_claim_that_stays_is_told_that_it_is_filled() {
+    fn only_a_claim_that_stays_is_reported_as_filled() {
         let filled = Facts {
             bound: Bound::Here,
             prime: Prime::None,

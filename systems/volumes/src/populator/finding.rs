@@ -15,13 +15,13 @@ pub(super) fn of_obstacle(scene: &Scene, obstacle: Obstacle) -> (Finding, &'stat
         Obstacle::DestinationMissing => (
             "DestinationMissing",
             "VolSyncPopulatorReplicationDestinationMissing",
-            format!("there is no ReplicationDestination {source}; create it, and this goes on"),
+            format!("ReplicationDestination {source} does not exist; create it"),
         ),
         Obstacle::NoLatestImage => (
             "NoLatestImage",
             "VolSyncPopulatorReplicationDestinationNoLatestImage",
             format!(
-                "ReplicationDestination {source} has no image yet; see `kubectl describe \
+                "ReplicationDestination {source} has no snapshot yet; see `kubectl describe \
                  replicationdestination {source}`"
             ),
         ),
@@ -29,25 +29,27 @@ pub(super) fn of_obstacle(scene: &Scene, obstacle: Obstacle) -> (Finding, &'stat
             "CopyMethodDirect",
             ERROR,
             format!(
-                "ReplicationDestination {source} makes no images; set its copyMethod to Snapshot"
+                "ReplicationDestination {source} makes no snapshots; set its copyMethod to Snapshot"
             ),
         ),
         Obstacle::ClassMissing => {
             let class = text(&scene.claim.data, &["spec", "storageClassName"]);
-            ("ClassMissing", ERROR, format!("there is no StorageClass {class}; create it"))
+            ("ClassMissing", ERROR, format!("StorageClass {class} does not exist; create it"))
         }
-        Obstacle::ImageEmpty => {
-            let image = scene.image.as_deref().map(name_of).unwrap_or_default();
+        Obstacle::SnapshotEmpty => {
+            let snapshot = scene.snapshot.as_deref().map(name_of).unwrap_or_default();
             let message = format!(
-                "image {image} of ReplicationDestination {source} has nothing in it; if that is \
-                 meant, annotate the claim: interlock.dev/allow-empty=true"
+                "snapshot {snapshot} of ReplicationDestination {source} is empty; if that is \
+                 intended, annotate the claim: interlock.dev/allow-empty=true"
             );
-            ("ImageEmpty", ERROR, message)
+            ("SnapshotEmpty", ERROR, message)
         }
         Obstacle::SizeMismatch => {
-            let (needs, asks) = (readable(scene.image_bytes()), readable(scene.capacity()));
-            let message =
-                format!("needs {needs}, and asks for {asks}; make the claim again, larger");
+            let (needs, asks) = (readable(scene.snapshot_bytes()), readable(scene.capacity()));
+            let message = format!(
+                "the claim needs {needs} and requests {asks}; create the claim again with a \
+                 larger request"
+            );
             ("SizeMismatch", ERROR, message)
         }
         Obstacle::PouringFails => {
@@ -56,7 +58,11 @@ pub(super) fn of_obstacle(scene: &Scene, obstacle: Obstacle) -> (Finding, &'stat
         }
         Obstacle::NameTaken => {
             let name = prime_name(&scene.claim);
-            ("NameTaken", ERROR, format!("a claim {name} of somebody else is in the way"))
+            (
+                "NameTaken",
+                ERROR,
+                format!("a claim {name} that Interlock did not create has the name"),
+            )
         }
     };
     (Finding::fails(HEALTHY, reason, message), event)

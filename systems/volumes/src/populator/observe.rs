@@ -1,6 +1,6 @@
-//! What is seen of a claim, its destination, its image, PVC' and the volume on its way.
+//! What is seen of a claim, its destination, its snapshot, PVC' and the volume on its way.
 
-use super::decide::{Bound, Class, Destination, Facts, Holds, Image, Obstacle, Prime, Volume};
+use super::decide::{Bound, Class, Destination, Facts, Holds, Obstacle, Prime, Snapshot, Volume};
 use super::{finding, is_populated, prime_for};
 use crate::filed::{SNAPSHOTS_BY_HOLDER, SNAPSHOTS_BY_UID, VOLUMES_BY_HEIR, source_of};
 use crate::kinds::{CLAIM, DESTINATION, SNAPSHOT_KIND, STORAGE_CLASS, VOLUME};
@@ -9,14 +9,14 @@ use crate::objects::{
     is_same, namespace_of, part, text, uid_of,
 };
 use interlock_api::names::{
-    ANNOTATION_ALLOW_EMPTY, ANNOTATION_FILES, ANNOTATION_IMAGE, ANNOTATION_LATEST_IMAGE_UID,
-    ANNOTATION_POPULATES, ANNOTATION_RECLAIM, FINALIZER_POPULATE, hold_finalizer,
+    ANNOTATION_ALLOW_EMPTY, ANNOTATION_FILES, ANNOTATION_LATEST_IMAGE_UID, ANNOTATION_POPULATES,
+    ANNOTATION_RECLAIM, ANNOTATION_SNAPSHOT, FINALIZER_POPULATE, hold_finalizer,
 };
-use interlock_kernel::{Address, Kind, Looks, Name, Nothing, Object, Observed, Place, View};
+use interlock_kernel::{Address, Kind, LiveReads, Name, Nothing, Object, Observed, Place, View};
 use jiff::Timestamp;
 use kube_core::DynamicObject;
 
-/// On an image: the claim that was the last to give it up without having held it.
+/// On a snapshot: the claim that was the last to give it up without having held it.
 pub(super) const ANNOTATION_TOUCHED: &str = "interlock.dev/let-go-by";
 /// On a claim: the node that its first pod goes to.
 pub(super) const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
@@ -27,21 +27,25 @@ pub struct Scene {
     pub(super) now: Timestamp,
     pub(super) claim: Object,
     pub(super) destination: Option<Object>,
-    /// The image that is noted on the claim.
-    pub(super) image: Option<Object>,
-    /// The latest image of the destination.
+    /// The snapshot that is noted on the claim.
+    pub(super) snapshot: Option<Object>,
+    /// The latest snapshot of the destination.
     pub(super) latest: Option<Object>,
-    /// The images that it holds.
+    /// The snapshots that it holds.
     pub(super) held: Vec<Object>,
     pub(super) prime: Option<Object>,
     pub(super) volume: Option<Object>,
-    /// What has to be seen afresh: the claim, PVC', the image, and the volume once it is known.
+    /// What has to be read live: the claim, PVC', the snapshot, and the volume once it is known.
     pub(super) truth: Vec<Address>,
 }
 
-/// An object: as a fresh look showed it, else as the cache does.
-pub(super) fn seen(address: &Address, view: &dyn View, looks: &Looks<Nothing>) -> Option<Object> {
-    match looks.objects.get(address) {
+/// An object: as a live read showed it, else as the cache does.
+pub(super) fn seen(
+    address: &Address,
+    view: &dyn View,
+    live_reads: &LiveReads<Nothing>,
+) -> Option<Object> {
+    match live_reads.objects.get(address) {
         Some(found) => found.clone(),
         None => view.get(address.place, &address.kind, &address.name),
     }
@@ -68,46 +72,49 @@ pub(super) fn is_for(volume: &DynamicObject, claim: &DynamicObject) -> bool {
 pub(super) fn observe(
     name: &Name,
     view: &dyn View,
-    looks: &Looks<Nothing>,
+    live_reads: &LiveReads<Nothing>,
 ) -> Observed<Facts, Scene> {
-    let found = seen(&claim_address(name), view, looks).filter(|claim| is_populated(claim));
+    let found = seen(&claim_address(name), view, live_reads).filter(|claim| is_populated(claim));
     let Some((claim, source)) = found.as_ref().and_then(|claim| Some((claim, source_of(claim)?)))
     else {
-        return Observed::nothing("no such claim is filled from a destination, as the cache shows");
+        return Observed::nothing(
+            "the cache shows no claim of that name that is filled from a ReplicationDestination",
+        );
     };
     let (_, _, source) = source;
-    let cache = Cache { claim, view, looks };
+    let cache = Cache { claim, view, live_reads };
     let destination = Name::within(namespace_of(claim), source);
     let destination = view.get(Place::CLUSTER, &DESTINATION, &destination);
     let prime_address = beside(claim, &CLAIM, &prime_name(claim));
-    let prime = seen(&prime_address, view, looks);
+    let prime = seen(&prime_address, view, live_reads);
     let volume_address = cache.volume_address(prime.as_ref());
-    let image = pin_of(claim).and_then(|pin| cache.snapshot(pin));
-    let image_address =
-        image.as_ref().map(|image| Address::new(Place::CLUSTER, &SNAPSHOT_KIND, Name::of(image)));
+    let snapshot = pin_of(claim).and_then(|pin| cache.snapshot(pin));
+    let snapshot_address = snapshot
+        .as_ref()
+        .map(|snapshot| Address::new(Place::CLUSTER, &SNAPSHOT_KIND, Name::of(snapshot)));
     let reads = [
         Some(claim_address(&Name::of(claim))),
         Some(prime_address),
-        image_address,
+        snapshot_address,
         volume_address.clone(),
     ];
     let scene = Scene {
         now: view.now(),
         claim: claim.clone(),
         latest: destination.as_ref().and_then(|destination| cache.latest_image(destination)),
-        held: cache.held(image.as_ref()),
+        held: cache.held(snapshot.as_ref()),
         volume: volume_address.and_then(|address| cache.volume(&address)),
         truth: reads.into_iter().flatten().collect(),
         destination,
-        image,
+        snapshot,
         prime,
     };
-    Observed::Seen { facts: Reading { scene: &scene, view, looks }.facts(), scene }
+    Observed::Seen { facts: Reading { scene: &scene, view, live_reads }.facts(), scene }
 }
 
-/// The uid of the image that is noted on a claim.
+/// The uid of the snapshot that is noted on a claim.
 fn pin_of(claim: &DynamicObject) -> Option<&str> {
-    annotation(claim, ANNOTATION_IMAGE).filter(|pin| !pin.is_empty())
+    annotation(claim, ANNOTATION_SNAPSHOT).filter(|pin| !pin.is_empty())
 }
 
 fn is_ours(claim: &DynamicObject, prime: &DynamicObject) -> bool {
@@ -119,21 +126,21 @@ pub(super) fn volumes() -> (Place, Kind, Option<String>) {
     (Place::CLUSTER, VOLUME, None)
 }
 
-/// All images of the namespace of a claim.
-fn images_beside(claim: &DynamicObject) -> (Place, Kind, Option<String>) {
+/// All snapshots of the namespace of a claim.
+fn snapshots_beside(claim: &DynamicObject) -> (Place, Kind, Option<String>) {
     (Place::CLUSTER, SNAPSHOT_KIND, Some(namespace_of(claim).to_owned()))
 }
 
 impl Scene {
-    /// The uid of the image that is noted on the claim.
+    /// The uid of the snapshot that is noted on the claim.
     fn pin(&self) -> Option<&str> {
         pin_of(&self.claim)
     }
 
-    /// The bytes that the image needs.
-    pub(super) fn image_bytes(&self) -> u64 {
-        let image = self.image.as_deref();
-        let size = image.map(|image| part(&image.data, &["status", "restoreSize"]));
+    /// The bytes that the snapshot needs.
+    pub(super) fn snapshot_bytes(&self) -> u64 {
+        let snapshot = self.snapshot.as_deref();
+        let size = snapshot.map(|snapshot| part(&snapshot.data, &["status", "restoreSize"]));
         size.and_then(bytes).unwrap_or(0)
     }
 
@@ -150,9 +157,9 @@ impl Scene {
         is_failing.then(|| (text(condition, &["reason"]), text(condition, &["message"])))
     }
 
-    /// All images of the namespace.
-    pub(super) fn images(&self) -> (Place, Kind, Option<String>) {
-        images_beside(&self.claim)
+    /// All snapshots of the namespace.
+    pub(super) fn snapshots(&self) -> (Place, Kind, Option<String>) {
+        snapshots_beside(&self.claim)
     }
 }
 
@@ -160,50 +167,50 @@ impl Scene {
 struct Cache<'a> {
     claim: &'a Object,
     view: &'a dyn View,
-    looks: &'a Looks<Nothing>,
+    live_reads: &'a LiveReads<Nothing>,
 }
 
 impl Cache<'_> {
-    /// An image of the namespace by its uid.
+    /// A snapshot of the namespace by its uid.
     fn snapshot(&self, uid: &str) -> Option<Object> {
         let namespace = namespace_of(self.claim);
         let is_it = |found: &&Object| is_same(found, uid) && namespace_of(found) == namespace;
-        if let Some(listed) = self.looks.lists.get(&images_beside(self.claim)) {
+        if let Some(listed) = self.live_reads.lists.get(&snapshots_beside(self.claim)) {
             return listed.iter().find(is_it).cloned();
         }
         let cached = self.view.find(Place::CLUSTER, &SNAPSHOTS_BY_UID, uid);
         let cached = cached.iter().find(is_it).cloned()?;
         let address = Address::new(Place::CLUSTER, &SNAPSHOT_KIND, Name::of(&cached));
-        match self.looks.objects.get(&address) {
+        match self.live_reads.objects.get(&address) {
             None => Some(cached),
             // What is gone, or has only its name, is looked for among all.
             Some(found) => found.clone().filter(|found| is_same(found, uid)),
         }
     }
 
-    /// The images that it holds. The pinned image may be fresher than the others.
-    fn held(&self, image: Option<&Object>) -> Vec<Object> {
+    /// The snapshots that it holds. The pinned snapshot may be fresher than the others.
+    fn held(&self, snapshot: Option<&Object>) -> Vec<Object> {
         let uid = uid_of(self.claim);
         let mut held = self.view.find(Place::CLUSTER, &SNAPSHOTS_BY_HOLDER, uid);
-        let Some(image) = image else { return held };
-        held.retain(|held| uid_of(held) != uid_of(image));
-        if has_finalizer(image, &hold_finalizer(uid)) {
-            held.insert(0, image.clone());
+        let Some(snapshot) = snapshot else { return held };
+        held.retain(|held| uid_of(held) != uid_of(snapshot));
+        if has_finalizer(snapshot, &hold_finalizer(uid)) {
+            held.insert(0, snapshot.clone());
         }
         held
     }
 
     /// The id decides; where there is none, the name has to do.
     fn latest_image(&self, destination: &Object) -> Option<Object> {
-        let image = part(&destination.data, &["status", "latestImage"]);
+        let snapshot = part(&destination.data, &["status", "latestImage"]);
         let found = match annotation(destination, ANNOTATION_LATEST_IMAGE_UID) {
             Some(uid) => self.snapshot(uid),
             None => {
-                let name = Name::within(namespace_of(self.claim), text(image, &["name"]));
+                let name = Name::within(namespace_of(self.claim), text(snapshot, &["name"]));
                 self.view.get(Place::CLUSTER, &SNAPSHOT_KIND, &name)
             }
         };
-        let is_published = text(image, &["kind"]) == SNAPSHOT_KIND.kind;
+        let is_published = text(snapshot, &["kind"]) == SNAPSHOT_KIND.kind;
         found.filter(|found| {
             is_published && !is_deleting(found) && found.data["status"]["readyToUse"] == true
         })
@@ -211,11 +218,11 @@ impl Cache<'_> {
 
     /// A volume: as a live read showed it, by itself or among all, else as the cache does.
     fn volume(&self, address: &Address) -> Option<Object> {
-        let listed = self.looks.lists.get(&volumes());
+        let listed = self.live_reads.lists.get(&volumes());
         let listed = listed.and_then(|all| all.iter().find(|one| Name::of(one) == address.name));
-        match (self.looks.objects.contains_key(address), listed) {
+        match (self.live_reads.objects.contains_key(address), listed) {
             (false, Some(volume)) => Some(volume.clone()),
-            _ => seen(address, self.view, self.looks),
+            _ => seen(address, self.view, self.live_reads),
         }
     }
 
@@ -224,7 +231,7 @@ impl Cache<'_> {
     fn volume_address(&self, prime: Option<&Object>) -> Option<Address> {
         let claim = self.claim;
         let heir = Name::of(claim).to_string();
-        let noted = match self.looks.lists.get(&volumes()) {
+        let noted = match self.live_reads.lists.get(&volumes()) {
             Some(listed) => listed.clone(),
             None => self.view.find(Place::CLUSTER, &VOLUMES_BY_HEIR, &heir),
         };
@@ -248,7 +255,7 @@ impl Cache<'_> {
 struct Reading<'a> {
     scene: &'a Scene,
     view: &'a dyn View,
-    looks: &'a Looks<Nothing>,
+    live_reads: &'a LiveReads<Nothing>,
 }
 
 impl Reading<'_> {
@@ -259,15 +266,18 @@ impl Reading<'_> {
             object.as_ref().and_then(|object| annotation(object, key)).map(str::to_owned)
         };
         Facts {
-            is_fresh: scene.truth.iter().all(|address| self.looks.objects.contains_key(address)),
-            are_volumes_listed: self.looks.lists.contains_key(&volumes()),
+            is_fresh: scene
+                .truth
+                .iter()
+                .all(|address| self.live_reads.objects.contains_key(address)),
+            are_volumes_listed: self.live_reads.lists.contains_key(&volumes()),
             is_deleting: is_deleting(claim),
             is_marked: has_finalizer(claim, FINALIZER_POPULATE),
             bound: self.bound(),
             class: self.class(),
             destination: self.destination(),
-            pin: scene.pin().map(|_| self.image()),
-            is_touched: note(&scene.image, ANNOTATION_TOUCHED).as_deref() == Some(uid_of(claim)),
+            pin: scene.pin().map(|_| self.snapshot()),
+            is_touched: note(&scene.snapshot, ANNOTATION_TOUCHED).as_deref() == Some(uid_of(claim)),
             holds: self.holds(),
             prime: self.prime(),
             is_prime_failing: scene.failure().is_some(),
@@ -321,32 +331,32 @@ impl Reading<'_> {
         match &self.scene.latest {
             _ if is_deleting(destination) => Destination::Leaving,
             _ if !kind.is_empty() && kind != SNAPSHOT_KIND.kind => Destination::MakesNone,
-            Some(_) => Destination::Image,
-            None => Destination::NoImage,
+            Some(_) => Destination::Snapshot,
+            None => Destination::NoSnapshot,
         }
     }
 
-    fn image(&self) -> Image {
-        let Some(image) = &self.scene.image else {
-            let is_listed = self.looks.lists.contains_key(&self.scene.images());
-            return if is_listed { Image::Gone } else { Image::NotSeen };
+    fn snapshot(&self) -> Snapshot {
+        let Some(snapshot) = &self.scene.snapshot else {
+            let is_listed = self.live_reads.lists.contains_key(&self.scene.snapshots());
+            return if is_listed { Snapshot::Gone } else { Snapshot::NotSeen };
         };
-        if is_deleting(image) {
-            return Image::Dying;
+        if is_deleting(snapshot) {
+            return Snapshot::Dying;
         }
-        if image.data["status"]["readyToUse"] != true {
-            return Image::NotReady;
+        if snapshot.data["status"]["readyToUse"] != true {
+            return Snapshot::NotReady;
         }
         let allows = |object: &Object| annotation(object, ANNOTATION_ALLOW_EMPTY) == Some("true");
         let may_be_empty =
             allows(&self.scene.claim) || self.scene.destination.as_ref().is_some_and(allows);
-        if annotation(image, ANNOTATION_FILES) == Some("0") && !may_be_empty {
-            return Image::Empty;
+        if annotation(snapshot, ANNOTATION_FILES) == Some("0") && !may_be_empty {
+            return Snapshot::Empty;
         }
-        if self.scene.image_bytes() > self.scene.capacity() {
-            Image::TooLarge
+        if self.scene.snapshot_bytes() > self.scene.capacity() {
+            Snapshot::TooLarge
         } else {
-            Image::Ready
+            Snapshot::Ready
         }
     }
 
@@ -365,7 +375,7 @@ impl Reading<'_> {
             return Prime::Foreign;
         }
         if is_deleting(prime) {
-            return Prime::Going;
+            return Prime::Terminating;
         }
         let named = |claim: &'_ Object| text(&claim.data, &["spec", "volumeName"]).to_owned();
         let (own, claimed) = (named(prime), named(&self.scene.claim));
@@ -376,7 +386,7 @@ impl Reading<'_> {
         if phase == "Lost" {
             return Prime::Lost;
         }
-        if annotation(prime, ANNOTATION_IMAGE) != self.scene.pin() {
+        if annotation(prime, ANNOTATION_SNAPSHOT) != self.scene.pin() {
             return Prime::OfOther;
         }
         if phase == "Bound" { Prime::Bound } else { Prime::Pending }
@@ -395,10 +405,10 @@ impl Reading<'_> {
         let stays = text(&volume.data, &["spec", "persistentVolumeReclaimPolicy"]) == "Retain";
         let is_released = text(&volume.data, &["status", "phase"]) == "Released";
         match (is_deleting(volume), is_noted && stays, is_released) {
-            (true, ..) => Volume::Going,
+            (true, ..) => Volume::Terminating,
             // It was made to stay before it was released, so nobody deletes it.
             (false, true, _) => Volume::Kept,
-            (false, false, true) => Volume::Going,
+            (false, false, true) => Volume::Terminating,
             (false, false, false) => Volume::OfPrime,
         }
     }

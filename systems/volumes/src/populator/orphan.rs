@@ -7,13 +7,13 @@ use crate::filed::VOLUMES_BY_HEIR;
 use crate::kinds::VOLUME;
 use crate::objects::{annotation, uid_of};
 use interlock_api::names::{ANNOTATION_POPULATES, ANNOTATION_RECLAIM};
-use interlock_kernel::{Address, Looks, Name, Nothing, Object, Place, Read, Step, View};
+use interlock_kernel::{Address, LiveReads, Name, Nothing, Object, Place, Read, Step, View};
 use serde::Serialize;
 
 /// All that one decision rests on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Facts {
-    /// Whether the claim and the volume were seen afresh.
+    /// Whether the claim and the volume were read live.
     pub is_fresh: bool,
     /// Whether the volume says which policy it had before it was made to stay.
     pub is_policy_noted: bool,
@@ -23,7 +23,7 @@ pub struct Facts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Decision {
     /// See the claim and the volume afresh.
-    Look,
+    LiveRead,
     /// Give the volume back its policy.
     Settle {
         /// Which one it gets.
@@ -43,15 +43,15 @@ pub struct Scene {
 pub(super) fn observe(
     name: &Name,
     view: &dyn View,
-    looks: &Looks<Nothing>,
+    live_reads: &LiveReads<Nothing>,
 ) -> Option<(Facts, Scene)> {
     let address = claim_address(name);
-    let claim = seen(&address, view, looks);
+    let claim = seen(&address, view, live_reads);
     let volumes = view.find(Place::CLUSTER, &VOLUMES_BY_HEIR, &name.to_string());
     let is_orphan = |volume: &&Object| !claim.as_ref().is_some_and(|it| is_for(volume, it));
     let volume = volumes.iter().find(is_orphan)?;
     let of_volume = Address::new(Place::CLUSTER, &VOLUME, Name::of(volume));
-    let volume = match looks.objects.get(&of_volume) {
+    let volume = match live_reads.objects.get(&of_volume) {
         Some(found) => found.clone().filter(|found| {
             uid_of(found) == uid_of(volume) && annotation(found, ANNOTATION_POPULATES).is_some()
         })?,
@@ -59,7 +59,7 @@ pub(super) fn observe(
     };
     let truth = vec![address, of_volume];
     let facts = Facts {
-        is_fresh: truth.iter().all(|address| looks.objects.contains_key(address)),
+        is_fresh: truth.iter().all(|address| live_reads.objects.contains_key(address)),
         is_policy_noted: annotation(&volume, ANNOTATION_RECLAIM).is_some(),
     };
     Some((facts, Scene { volume, truth }))
@@ -69,16 +69,17 @@ pub(super) fn observe(
 pub fn decide(facts: &Facts) -> Decision {
     match facts.is_fresh {
         true => Decision::Settle { policy: settled(facts.is_policy_noted) },
-        false => Decision::Look,
+        false => Decision::LiveRead,
     }
 }
 
 /// The one effect of a decision.
 pub(super) fn act(scene: &Scene, decision: Decision) -> Step<Nothing> {
     match decision {
-        Decision::Look => Step::Look {
+        Decision::LiveRead => Step::LiveRead {
             reads: scene.truth.iter().cloned().map(Read::Object).collect(),
-            because: "the claim that it is for is not in the cache, which proves nothing"
+            because: "the claim of the volume is not in the cache; only a live read can show that \
+                it is gone"
                 .to_owned(),
         },
         Decision::Settle { policy } => settle(&scene.volume, policy),
@@ -92,7 +93,7 @@ mod tests {
     #[test]
     fn a_volume_is_given_back_its_policy_only_after_a_live_read() {
         let facts = Facts { is_fresh: false, is_policy_noted: true };
-        assert_eq!(decide(&facts), Decision::Look);
+        assert_eq!(decide(&facts), Decision::LiveRead);
         let fresh = Facts { is_fresh: true, ..facts };
         assert_eq!(decide(&fresh), Decision::Settle { policy: Policy::Noted });
         let bare = Facts { is_policy_noted: false, ..fresh };

@@ -1,11 +1,11 @@
-//! Claims are filled from one image each, whatever dies, comes or goes meanwhile.
+//! Claims are filled from one snapshot each, whatever dies, comes or goes meanwhile.
 
 use super::*;
 use crate::testing::{
-    TestDisk, calm, calm_storage, claim, claim_of, class, destination, from_destination, image,
-    snapshot_of, volume_of, world_of_storage,
+    TestDisk, calm, calm_storage, claim, claim_of, class, destination, from_destination,
+    ready_snapshot, snapshot_of, volume_of, world_of_storage,
 };
-use interlock_kernel::testing::{NoMachine, Run, World, condition, patched, survives};
+use interlock_kernel::testing::{NoMachine, Run, TestServers, condition, patched, survives};
 use interlock_kernel::{Controller, Kind, Write};
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ const HOLD: &str = "interlock.dev/hold-uid-data";
 
 /// The populator, the storage and a destination that is played by the test.
 struct Case {
-    world: World,
+    world: TestServers,
     disk: TestDisk,
 }
 
@@ -25,16 +25,16 @@ impl Case {
         Case { world: world.with([class()]).with(objects), disk: TestDisk::default() }
     }
 
-    /// A claim that is to be filled, and a destination with the image `monday`.
+    /// A claim that is to be filled, and a destination with the snapshot `monday`.
     fn usual() -> Case {
         let mut case = Case::of([claim("data", from_destination()), destination(None, json!({}))]);
         case.publish("monday", "a b");
         case
     }
 
-    /// The destination takes and publishes one more image.
+    /// The destination takes and publishes one more snapshot.
     fn publish(&mut self, name: &str, words: &str) {
-        for object in image(name, words, json!({})) {
+        for object in ready_snapshot(name, words, json!({})) {
             self.world.put(Place::CLUSTER, object);
         }
         self.world.put(Place::CLUSTER, destination(Some(name), json!({})));
@@ -72,8 +72,8 @@ impl Case {
         self.world.delete(Place::CLUSTER, kind, &Name::within("shop", name));
     }
 
-    fn holds(&self, image: &str) -> bool {
-        let finalizers = snapshot_of(&self.world, image)["metadata"]["finalizers"].clone();
+    fn holds(&self, snapshot: &str) -> bool {
+        let finalizers = snapshot_of(&self.world, snapshot)["metadata"]["finalizers"].clone();
         finalizers.as_array().is_some_and(|all| all.iter().any(|one| one == HOLD))
     }
 
@@ -89,12 +89,13 @@ impl Case {
         self.disk.words(&volume)
     }
 
-    /// Nothing is left but the claim, its volume and the images.
+    /// Nothing is left but the claim, its volume and the snapshots.
     fn assert_tidy(&self) {
         assert!(claim_of(&self.world, PRIME).is_null());
-        for image in self.world.list(Place::CLUSTER, &SNAPSHOT_KIND, None) {
-            let ours = image.metadata.finalizers.iter().flatten().any(|one| one.contains("hold-"));
-            assert!(!ours, "{image:?}");
+        for snapshot in self.world.list(Place::CLUSTER, &SNAPSHOT_KIND, None) {
+            let ours =
+                snapshot.metadata.finalizers.iter().flatten().any(|one| one.contains("hold-"));
+            assert!(!ours, "{snapshot:?}");
         }
         for volume in self.world.list(Place::CLUSTER, &VOLUME, None) {
             assert_eq!(annotation(&volume, ANNOTATION_POPULATES), None);
@@ -104,7 +105,7 @@ impl Case {
 }
 
 #[test]
-fn a_claim_is_filled_from_the_latest_image_and_nothing_else_is_left() {
+fn a_claim_is_filled_from_the_latest_snapshot_and_nothing_else_is_left() {
     let mut case = Case::usual();
     case.calm();
     assert_eq!(case.filled(), Some("a b"));
@@ -115,23 +116,23 @@ fn a_claim_is_filled_from_the_latest_image_and_nothing_else_is_left() {
 }
 
 #[test]
-fn a_claim_is_filled_from_its_pin_although_a_newer_image_comes_meanwhile() {
+fn a_claim_is_filled_from_its_pin_although_a_newer_snapshot_comes_meanwhile() {
     let mut case = Case::usual();
-    assert_eq!(case.populate().rests, "the storage pours its image");
+    assert_eq!(case.populate().rests, "the storage fills the volume from the snapshot");
     case.publish("tuesday", "c");
-    // The destination would delete the old image now, and waits since it is held.
+    // The destination would delete the old snapshot now, and waits since it is held.
     assert!(case.holds("monday"));
     case.calm();
     assert_eq!(case.filled(), Some("a b"));
     assert_eq!(
-        claim_of(&case.world, "data")["metadata"]["annotations"]["interlock.dev/image"],
+        claim_of(&case.world, "data")["metadata"]["annotations"]["interlock.dev/snapshot"],
         "uid-monday"
     );
     case.assert_tidy();
 }
 
 #[test]
-fn the_image_is_held_before_anything_is_made_of_it() {
+fn the_snapshot_is_held_before_anything_is_made_of_it() {
     let mut case = Case::usual();
     let run = case.populate();
     let kinds: Vec<_> = run.writes.iter().map(|write| write.address().kind.kind.as_ref()).collect();
@@ -142,20 +143,20 @@ fn the_image_is_held_before_anything_is_made_of_it() {
     );
     assert_eq!(run.events[0].reason, "VolSyncPopulatorPVCCreated");
     let prime = claim_of(&case.world, PRIME);
-    assert_eq!(prime["metadata"]["annotations"]["interlock.dev/image"], "uid-monday");
+    assert_eq!(prime["metadata"]["annotations"]["interlock.dev/snapshot"], "uid-monday");
     assert_eq!(prime["metadata"]["ownerReferences"][0]["uid"], "uid-data");
     assert_eq!(prime["spec"]["dataSource"]["name"], "monday");
 }
 
 #[test]
-fn the_volume_is_kept_before_it_changes_hands_and_the_other_claim_goes_last() {
+fn the_volume_is_kept_before_it_changes_hands_and_the_other_claim_is_deleted_last() {
     let mut case = Case::usual();
     case.populate();
     case.store();
     case.disk.finish();
     case.store();
     let run = case.populate();
-    assert_eq!(run.rests, "the storage binds it");
+    assert_eq!(run.rests, "the storage binds the claim");
     let Write::Patch { change: kept, .. } = &run.writes[0] else { panic!("no patch") };
     assert_eq!(kept["spec"]["persistentVolumeReclaimPolicy"], "Retain");
     let Write::Patch { change: handed, .. } = &run.writes[1] else { panic!("no patch") };
@@ -172,7 +173,7 @@ fn the_volume_is_kept_before_it_changes_hands_and_the_other_claim_goes_last() {
 }
 
 #[test]
-fn the_hold_on_an_image_is_the_populators_to_drop_when_the_other_claim_is_gone() {
+fn the_hold_on_a_snapshot_is_the_populators_to_drop_when_the_other_claim_is_gone() {
     let mut case = Case::usual();
     case.populate();
     case.store();
@@ -188,7 +189,7 @@ fn the_hold_on_an_image_is_the_populators_to_drop_when_the_other_claim_is_gone()
 }
 
 #[test]
-fn an_image_that_is_deleted_by_hand_is_given_up_for_the_next_one() {
+fn a_snapshot_that_is_deleted_by_hand_is_given_up_for_the_next_one() {
     let mut case = Case::usual();
     case.populate();
     case.delete(&SNAPSHOT_KIND, "monday");
@@ -200,7 +201,7 @@ fn an_image_that_is_deleted_by_hand_is_given_up_for_the_next_one() {
 }
 
 #[test]
-fn an_image_that_was_torn_out_with_its_holds_is_given_up_too() {
+fn a_snapshot_that_was_torn_out_with_its_holds_is_given_up_too() {
     let mut case = Case::usual();
     case.populate();
     case.change(&SNAPSHOT_KIND, "monday", json!({"metadata": {"finalizers": []}}));
@@ -212,14 +213,14 @@ fn an_image_that_was_torn_out_with_its_holds_is_given_up_too() {
 }
 
 #[test]
-fn an_image_that_is_made_again_under_its_name_is_another() {
+fn a_snapshot_that_is_made_again_under_its_name_is_another() {
     let mut case = Case::usual();
     let run = case.populate();
     assert_eq!(run.writes.len(), 4);
     case.change(&SNAPSHOT_KIND, "monday", json!({"metadata": {"finalizers": []}}));
     case.delete(&SNAPSHOT_KIND, "monday");
     let again = json!({"metadata": {"uid": "uid-again"}});
-    let [snapshot, _] = image("monday", "other", again);
+    let [snapshot, _] = ready_snapshot("monday", "other", again);
     case.world.put(Place::CLUSTER, snapshot);
     case.store();
     assert!(case.disk.words("pvc-uid-prime-uid-data").is_none(), "nothing is made of the namesake");
@@ -244,7 +245,7 @@ fn a_claim_that_is_deleted_at_any_point_leaves_nothing_behind() {
         assert!(claim_of(&case.world, "data").is_null(), "{rounds}");
         case.assert_tidy();
         assert!(case.world.list(Place::CLUSTER, &VOLUME, None).is_empty(), "{rounds}");
-        assert_eq!(case.disk.things.len(), 1, "only the image is left: {rounds}");
+        assert_eq!(case.disk.things.len(), 1, "only the snapshot is left: {rounds}");
     }
 }
 
@@ -284,7 +285,7 @@ fn a_volume_for_a_claim_that_is_gone_is_given_back_its_policy() {
 }
 
 #[test]
-fn a_claim_in_somebody_elses_hands_is_told_apart_and_left_alone() {
+fn a_claim_in_somebody_elses_hands_is_distinguished_and_left_alone() {
     let mut case = Case::usual();
     case.world.put(Place::CLUSTER, claim(PRIME, json!({})));
     case.populate();
@@ -294,10 +295,10 @@ fn a_claim_in_somebody_elses_hands_is_told_apart_and_left_alone() {
 }
 
 #[test]
-fn another_image_in_the_other_claim_is_never_handed_over() {
+fn another_snapshot_in_the_other_claim_is_never_handed_over() {
     let mut case = Case::usual();
     case.populate();
-    let other = json!({"metadata": {"annotations": {"interlock.dev/image": "uid-other"}}});
+    let other = json!({"metadata": {"annotations": {"interlock.dev/snapshot": "uid-other"}}});
     case.change(&CLAIM, PRIME, other);
     let run = case.populate();
     assert!(matches!(run.writes[0], Write::Delete { .. }));
@@ -332,7 +333,7 @@ fn a_claim_says_what_it_waits_for_and_goes_on_when_it_comes() {
 }
 
 #[test]
-fn a_destination_that_makes_no_images_is_named_with_the_field_to_change() {
+fn a_destination_that_makes_no_snapshots_is_named_with_the_field_to_change() {
     let direct = json!({"status": {"latestImage": {"kind": "PersistentVolumeClaim", "name": "x"}}});
     let mut case = Case::of([claim("data", from_destination()), destination(None, direct)]);
     let (_, event, message) = said(&mut case);
@@ -341,11 +342,11 @@ fn a_destination_that_makes_no_images_is_named_with_the_field_to_change() {
 }
 
 #[test]
-fn an_empty_image_is_never_poured_unless_that_is_meant() {
+fn an_empty_snapshot_is_never_poured_unless_that_is_meant() {
     let mut case = Case::of([claim("data", from_destination()), destination(None, json!({}))]);
     case.publish("monday", "");
     let (reason, _, message) = said(&mut case);
-    assert_eq!(reason, "ImageEmpty");
+    assert_eq!(reason, "SnapshotEmpty");
     assert!(message.contains("ReplicationDestination restore"), "{message}");
     let meant = json!({"metadata": {"annotations": {"interlock.dev/allow-empty": "true"}}});
     case.change(&CLAIM, "data", meant);
@@ -355,19 +356,19 @@ fn an_empty_image_is_never_poured_unless_that_is_meant() {
 }
 
 #[test]
-fn a_claim_that_is_smaller_than_its_image_is_told_what_it_needs() {
+fn a_claim_that_is_smaller_than_its_snapshot_reports_what_it_needs() {
     let mut case = Case::of([claim("data", from_destination()), destination(None, json!({}))]);
     case.publish("monday", "a");
     let large = json!({"status": {"restoreSize": "12Gi"}});
     case.change(&SNAPSHOT_KIND, "monday", large);
     let (reason, _, message) = said(&mut case);
     assert_eq!(reason, "SizeMismatch");
-    assert!(message.starts_with("needs 12.0 GiB"), "{message}");
+    assert!(message.starts_with("the claim needs 12.0 GiB"), "{message}");
     assert!(!case.holds("monday"));
 }
 
 #[test]
-fn a_claim_says_why_its_image_cannot_be_poured() {
+fn a_claim_says_why_its_snapshot_cannot_be_poured() {
     let mut case = Case::usual();
     case.disk.fails = Some(crate::testing::full());
     case.populate();
@@ -389,7 +390,7 @@ fn a_class_that_waits_for_the_first_pod_is_waited_with() {
     let waits = json!({"volumeBindingMode": "WaitForFirstConsumer"});
     let mut case = Case::usual();
     case.world.put(Place::CLUSTER, patched(class(), &waits));
-    assert_eq!(case.populate().rests, "its volume is made where its first pod goes");
+    assert_eq!(case.populate().rests, "the volume is created when the first pod uses the claim");
     let placed = json!({"metadata": {"annotations": {"volume.kubernetes.io/selected-node": "n1"}}});
     case.change(&CLAIM, "data", placed);
     case.calm();
@@ -397,15 +398,15 @@ fn a_class_that_waits_for_the_first_pod_is_waited_with() {
 }
 
 #[test]
-fn an_image_that_is_not_ready_or_of_a_destination_that_goes_is_not_chosen() {
+fn a_snapshot_that_is_not_ready_or_of_a_destination_that_is_being_deleted_is_not_chosen() {
     let mut case = Case::usual();
     case.change(&SNAPSHOT_KIND, "monday", json!({"status": {"readyToUse": false}}));
     let (reason, ..) = said(&mut case);
     assert_eq!(reason, "NoLatestImage");
     case.change(&SNAPSHOT_KIND, "monday", json!({"status": {"readyToUse": true}}));
-    let going = json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}});
-    case.change(&DESTINATION, "restore", going);
-    assert_eq!(case.populate().rests, "its destination is being deleted");
+    let terminating = json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}});
+    case.change(&DESTINATION, "restore", terminating);
+    assert_eq!(case.populate().rests, "the ReplicationDestination is being deleted");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What filling promises: of every state, and in the end.
 
 use super::Volumes;
-use super::state::{Destination, MOST_IMAGES, Phase, Place, Prime, Snapshot, State};
+use super::state::{Destination, MOST_IMAGES, Phase, Prime, Snapshot, State, VolumeState};
 use super::steps::{OfClaim, OfImage, RD_GONE};
 use interlock_checker::{Fairness, Formula, Invariant, Property};
 
@@ -37,14 +37,14 @@ fn of_the_text() -> Vec<Invariant<State>> {
                 s.claims.iter().all(|claim| {
                     let volume = claim.volume;
                     claim.phase != Phase::Bound
-                        || volume.place == Place::Bound && volume.data.is_some()
+                        || volume.place == VolumeState::Bound && volume.data.is_some()
                 })
             },
         ),
         Invariant::new("NeverLost", "no volume is reclaimed on its way", |s: &State| {
             s.claims.iter().all(|claim| {
                 !matches!(claim.phase, Phase::Pending | Phase::Bound)
-                    || claim.volume.place != Place::Lost
+                    || claim.volume.place != VolumeState::Lost
             })
         }),
     ]
@@ -78,7 +78,8 @@ fn of_images() -> Vec<Invariant<State>> {
             "a volume is set to Retain before it changes hands",
             |s: &State| {
                 s.claims.iter().all(|claim| {
-                    !matches!(claim.volume.place, Place::Claim | Place::Bound) || claim.volume.keep
+                    !matches!(claim.volume.place, VolumeState::Claim | VolumeState::Bound)
+                        || claim.volume.keep
                 })
             },
         ),

@@ -54,7 +54,7 @@ pub(crate) enum Prime {
 
 /// Where the volume is on its way from PVC' to the claim (`pv[p].st`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub(crate) enum Place {
+pub(crate) enum VolumeState {
     #[default]
     None,
     /// Bound to PVC'.
@@ -72,12 +72,18 @@ const DESTINATIONS: [Destination; 3] =
 const SNAPSHOTS: [Snapshot; 4] = [Snapshot::None, Snapshot::New, Snapshot::Ready, Snapshot::Dying];
 const PHASES: [Phase; 5] =
     [Phase::None, Phase::Pending, Phase::Bound, Phase::Deleting, Phase::Gone];
-const PLACES: [Place; 5] = [Place::None, Place::Prime, Place::Claim, Place::Bound, Place::Lost];
+const PLACES: [VolumeState; 5] = [
+    VolumeState::None,
+    VolumeState::Prime,
+    VolumeState::Claim,
+    VolumeState::Bound,
+    VolumeState::Lost,
+];
 
 /// The volume made for a claim (`pv[p]`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Volume {
-    pub(crate) place: Place,
+    pub(crate) place: VolumeState,
     /// The image whose data is in it; none: it is empty.
     pub(crate) data: Option<u8>,
     /// Its reclaim policy is Retain.

@@ -1,7 +1,7 @@
 //! The steps: what the destination, the snapshot store, the storage, the populator and the user do.
 
 use super::Volumes;
-use super::state::{Claim, Destination, Phase, Place, Prime, Snapshot, State, Volume};
+use super::state::{Claim, Destination, Phase, Prime, Snapshot, State, Volume, VolumeState};
 use interlock_checker::{Action, ActionId, Steps};
 
 const DELETE_RD: ActionId = 0;
@@ -312,12 +312,12 @@ impl Moves<'_> {
             let data = is_ready.then_some(image);
             self.claim_changes(OfClaim::Provision, p, |claim| {
                 claim.prime = Prime::Bound(image);
-                claim.volume = Volume { place: Place::Prime, data, keep: false };
+                claim.volume = Volume { place: VolumeState::Prime, data, keep: false };
             });
         }
-        if claim.phase == Phase::Pending && claim.volume.place == Place::Claim {
+        if claim.phase == Phase::Pending && claim.volume.place == VolumeState::Claim {
             self.claim_changes(OfClaim::Bind, p, |claim| {
-                claim.volume.place = Place::Bound;
+                claim.volume.place = VolumeState::Bound;
                 claim.phase = Phase::Bound;
             });
         }
@@ -327,7 +327,7 @@ impl Moves<'_> {
         let claim = &self.state.claims[p];
         claim.phase == Phase::Pending
             && claim.prime == Prime::None
-            && claim.volume.place == Place::None
+            && claim.volume.place == VolumeState::None
     }
 
     /// Any image that is ready will do: the populator may have read an old latest one.
@@ -390,7 +390,7 @@ impl Moves<'_> {
 
     fn hand_over(&mut self, p: usize) {
         let claim = self.state.claims[p];
-        if claim.phase != Phase::Pending || claim.volume.place != Place::Prime {
+        if claim.phase != Phase::Pending || claim.volume.place != VolumeState::Prime {
             return;
         }
         let retain_first = self.model.rules.retain_first;
@@ -398,13 +398,16 @@ impl Moves<'_> {
             self.claim_changes(OfClaim::Retain, p, |claim| claim.volume.keep = true);
         }
         if claim.volume.keep || !retain_first {
-            self.claim_changes(OfClaim::Rebind, p, |claim| claim.volume.place = Place::Claim);
+            self.claim_changes(OfClaim::Rebind, p, |claim| claim.volume.place = VolumeState::Claim);
         }
     }
 
     fn drop_prime(&mut self, p: usize) {
         let (rules, claim) = (&self.model.rules, self.state.claims[p]);
-        let has_volume = matches!(claim.volume.place, Place::Prime | Place::Claim | Place::Bound);
+        let has_volume = matches!(
+            claim.volume.place,
+            VolumeState::Prime | VolumeState::Claim | VolumeState::Bound
+        );
         let may_go = match claim.phase {
             Phase::Bound if rules.wait_bound => true,
             Phase::Pending | Phase::Bound if !rules.wait_bound => {
@@ -417,10 +420,10 @@ impl Moves<'_> {
         }
         self.claim_changes(OfClaim::DropPrime, p, |claim| {
             claim.prime = Prime::None;
-            if !claim.volume.keep && claim.volume.place != Place::Bound {
-                claim.volume = Volume { place: Place::Lost, ..Volume::default() };
-            } else if claim.volume.place == Place::Prime {
-                claim.volume.place = Place::Lost;
+            if !claim.volume.keep && claim.volume.place != VolumeState::Bound {
+                claim.volume = Volume { place: VolumeState::Lost, ..Volume::default() };
+            } else if claim.volume.place == VolumeState::Prime {
+                claim.volume.place = VolumeState::Lost;
             }
         });
     }

@@ -1,7 +1,7 @@
 //! A claim on local storage: its volume is made, bound, and let go.
 //!
 //! 1. The finalizer of every claim in use is put on: from here on the claim outlives its volume.
-//! 2. A claim that is made of an image holds that image.
+//! 2. A claim that is made of a snapshot holds that snapshot.
 //! 3. The volume is made on the disk, under a name that has the uid of the claim in it.
 //! 4. Its PersistentVolume is made, for this very claim, by uid.
 //! 5. The claim names it, and then says that it is bound. The hold is dropped.
@@ -25,7 +25,7 @@ use crate::kinds::{CLAIM, CONTENT, POD, SNAPSHOT_KIND, STORAGE_CLASS, VOLUME};
 use crate::objects::{name_of, text};
 use crate::outside::Disk;
 use interlock_kernel::{
-    Index, Looks, Name, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch,
+    Index, LiveReads, Name, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch,
     Watcher,
 };
 
@@ -103,9 +103,9 @@ impl Room for Claims {
         &self,
         subject: &Subject,
         view: &dyn View,
-        looks: &Looks<Disk>,
+        live_reads: &LiveReads<Disk>,
     ) -> Observed<decide::Facts, observe::Scene> {
-        observe::observe(&named(subject), view, looks)
+        observe::observe(&named(subject), view, live_reads)
     }
 
     fn decide(facts: &decide::Facts) -> decide::Decision {

@@ -1,20 +1,20 @@
-//! Volumes are made, bound and deleted; images are taken, described and deleted.
+//! Volumes are made, bound and deleted; snapshots are taken, described and deleted.
 
 use super::*;
 use crate::kinds::{CLAIM, CONTENT, POD, SNAPSHOT_CLASS, SNAPSHOT_KIND, VOLUME};
 use crate::outside::{DiskQuestion, Made};
 use crate::testing::{
     TestDisk, Thing, calm_storage, claim, claim_of, class, content, from_destination,
-    from_snapshot, full, image, snapshot, snapshot_of, volume_of, world_of_storage,
+    from_snapshot, full, ready_snapshot, snapshot, snapshot_of, volume_of, world_of_storage,
 };
-use interlock_kernel::testing::{Machine, Run, World, condition, patched, survives};
+use interlock_kernel::testing::{Machine, Run, TestServers, condition, patched, survives};
 use interlock_kernel::{Address, Controller, Kind, Place, Write};
 use serde_json::{Value, json};
 
 const PROTECTION: &str = "kubernetes.io/pvc-protection";
 
 struct Case {
-    world: World,
+    world: TestServers,
     disk: TestDisk,
 }
 
@@ -135,12 +135,12 @@ fn what_local_storage_does_not_have_is_refused_in_words() {
 }
 
 #[test]
-fn a_claim_of_an_image_has_what_is_in_it_and_lets_go_of_it_when_bound() {
-    let [snapshot, record] = image("monday", "a b", json!({}));
+fn a_claim_of_a_snapshot_has_what_is_in_it_and_lets_go_of_it_when_bound() {
+    let [snapshot, record] = ready_snapshot("monday", "a b", json!({}));
     let mut case = Case::of([snapshot, record, claim("data", from_snapshot("monday"))]);
     case.disk = TestDisk::default().with("snapshot-uid-monday", "a b");
     let run = case.settle(&Claims, "shop/data");
-    assert_eq!(run.rests, "its volume is being made");
+    assert_eq!(run.rests, "the volume is being created");
     let held = json!([
         "snapshot.storage.kubernetes.io/volumesnapshot-bound-protection",
         "interlock.dev/hold-uid-data"
@@ -155,27 +155,28 @@ fn a_claim_of_an_image_has_what_is_in_it_and_lets_go_of_it_when_bound() {
 }
 
 #[test]
-fn a_claim_waits_for_an_image_that_is_not_ready_and_refuses_one_that_dies() {
-    let [snapshot, record] = image("monday", "a", json!({"status": {"readyToUse": false}}));
+fn a_claim_waits_for_a_snapshot_that_is_not_ready_and_refuses_one_that_dies() {
+    let [snapshot, record] =
+        ready_snapshot("monday", "a", json!({"status": {"readyToUse": false}}));
     let mut case = Case::of([snapshot, record, claim("data", from_snapshot("monday"))]);
     let run = case.settle(&Claims, "shop/data");
-    assert_eq!(run.rests, "its image is not whole yet");
+    assert_eq!(run.rests, "the snapshot is not complete yet");
     case.delete(&SNAPSHOT_KIND, "monday");
     case.settle(&Claims, "shop/data");
     let claim = claim_of(&case.world, "data");
-    assert_eq!(condition(&claim, "interlock.dev/Healthy")["reason"], "ImageGone");
+    assert_eq!(condition(&claim, "interlock.dev/Healthy")["reason"], "SnapshotGone");
     assert!(case.disk.things.is_empty());
 }
 
 #[test]
-fn what_was_begun_of_an_image_that_dies_ends_well_and_what_was_not_lets_go_of_it() {
+fn what_was_begun_of_a_snapshot_that_dies_ends_well_and_what_was_not_lets_go_of_it() {
     let begun = |case: &mut Case| {
         case.disk = TestDisk::default().with("snapshot-uid-monday", "a");
         case.settle(&Claims, "shop/data");
         case.delete(&SNAPSHOT_KIND, "monday");
     };
     let objects = || {
-        let [snapshot, record] = image("monday", "a", json!({}));
+        let [snapshot, record] = ready_snapshot("monday", "a", json!({}));
         [snapshot, record, claim("data", from_snapshot("monday"))]
     };
     let mut ends = Case::of(objects());
@@ -194,20 +195,21 @@ fn what_was_begun_of_an_image_that_dies_ends_well_and_what_was_not_lets_go_of_it
 }
 
 #[test]
-fn an_image_that_is_larger_than_the_claim_is_refused_with_its_size() {
-    let [snapshot, record] = image("monday", "a", json!({"status": {"restoreSize": "12Gi"}}));
+fn a_snapshot_that_is_larger_than_the_claim_is_refused_with_its_size() {
+    let [snapshot, record] =
+        ready_snapshot("monday", "a", json!({"status": {"restoreSize": "12Gi"}}));
     let mut case = Case::of([snapshot, record, claim("data", from_snapshot("monday"))]);
     case.calm();
     let claim = claim_of(&case.world, "data");
     let said = condition(&claim, "interlock.dev/Healthy");
     assert_eq!(said["reason"], "SizeMismatch");
-    assert!(said["message"].as_str().unwrap().starts_with("needs 12.0 GiB"), "{said}");
+    assert!(said["message"].as_str().unwrap().starts_with("the claim needs 12.0 GiB"), "{said}");
 }
 
 #[test]
-fn a_claim_that_means_another_image_of_the_same_name_gets_neither() {
-    let meant = json!({"metadata": {"annotations": {"interlock.dev/image": "uid-of-before"}}});
-    let [snapshot, record] = image("monday", "a", json!({}));
+fn a_claim_that_means_another_snapshot_of_the_same_name_gets_neither() {
+    let meant = json!({"metadata": {"annotations": {"interlock.dev/snapshot": "uid-of-before"}}});
+    let [snapshot, record] = ready_snapshot("monday", "a", json!({}));
     let data = patched(claim("data", from_snapshot("monday")), &meant);
     let mut case = Case::of([snapshot, record, data]);
     case.disk = TestDisk::default().with("snapshot-uid-monday", "a");
@@ -217,13 +219,13 @@ fn a_claim_that_means_another_image_of_the_same_name_gets_neither() {
 }
 
 #[test]
-fn a_failure_is_told_and_tried_again_after_longer_and_longer() {
+fn a_failure_is_reported_and_tried_again_after_longer_and_longer() {
     let mut case = Case::of([claim("data", json!({}))]);
     case.disk.fails = Some(full());
     let run = case.settle(&Claims, "shop/data");
     assert_eq!(run.waits_seconds, Some(5));
     assert_eq!(run.events[0].reason, "ProvisioningFailed");
-    assert_eq!(run.deeds.len(), 2, "{:?}", run.deeds);
+    assert_eq!(run.actions.len(), 2, "{:?}", run.actions);
     let said = claim_of(&case.world, "data");
     assert_eq!(condition(&said, "interlock.dev/Healthy")["reason"], "TargetFull");
     for (passed, next) in [(5, 5), (5, 10), (10, 20), (20, 40)] {
@@ -312,7 +314,7 @@ fn a_volume_is_released_before_it_is_deleted_and_its_record_goes_last() {
     let run = case.settle(&Volumes, "pvc-uid-data");
     assert!(matches!(&run.writes[0], Write::Patch { change, .. }
         if change["status"]["phase"] == "Released"));
-    assert_eq!(run.deeds, [DiskDeed::DeleteVolume("pvc-uid-data".to_owned())]);
+    assert_eq!(run.actions, [DiskAction::DeleteVolume("pvc-uid-data".to_owned())]);
     assert!(matches!(run.writes[1], Write::Delete { .. }));
     assert!(volume_of(&case.world, "pvc-uid-data").is_null());
 }
@@ -360,8 +362,8 @@ fn a_volume_stays_while_a_pod_of_before_runs_although_its_claim_was_torn_out() {
 }
 
 #[test]
-fn a_claim_that_goes_before_it_is_bound_takes_what_was_made_for_it_along() {
-    let [snapshot, record] = image("monday", "a", json!({}));
+fn a_claim_that_is_being_deleted_before_it_is_bound_takes_what_was_made_for_it_along() {
+    let [snapshot, record] = ready_snapshot("monday", "a", json!({}));
     let mut case = Case::of([snapshot, record, claim("data", from_snapshot("monday"))]);
     case.disk = TestDisk::default().with("snapshot-uid-monday", "a");
     case.settle(&Claims, "shop/data");
@@ -375,38 +377,39 @@ fn a_claim_that_goes_before_it_is_bound_takes_what_was_made_for_it_along() {
 }
 
 #[test]
-fn a_claim_goes_only_when_the_image_itself_says_that_it_is_not_held() {
-    let [snapshot, record] = image("monday", "a", json!({}));
+fn a_claim_is_deleted_only_when_the_snapshot_itself_says_that_it_is_not_held() {
+    let [snapshot, record] = ready_snapshot("monday", "a", json!({}));
     let mut case = Case::of([snapshot, record, claim("data", from_snapshot("monday"))]);
     let name = Name::within("shop", "monday");
     case.settle(&Claims, "shop/data");
     let held = case.world.get(Place::CLUSTER, &SNAPSHOT_KIND, &name);
     assert!(held.as_ref().unwrap().metadata.finalizers.as_ref().unwrap().len() > 1);
     case.delete(&CLAIM, "data");
-    // The cache has not heard of the hold yet.
+    // The cache does not show the hold yet.
     let bare = json!({"metadata": {"finalizers": null}});
     case.change(&SNAPSHOT_KIND, "monday", bare);
-    let mut looks = interlock_kernel::Looks::<crate::outside::Disk>::default();
+    let mut live_reads = interlock_kernel::LiveReads::<crate::outside::Disk>::default();
     let subject = "shop/data".into();
-    let Step::Look { reads, .. } = Claims.step(&subject, &case.world.sight(), &looks) else {
+    let Step::LiveRead { reads, .. } = Claims.step(&subject, &case.world.view(), &live_reads)
+    else {
         panic!("a claim is not let go without a live read")
     };
-    let image = Address::new(Place::CLUSTER, &SNAPSHOT_KIND, name);
-    assert!(reads.contains(&Read::Object(image.clone())), "{reads:?}");
-    looks.lists.insert((Place::CLUSTER, POD, Some("shop".to_owned())), Vec::new());
-    looks.objects.insert(image, held);
+    let snapshot = Address::new(Place::CLUSTER, &SNAPSHOT_KIND, name);
+    assert!(reads.contains(&Read::Object(snapshot.clone())), "{reads:?}");
+    live_reads.lists.insert((Place::CLUSTER, POD, Some("shop".to_owned())), Vec::new());
+    live_reads.objects.insert(snapshot, held);
     let record = Address::new(Place::CLUSTER, &VOLUME, Name::cluster_wide("pvc-uid-data"));
-    looks.objects.insert(record, None);
-    looks.answers.insert(DiskQuestion::Volume("pvc-uid-data".to_owned()), Made::Missing);
-    let Step::Act(effect) = Claims.step(&subject, &case.world.sight(), &looks) else {
+    live_reads.objects.insert(record, None);
+    live_reads.answers.insert(DiskQuestion::Volume("pvc-uid-data".to_owned()), Made::Missing);
+    let Step::Act(effect) = Claims.step(&subject, &case.world.view(), &live_reads) else {
         panic!("the hold is dropped first")
     };
-    let Deed::Write(write) = effect.deed else { panic!("by a write") };
+    let Action::Write(write) = effect.action else { panic!("by a write") };
     assert_eq!(write.address().kind, SNAPSHOT_KIND);
 }
 
 #[test]
-fn a_claim_that_wants_more_than_it_has_is_told_that_it_cannot() {
+fn a_claim_that_wants_more_than_it_has_reports_that_it_cannot() {
     let mut case = Case::of([claim("data", json!({}))]);
     case.calm();
     let more = json!({"spec": {"resources": {"requests": {"storage": "2Gi"}}}});
@@ -422,11 +425,11 @@ fn sourced(words: &str) -> Case {
     let mut case = Case::of([claim("source", json!({}))]);
     case.calm();
     case.disk = TestDisk::default().with("pvc-uid-source", words);
-    case.world.put(Place::CLUSTER, image_class("interlock-local", "local.interlock.dev"));
+    case.world.put(Place::CLUSTER, snapshot_class("interlock-local", "local.interlock.dev"));
     case
 }
 
-fn image_class(name: &str, driver: &str) -> Value {
+fn snapshot_class(name: &str, driver: &str) -> Value {
     json!({
         "kind": "VolumeSnapshotClass", "metadata": {"name": name, "uid": format!("uid-{name}")},
         "driver": driver, "deletionPolicy": "Delete",
@@ -434,13 +437,13 @@ fn image_class(name: &str, driver: &str) -> Value {
 }
 
 #[test]
-fn an_image_says_what_is_in_it_before_it_is_ready() {
+fn a_snapshot_says_what_is_in_it_before_it_is_ready() {
     let mut case = sourced("a b c");
     case.world.put(Place::CLUSTER, snapshot("monday", json!({})));
-    let run = case.settle(&Images, "shop/monday");
-    assert_eq!(run.rests, "its image is being taken");
+    let run = case.settle(&Snapshots, "shop/monday");
+    assert_eq!(run.rests, "the snapshot is being taken");
     case.disk.finish();
-    let run = case.settle(&Images, "shop/monday");
+    let run = case.settle(&Snapshots, "shop/monday");
     let kinds: Vec<_> = run.writes.iter().map(|write| write.address().kind.kind.as_ref()).collect();
     assert_eq!(kinds, ["VolumeSnapshot", "VolumeSnapshotContent", "VolumeSnapshot"]);
     let made = snapshot_of(&case.world, "monday");
@@ -454,11 +457,11 @@ fn an_image_says_what_is_in_it_before_it_is_ready() {
 }
 
 #[test]
-fn an_image_that_cannot_be_taken_says_why_and_is_tried_again() {
+fn a_snapshot_that_cannot_be_taken_says_why_and_is_tried_again() {
     let mut case = sourced("a");
     case.disk.fails = Some(full());
     case.world.put(Place::CLUSTER, snapshot("monday", json!({})));
-    let run = case.settle(&Images, "shop/monday");
+    let run = case.settle(&Snapshots, "shop/monday");
     assert_eq!(run.waits_seconds, Some(5));
     let said = snapshot_of(&case.world, "monday");
     let error = said["status"]["error"]["message"].as_str().unwrap();
@@ -473,15 +476,15 @@ fn an_image_that_cannot_be_taken_says_why_and_is_tried_again() {
 }
 
 #[test]
-fn an_image_whose_class_is_not_there_says_so_and_waits_for_it() {
+fn a_snapshot_whose_class_is_not_there_says_so_and_waits_for_it() {
     let mut case = sourced("a");
     let fast = json!({"spec": {"volumeSnapshotClassName": "fast"}});
     case.world.put(Place::CLUSTER, snapshot("monday", fast));
     case.calm();
     let said = snapshot_of(&case.world, "monday");
     let said = said["status"]["error"]["message"].as_str().unwrap();
-    assert!(said.starts_with("ClassMissing: there is no VolumeSnapshotClass fast; "), "{said}");
-    case.world.put(Place::CLUSTER, image_class("fast", "local.interlock.dev"));
+    assert!(said.starts_with("ClassMissing: VolumeSnapshotClass fast does not exist; "), "{said}");
+    case.world.put(Place::CLUSTER, snapshot_class("fast", "local.interlock.dev"));
     case.world.pass(5);
     case.calm();
     assert_eq!(snapshot_of(&case.world, "monday")["status"]["readyToUse"], true);
@@ -495,7 +498,7 @@ fn an_image_whose_class_is_not_there_says_so_and_waits_for_it() {
 }
 
 #[test]
-fn an_image_waits_for_its_claim() {
+fn a_snapshot_waits_for_its_claim() {
     let mut case = sourced("a");
     let of = |name: &str| json!({"spec": {"source": {"persistentVolumeClaimName": name}}});
     case.world.put(Place::CLUSTER, snapshot("monday", of("later")));
@@ -509,8 +512,8 @@ fn an_image_waits_for_its_claim() {
 }
 
 #[test]
-fn an_image_that_is_deleted_stays_while_it_is_held_and_then_goes_with_everything() {
-    let [snapshot, record] = image(
+fn a_snapshot_that_is_deleted_stays_while_it_is_held_and_then_goes_with_everything() {
+    let [snapshot, record] = ready_snapshot(
         "monday",
         "a",
         json!({"metadata": {"finalizers": [
@@ -520,8 +523,8 @@ fn an_image_that_is_deleted_stays_while_it_is_held_and_then_goes_with_everything
     let mut case = Case::of([snapshot, record]);
     case.disk = TestDisk::default().with("snapshot-uid-monday", "a");
     case.delete(&SNAPSHOT_KIND, "monday");
-    let run = case.settle(&Images, "shop/monday");
-    assert_eq!(run.rests, "it goes when nobody holds it: grant");
+    let run = case.settle(&Snapshots, "shop/monday");
+    assert_eq!(run.rests, "the snapshot is deleted once it has no holder: grant");
     let free = json!({"metadata": {"finalizers": [
         "snapshot.storage.kubernetes.io/volumesnapshot-bound-protection"]}});
     case.change(&SNAPSHOT_KIND, "monday", free);
@@ -533,8 +536,8 @@ fn an_image_that_is_deleted_stays_while_it_is_held_and_then_goes_with_everything
 }
 
 #[test]
-fn an_image_whose_content_is_to_be_kept_leaves_both_behind() {
-    let [snapshot, record] = image("monday", "a", json!({}));
+fn a_snapshot_whose_content_is_to_be_kept_leaves_both_behind() {
+    let [snapshot, record] = ready_snapshot("monday", "a", json!({}));
     let kept = patched(record, &json!({"spec": {"deletionPolicy": "Retain"}}));
     let mut case = Case::of([snapshot, kept]);
     case.disk = TestDisk::default().with("snapshot-uid-monday", "a");
@@ -545,10 +548,10 @@ fn an_image_whose_content_is_to_be_kept_leaves_both_behind() {
 }
 
 #[test]
-fn a_content_whose_image_was_torn_out_goes_with_it_and_one_that_is_kept_stays() {
-    let [_, left] = image("monday", "a", json!({}));
-    let [tuesday, used] = image("tuesday", "b", json!({}));
-    let [_, kept] = image("wednesday", "c", json!({}));
+fn a_content_whose_snapshot_was_torn_out_goes_with_it_and_one_that_is_kept_stays() {
+    let [_, left] = ready_snapshot("monday", "a", json!({}));
+    let [tuesday, used] = ready_snapshot("tuesday", "b", json!({}));
+    let [_, kept] = ready_snapshot("wednesday", "c", json!({}));
     let kept = patched(kept, &json!({"spec": {"deletionPolicy": "Retain"}}));
     let mut case = Case::of([left, tuesday, used, kept]);
     for (name, words) in [("monday", "a"), ("tuesday", "b"), ("wednesday", "c")] {
@@ -566,10 +569,10 @@ fn a_content_whose_image_was_torn_out_goes_with_it_and_one_that_is_kept_stays() 
 }
 
 #[test]
-fn an_image_of_another_storage_is_left_alone() {
+fn a_snapshot_of_another_storage_is_left_alone() {
     let other = json!({"spec": {"volumeSnapshotClassName": "csi"}});
     let mut case = sourced("a");
-    case.world.put(Place::CLUSTER, image_class("csi", "csi.example.com"));
+    case.world.put(Place::CLUSTER, snapshot_class("csi", "csi.example.com"));
     case.world.put(Place::CLUSTER, snapshot("monday", other));
     assert_eq!(calm_storage(&mut case.world, &mut case.disk), 0);
 }
@@ -578,29 +581,29 @@ fn an_image_of_another_storage_is_left_alone() {
 fn broken_objects_are_survived() {
     let mut bound = Case::of([claim("aux", json!({}))]);
     bound.calm();
-    let [monday, record] = image("monday", "a", json!({}));
-    let going = json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}});
+    let [monday, record] = ready_snapshot("monday", "a", json!({}));
+    let terminating = json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}});
     let objects = [
         class(),
         claim("data", from_snapshot("monday")),
-        patched(claim_of(&bound.world, "aux"), &going),
+        patched(claim_of(&bound.world, "aux"), &terminating),
         volume_of(&bound.world, "pvc-uid-aux"),
         monday,
-        patched(record, &going),
-        snapshot("tuesday", going.clone()),
+        patched(record, &terminating),
+        snapshot("tuesday", terminating.clone()),
         pod(json!({})),
     ];
     for fails in [None, Some(full())] {
         let mut disk = TestDisk { fails, ..TestDisk::default() };
-        disk.perform(&DiskDeed::MakeVolume {
+        disk.perform(&DiskAction::MakeVolume {
             handle: "pvc-uid-data".to_owned(),
             namespace: "shop".to_owned(),
             capacity: 1,
             from: None,
         });
-        disk.perform(&DiskDeed::Forget(DiskQuestion::Image("none".to_owned())));
+        disk.perform(&DiskAction::Forget(DiskQuestion::Snapshot("none".to_owned())));
         survives(&Claims, &disk, &objects);
         survives(&Volumes, &disk, &objects);
-        survives(&Images, &disk, &objects);
+        survives(&Snapshots, &disk, &objects);
     }
 }

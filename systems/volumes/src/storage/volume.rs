@@ -1,4 +1,4 @@
-//! A PersistentVolume of local storage: for whom it is, and what becomes of it after them.
+//! A PersistentVolume of local storage: for whom it is, and what happens to it after them.
 //!
 //! A volume is deleted only when its claim, by uid, is gone for certain. First it is marked
 //! `Released`, over the version in which it was for that claim and was to be deleted: whoever hands
@@ -15,7 +15,8 @@ use crate::kinds::{CLAIM, POD, VOLUME};
 use crate::objects::{text, uid_of};
 use crate::outside::Disk;
 use interlock_kernel::{
-    Index, Looks, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch, Watcher,
+    Index, LiveReads, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch,
+    Watcher,
 };
 
 /// The controller of the volumes of local storage. A step is about one PersistentVolume.
@@ -70,9 +71,9 @@ impl Room for Volumes {
         &self,
         subject: &Subject,
         view: &dyn View,
-        looks: &Looks<Disk>,
+        live_reads: &LiveReads<Disk>,
     ) -> Observed<decide::Facts, observe::Scene> {
-        observe::observe(&named(subject), view, looks)
+        observe::observe(&named(subject), view, live_reads)
     }
 
     fn decide(facts: &decide::Facts) -> decide::Decision {

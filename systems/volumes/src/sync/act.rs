@@ -1,19 +1,19 @@
 //! A decision about a sync as one step.
 
 use super::decide::{Begin, Decision, Finish, Hopeless, Next, Product, Say, Why};
-use super::images::{self, Taken, claim_address};
 use super::intent::Intent;
 use super::observe::Scene;
-use super::repository::Flaw;
+use super::repository::Unhealthy;
+use super::snapshots::{self, Taken, claim_address};
 use super::trigger::Due;
 use super::words::{self, saying};
 use super::work::{Target, Way, Work};
 use super::{Direction, destination, slots, source};
 use crate::kinds::{CLAIM, SNAPSHOT_KIND};
 use crate::objects::{change, finalizers_with, owner_reference, take_finalizer_off, uid_of};
-use crate::outside::{Failure, Folder, Job, Keep, Mover, MoverDeed, Outcome, Sync};
-use interlock_api::names::{ANNOTATION_LATEST_IMAGE_UID, FINALIZER_IMAGES};
-use interlock_kernel::{Deed, Effect, Importance, Object, Place, Read, Step, Write};
+use crate::outside::{Failure, Folder, Job, Keep, Mover, MoverAction, Outcome, Sync};
+use interlock_api::names::{ANNOTATION_LATEST_IMAGE_UID, FINALIZER_SNAPSHOTS};
+use interlock_kernel::{Action, Effect, Importance, Object, Place, Read, Step, Write};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -22,8 +22,8 @@ use std::time::Duration;
 const ASK_SOON: Duration = Duration::from_millis(250);
 /// How often a mover is asked: its end is no news that the API brings.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
-/// How often somebody who was not told looks for a free place.
-const LOOK_FOR_PLACE: Duration = Duration::from_secs(10);
+/// How often a sync that waits for a slot reads the slots again: no watch event may announce a free one.
+const REQUEUE_FOR_SLOT: Duration = Duration::from_secs(10);
 
 /// The one effect of a decision.
 pub(super) fn act(scene: &Scene, decision: Decision) -> Step<Mover> {
@@ -31,41 +31,44 @@ pub(super) fn act(scene: &Scene, decision: Decision) -> Step<Mover> {
     match decision {
         Decision::Nothing(why) => nothing(scene, why),
         Decision::Say(what) => say(scene, what),
-        Decision::Look => {
-            Step::Look { reads: scene.truth.clone(), because: "the cache may be behind".to_owned() }
-        }
+        Decision::LiveRead => Step::LiveRead {
+            reads: scene.truth.clone(),
+            because: "the cache may be behind".to_owned(),
+        },
         Decision::WriteIntent { keeps } => write_intent(scene, keeps),
         Decision::MakeTarget => make_target(scene),
         Decision::Publish(product) => {
-            let uid = product_image(scene, product).map(|image| uid_of(image));
+            let uid = product_snapshot(scene, product).map(|snapshot| uid_of(snapshot));
             let change = json!({"metadata": {"annotations": {ANNOTATION_LATEST_IMAGE_UID: uid}}});
-            Step::write(task.write_main(change), "the image is ready, and is the latest")
+            Step::write(task.write_main(change), "the snapshot is ready, and is the latest")
         }
         Decision::GiveSlotBack => match &scene.slot {
             slots::Slot::Mine(lease) => {
-                Step::write(slots::give_back(lease), "others may have the place at the repository")
+                Step::write(slots::give_back(lease), "the slot at the repository is released")
             }
             slots::Slot::NotNeeded | slots::Slot::Free(_) | slots::Slot::Full => gone(),
         },
-        Decision::DeleteImage(place) => on(scene.images.get(place), |image| {
+        Decision::DeleteSnapshot(place) => on(scene.snapshots.get(place), |snapshot| {
             // The very version that was seen: one that somebody has taken hold of since stays.
-            let write = Write::delete_seen(Place::CLUSTER, &SNAPSHOT_KIND, image);
-            Step::write(write, "nobody needs this image any more")
+            let write = Write::delete_seen(Place::CLUSTER, &SNAPSHOT_KIND, snapshot);
+            Step::write(write, "the snapshot is not needed any more")
         }),
-        Decision::LeaveImage(place) => {
-            on(scene.images.get(place), |image| leave_image(scene, image))
+        Decision::LeaveSnapshot(place) => {
+            on(scene.snapshots.get(place), |snapshot| leave_snapshot(scene, snapshot))
         }
         Decision::DeleteTarget => on(scene.claim.as_ref(), |claim| {
             let write = Write::delete(Place::CLUSTER, &CLAIM, claim);
             Step::write(write, "the claim was made for one sync")
         }),
-        Decision::RemoveIntent => Step::write(task.remove_intent(), "nothing is left of the sync"),
+        Decision::RemoveIntent => {
+            Step::write(task.remove_intent(), "all objects of the sync are deleted")
+        }
         Decision::LetGo => {
-            let write = take_finalizer_off(&task.kind, &task.object, FINALIZER_IMAGES);
-            Step::write(write, "no image of it is left")
+            let write = take_finalizer_off(&task.kind, &task.object, FINALIZER_SNAPSHOTS);
+            Step::write(write, "no snapshot of the object is left")
         }
         Decision::AskMover
-        | Decision::TakeImage
+        | Decision::TakeSnapshot
         | Decision::TakeSlot
         | Decision::Begin(_)
         | Decision::Finish(_)
@@ -83,43 +86,44 @@ fn act_on_sync(scene: &Scene, intent: &Intent, decision: Decision) -> Step<Mover
     match decision {
         Decision::AskMover => {
             let reads = task.questions().into_iter().map(Read::Ask).collect();
-            Step::Look { reads, because: "only the mover knows how far it is".to_owned() }
+            Step::LiveRead { reads, because: "asking the mover for its progress".to_owned() }
         }
-        Decision::TakeImage => take_image(scene, intent),
+        Decision::TakeSnapshot => take_snapshot(scene, intent),
         Decision::TakeSlot => match scene.slot {
             slots::Slot::Free(place) => {
-                let write = slots::take(&intent.places, place, (&intent.id, &task.title()));
-                Step::write(write, "a place at the repository is free")
+                let write = slots::take(&intent.places, place, &intent.id, &task.title());
+                Step::write(write, "a slot at the repository is free")
             }
             slots::Slot::NotNeeded | slots::Slot::Mine(_) | slots::Slot::Full => gone(),
         },
         Decision::Begin(how) => begin(scene, intent, how),
         Decision::Finish(how) => finish(scene, intent, how),
         Decision::ForgetEarlier => on(intent.earlier_sync_id().as_ref(), |earlier| {
-            perform(MoverDeed::Forget(earlier.clone()), "another attempt came after it")
+            perform(MoverAction::Forget(earlier.clone()), "a later attempt has begun")
         }),
-        Decision::Forget => {
-            perform(MoverDeed::Forget(intent.sync_id()), "what became of the sync is in the status")
-        }
+        Decision::Forget => perform(
+            MoverAction::Forget(intent.sync_id()),
+            "the result of the sync is in the status",
+        ),
         Decision::Retry => on(failure(scene).as_ref(), |failure| {
             let note = format!("attempt {} failed: {}", intent.attempt, failure.message);
-            write_next(scene, intent.next(failure, task.now), "it may go well another time")
+            write_next(scene, intent.next(failure, task.now), "the sync is tried again")
                 .telling(task.tells(Importance::Warning, "TransferFailed", note))
         }),
         Decision::Renew => {
             let next = Intent { after: None, ..intent.clone() };
-            write_next(scene, next, "what it rests on has changed")
+            write_next(scene, next, "the spec or the Secret has changed")
         }
         Decision::GiveUp(why) => give_up(scene, intent, why),
         Decision::Nothing(_)
         | Decision::Say(_)
-        | Decision::Look
+        | Decision::LiveRead
         | Decision::WriteIntent { .. }
         | Decision::MakeTarget
         | Decision::Publish(_)
         | Decision::GiveSlotBack
-        | Decision::DeleteImage(_)
-        | Decision::LeaveImage(_)
+        | Decision::DeleteSnapshot(_)
+        | Decision::LeaveSnapshot(_)
         | Decision::DeleteTarget
         | Decision::RemoveIntent
         | Decision::LetGo => gone(),
@@ -132,20 +136,22 @@ fn on<T>(thing: Option<&T>, act: impl FnOnce(&T) -> Step<Mover>) -> Step<Mover> 
 }
 
 fn gone() -> Step<Mover> {
-    Step::rest("it was about something that is not there")
+    Step::rest("the object does not exist any more")
 }
 
-fn perform(deed: MoverDeed, because: &str) -> Step<Mover> {
+fn perform(action: MoverAction, because: &str) -> Step<Mover> {
     let because = because.to_owned();
-    Step::Act(Box::new(Effect { deed: Deed::Outside(deed), because, event: None }))
+    Step::Act(Box::new(Effect { action: Action::Outside(action), because, event: None }))
 }
 
 fn nothing(scene: &Scene, why: Why) -> Step<Mover> {
     let because = match (why, scene.direction) {
-        (Why::Going, _) => "it is being deleted".to_owned(),
-        (Why::Held, Direction::Source) => "it goes once nobody holds an image of it".to_owned(),
+        (Why::Terminating, _) => "the object is being deleted".to_owned(),
+        (Why::Held, Direction::Source) => {
+            "the object is deleted once its snapshots have no holder".to_owned()
+        }
         (Why::NotDue(Next::Change), _) => {
-            "it was given up, and nothing has changed since".to_owned()
+            "the sync was given up, and nothing has changed since".to_owned()
         }
         _ => saying(scene, why).map(|saying| saying.because).unwrap_or_default(),
     };
@@ -166,8 +172,8 @@ fn at_most(scene: &Scene, why: Why) -> Option<Duration> {
             let left = task.current().and_then(|intent| intent.backs_off(task.now));
             Some(left.and_then(|left| Duration::try_from(left).ok()).unwrap_or(ASK_AGAIN))
         }
-        (Why::ImageNotReady(_), _) => scene.left_to_begin(),
-        (Why::SlotsFull, _) => Some(LOOK_FOR_PLACE),
+        (Why::SnapshotNotReady(_), _) => scene.left_to_begin(),
+        (Why::SlotsFull, _) => Some(REQUEUE_FOR_SLOT),
         (Why::Runs { .. }, _) => {
             let began = task.current().map_or(task.now, |intent| intent.began.0);
             let is_young = task.now.duration_since(began).as_secs() < 5;
@@ -180,7 +186,7 @@ fn at_most(scene: &Scene, why: Why) -> Option<Duration> {
             | Why::NotHere
             | Why::BrokenIntent
             | Why::Held
-            | Why::Going
+            | Why::Terminating
             | Why::TargetNotBound,
             _,
         ) => None,
@@ -213,7 +219,7 @@ fn write_intent(scene: &Scene, keeps: bool) -> Step<Mover> {
         ..Intent::new(&task.object, task.now)
     };
     let metadata = match keeps {
-        true => json!({"finalizers": finalizers_with(&task.object, FINALIZER_IMAGES)}),
+        true => json!({"finalizers": finalizers_with(&task.object, FINALIZER_SNAPSHOTS)}),
         false => json!({}),
     };
     Step::write(task.write_intent(&intent, metadata), "a sync is due")
@@ -242,51 +248,51 @@ fn make_target(scene: &Scene) -> Step<Mover> {
         address: claim_address(task.namespace(), name),
         object: json!({"metadata": {"ownerReferences": [owner]}, "spec": spec}),
     };
-    Step::write(write, "there is no volume to write into").telling(task.tells(
+    Step::write(write, "the destination has no volume to write to").telling(task.tells(
         Importance::Normal,
         "PersistentVolumeClaimCreated",
-        format!("claim {name} is what is written into"),
+        format!("the destination writes to claim {name}"),
     ))
 }
 
-fn take_image(scene: &Scene, intent: &Intent) -> Step<Mover> {
+fn take_snapshot(scene: &Scene, intent: &Intent) -> Step<Mover> {
     let (task, claim) = (&scene.task, &scene.claim_name);
     let taken = Taken {
         owner: (&task.kind, &task.object),
-        name: &intent.image,
+        name: &intent.snapshot,
         sync: &intent.id,
         claim,
         class: scene.work.as_ref().ok().and_then(|work| work.snapshot_class.as_deref()),
     };
     let because = match scene.direction {
-        Direction::Source => "the sync needs an image",
-        Direction::Destination => "all of the data is there",
+        Direction::Source => "the sync needs a snapshot",
+        Direction::Destination => "all data is restored",
     };
-    let note = format!("image {} of claim {claim} is being taken", intent.image);
-    Step::write(images::take(task.namespace(), &taken), because).telling(task.tells(
+    let note = format!("snapshot {} of claim {claim} is being taken", intent.snapshot);
+    Step::write(snapshots::take(task.namespace(), &taken), because).telling(task.tells(
         Importance::Normal,
         "VolumeSnapshotCreated",
         note,
     ))
 }
 
-/// The image belongs to the object no more, and so does not go with it.
-fn leave_image(scene: &Scene, image: &Object) -> Step<Mover> {
-    let owners = image.metadata.owner_references.iter().flatten();
+/// The snapshot belongs to the object no more, and so does not go with it.
+fn leave_snapshot(scene: &Scene, snapshot: &Object) -> Step<Mover> {
+    let owners = snapshot.metadata.owner_references.iter().flatten();
     let others: Vec<_> = owners.filter(|owner| owner.uid != scene.task.uid()).collect();
-    let write = change(&SNAPSHOT_KIND, image, json!({"metadata": {"ownerReferences": others}}));
-    Step::write(write, "it is labelled do-not-delete, and is left to whoever did that")
+    let write = change(&SNAPSHOT_KIND, snapshot, json!({"metadata": {"ownerReferences": others}}));
+    Step::write(write, "the snapshot has the label do-not-delete, and is not deleted")
 }
 
 fn begin(scene: &Scene, intent: &Intent, how: Begin) -> Step<Mover> {
     let (task, claim) = (&scene.task, &scene.claim_name);
     let Some((job, what)) = job(scene, how) else { return gone() };
-    let deed = MoverDeed::Begin { id: intent.sync_id(), job: Box::new(job) };
-    let step = perform(deed, "everything that the mover needs is there");
+    let action = MoverAction::Begin { id: intent.sync_id(), job: Box::new(job) };
+    let step = perform(action, "the mover can start");
     if how.warns {
         let note = format!(
-            "claim {claim} is read while it is in use: the backup is of no one moment; \
-             copyMethod Snapshot takes one"
+            "claim {claim} is read while it is in use, so the backup is not consistent; use \
+             copyMethod Snapshot"
         );
         return step.telling(task.tells(Importance::Warning, "NotPointInTime", note));
     }
@@ -297,13 +303,13 @@ fn begin(scene: &Scene, intent: &Intent, how: Begin) -> Step<Mover> {
 /// What the mover is to do, and that in a word; None: what it needs is not there any more.
 fn job(scene: &Scene, how: Begin) -> Option<(Job, &'static str)> {
     let repository = || scene.opened.as_ref().map(|opened| opened.repository.clone());
-    let volume = || images::volume_of(scene.claim.as_ref()?).map(str::to_owned);
+    let volume = || snapshots::volume_of(scene.claim.as_ref()?).map(str::to_owned);
     let allow_empty = scene.task.allows_empty();
     match &scene.work.as_ref().ok()?.way {
-        Way::Image => None,
+        Way::Snapshot => None,
         Way::Backup { mark, .. } => {
-            let from = match how.reads_image {
-                true => Folder::Image(images::handle_of(scene.image.as_ref()?)),
+            let from = match how.reads_snapshot {
+                true => Folder::Snapshot(snapshots::handle_of(scene.snapshot.as_ref()?)),
                 false => Folder::Volume(volume()?),
             };
             let keep = scene.keep.clone().zip(how.tidying).map(|(keep, tidying)| Keep {
@@ -330,19 +336,19 @@ fn job(scene: &Scene, how: Begin) -> Option<(Job, &'static str)> {
             Some((job, "write"))
         }
         Way::CopyOf(_) => {
-            let image = scene.copied.as_ref()?;
+            let snapshot = scene.copied.as_ref()?;
             let job = Job::Copy {
                 into: volume()?,
                 cluster: scene.cluster_uid.clone(),
-                image: images::handle_of(image),
-                digest: images::content_of(image).map(|content| content.digest),
+                snapshot: snapshots::handle_of(snapshot),
+                digest: snapshots::content_of(snapshot).map(|content| content.digest),
                 allow_empty,
             };
             Some((job, "write"))
         }
-        Way::Copy { cluster, image, digest } => {
-            let (cluster, image, digest) = (cluster.clone(), image.clone(), digest.clone());
-            Some((Job::Copy { into: volume()?, cluster, image, digest, allow_empty }, "write"))
+        Way::Copy { cluster, snapshot, digest } => {
+            let (cluster, snapshot, digest) = (cluster.clone(), snapshot.clone(), digest.clone());
+            Some((Job::Copy { into: volume()?, cluster, snapshot, digest, allow_empty }, "write"))
         }
     }
 }
@@ -367,20 +373,20 @@ fn finish(scene: &Scene, intent: &Intent, how: Finish) -> Step<Mover> {
         say.status.insert("restic".to_owned(), restic);
     }
     let latest = match how.product {
-        Product::LatestImage => json!({
-            "apiGroup": SNAPSHOT_KIND.group, "kind": SNAPSHOT_KIND.kind, "name": intent.image,
+        Product::LatestSnapshot => json!({
+            "apiGroup": SNAPSHOT_KIND.group, "kind": SNAPSHOT_KIND.kind, "name": intent.snapshot,
         }),
         Product::Volume => json!({"apiGroup": "", "kind": CLAIM.kind, "name": scene.claim_name}),
-        Product::Image | Product::Snapshot | Product::Nothing => return say.step(task),
+        Product::VolumeSnapshot | Product::Snapshot | Product::Nothing => return say.step(task),
     };
     say.status.insert("latestImage".to_owned(), latest);
     say.step(task)
 }
 
-/// The image that a sync brought, if it did.
-fn product_image(scene: &Scene, product: Product) -> Option<&Object> {
+/// The snapshot that a sync brought, if it did.
+fn product_snapshot(scene: &Scene, product: Product) -> Option<&Object> {
     match product {
-        Product::Image | Product::LatestImage => scene.image.as_ref(),
+        Product::VolumeSnapshot | Product::LatestSnapshot => scene.snapshot.as_ref(),
         Product::Snapshot | Product::Nothing | Product::Volume => None,
     }
 }
@@ -390,17 +396,17 @@ fn product(scene: &Scene, intent: &Intent, product: Product, outcome: &Outcome) 
     if product == Product::Nothing {
         return json!({});
     }
-    // No mover has a part in the image of a source.
+    // No mover has a part in the snapshot of a source.
     let none = Outcome::default();
-    let outcome = if product == Product::Image { &none } else { outcome };
-    let image = product_image(scene, product);
-    let content = image.and_then(|image| images::content_of(image));
+    let outcome = if product == Product::VolumeSnapshot { &none } else { outcome };
+    let snapshot = product_snapshot(scene, product);
+    let content = snapshot.and_then(|snapshot| snapshots::content_of(snapshot));
     let content = content.unwrap_or_else(|| outcome.content.clone());
-    // Of what nobody looked into there is no digest. A source says of each image what is in it.
-    let is_known = |digest: &&String| product == Product::Image || !digest.is_empty();
+    // Of what not read into there is no digest. A source says of each snapshot what is in it.
+    let is_known = |digest: &&String| product == Product::VolumeSnapshot || !digest.is_empty();
     let digest = Some(&content.digest).filter(is_known);
     json!({
-        "image": image.map(|_| &intent.image), "imageUID": image.map(|image| uid_of(image)),
+        "snapshot": snapshot.map(|_| &intent.snapshot), "snapshotUID": snapshot.map(|snapshot| uid_of(snapshot)),
         "snapshotID": outcome.snapshot,
         "digest": digest,
         "files": content.files.to_string(), "bytes": content.bytes.to_string(),
@@ -417,22 +423,22 @@ fn failure(scene: &Scene) -> Option<Failure> {
 
 fn give_up(scene: &Scene, intent: &Intent, why: Hopeless) -> Step<Mover> {
     let task = &scene.task;
-    let told = |failure: &Failure| match scene.direction {
-        Direction::Source => source::told(scene, failure),
-        Direction::Destination => destination::told(scene, failure),
+    let reported = |failure: &Failure| match scene.direction {
+        Direction::Source => source::reported(scene, failure),
+        Direction::Destination => destination::reported(scene, failure),
     };
-    let failure = failure(scene).map(|failure| told(&failure));
+    let failure = failure(scene).map(|failure| reported(&failure));
     let flaw = match (why, scene.direction) {
         (Hopeless::MoverFailed, _) => {
-            failure.map(|failure| Flaw::new(failure.reason.word(), failure.message))
+            failure.map(|failure| Unhealthy::new(failure.reason.word(), failure.message))
         }
         (Hopeless::RetriesExhausted, _) => failure.map(|failure| intent.exhausted(&failure)),
         (Hopeless::Empty, Direction::Source) => Some(source::empty(scene)),
         (Hopeless::Empty, Direction::Destination) => Some(destination::empty()),
-        (Hopeless::UselessImage, Direction::Source) => Some(source::useless(intent)),
-        (Hopeless::UselessImage, Direction::Destination) => Some(destination::useless(intent)),
+        (Hopeless::UselessSnapshot, Direction::Source) => Some(source::useless(intent)),
+        (Hopeless::UselessSnapshot, Direction::Destination) => Some(destination::useless(intent)),
         (Hopeless::Refused, _) => {
-            scene.work.as_ref().err().map(|flaw| Flaw::new("NotSupported", flaw))
+            scene.work.as_ref().err().map(|flaw| Unhealthy::new("NotSupported", flaw))
         }
         (Hopeless::NotHere, _) => Some(source::not_here(task)),
     };

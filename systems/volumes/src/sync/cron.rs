@@ -48,8 +48,7 @@ impl Cron {
             "@hourly" => "0 * * * *",
             other if other.starts_with('@') => {
                 return Err(format!(
-                    "{other:?} is none of @hourly, @daily, @weekly, @monthly, \
-                    @yearly, @annually"
+                    "{other:?} is not one of @hourly, @daily, @weekly, @monthly, @yearly, @annually"
                 ));
             }
             other => other,
@@ -59,11 +58,11 @@ impl Cron {
             return Err(format!("{text:?} has {} fields instead of five", fields.len()));
         };
         Ok(Cron {
-            minutes: field(minutes, "minute", (0, 59))?,
-            hours: field(hours, "hour", (0, 23))?,
-            days: field(days, "day of the month", (1, 31))?,
-            months: field(months, "month", (1, 12))?,
-            weekdays: field(weekdays, "day of the week", (0, 6))?,
+            minutes: field(minutes, "minute", 0, 59)?,
+            hours: field(hours, "hour", 0, 23)?,
+            days: field(days, "day of the month", 1, 31)?,
+            months: field(months, "month", 1, 12)?,
+            weekdays: field(weekdays, "day of the week", 0, 6)?,
         })
     }
 
@@ -101,10 +100,10 @@ impl Cron {
 }
 
 /// Reads one field: a list of values, ranges and steps.
-fn field(text: &str, name: &str, (low, high): (u32, u32)) -> Result<Field, String> {
+fn field(text: &str, name: &str, low: u32, high: u32) -> Result<Field, String> {
     let mut found = Field { values: 0, is_star: false };
     for part in text.split(',') {
-        let flaw = || format!("{part:?} is no {name} between {low} and {high}");
+        let flaw = || format!("{part:?} is not a {name} between {low} and {high}");
         let (range, step) = match part.split_once('/') {
             Some((range, step)) => (range, Some(number(step).ok_or_else(flaw)?)),
             None => (part, None),

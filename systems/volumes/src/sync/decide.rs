@@ -1,12 +1,12 @@
 //! What is done next about an object that syncs. First matching row wins.
 
 pub use super::facts::{
-    Destination, Facts, Image, Mover, Next, Picture, Purpose, Said, Side, Slot, Source, Sync,
+    Destination, Facts, Mover, Next, Picture, Purpose, Said, Side, Slot, Snapshot, Source, Sync,
     Target, Tidying, Trouble, Verdict, Why,
 };
 use serde::Serialize;
 
-/// How many images stay, at least, of those that outlive their sync.
+/// How many snapshots stay, at least, of those that outlive their sync.
 pub const KEPT: usize = 2;
 
 /// The one next thing to do.
@@ -18,8 +18,8 @@ pub enum Decision {
     Say(Say),
     /// Ask the mover.
     AskMover,
-    /// Ask the mover, and then look at the object and its image afresh.
-    Look,
+    /// Ask the mover, and then look at the object and its snapshot afresh.
+    LiveRead,
     /// Write the intent, with the tag that is set now.
     WriteIntent {
         /// Whether our finalizer goes on with the same write.
@@ -27,13 +27,13 @@ pub enum Decision {
     },
     /// Make the claim of the volume that is written.
     MakeTarget,
-    /// Have the image taken.
-    TakeImage,
+    /// Have the snapshot taken.
+    TakeSnapshot,
     /// Take a place.
     TakeSlot,
     /// Begin the attempt.
     Begin(Begin),
-    /// Write onto the object which image is the latest.
+    /// Write onto the object which snapshot is the latest.
     Publish(Product),
     /// Say that it is done.
     Finish(Finish),
@@ -49,11 +49,11 @@ pub enum Decision {
     Renew,
     /// Say that it is given up.
     GiveUp(Hopeless),
-    /// The image at this place goes: nobody needs it.
-    DeleteImage(usize),
-    /// The image at this place is left to the person who wants to keep it.
-    LeaveImage(usize),
-    /// The claim goes that was made for one sync.
+    /// The snapshot at this place goes: nobody needs it.
+    DeleteSnapshot(usize),
+    /// The snapshot at this place is left to the person who wants to keep it.
+    LeaveSnapshot(usize),
+    /// The claim is being deleted that was made for one sync.
     DeleteTarget,
     /// Take the intent off.
     RemoveIntent,
@@ -75,8 +75,8 @@ pub struct Say {
 /// How a mover begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Begin {
-    /// Whether the image is read, and not the volume itself.
-    pub reads_image: bool,
+    /// Whether the snapshot is read, and not the volume itself.
+    pub reads_snapshot: bool,
     /// What is removed from the repository; None: nothing is.
     pub tidying: Option<Tidying>,
     /// Whether an event warns that what is saved is of no one moment.
@@ -97,14 +97,14 @@ pub struct Finish {
 /// What a sync brings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Product {
-    /// An image of the claim of a source.
-    Image,
+    /// A VolumeSnapshot of the claim of a source.
+    VolumeSnapshot,
     /// A snapshot in a repository.
     Snapshot,
     /// Nothing: something was removed.
     Nothing,
-    /// An image of what a destination brought.
-    LatestImage,
+    /// A snapshot of what a destination brought.
+    LatestSnapshot,
     /// What a destination brought, in its volume.
     Volume,
 }
@@ -118,8 +118,8 @@ pub enum Hopeless {
     RetriesExhausted,
     /// There is nothing in what was taken or brought.
     Empty,
-    /// The image is not the one that was asked for.
-    UselessImage,
+    /// The snapshot is not the one that was asked for.
+    UselessSnapshot,
     /// The object asks for something else now, which is not supported.
     Refused,
     /// The namespace left before the mover began: whoever runs it saves it.
@@ -128,7 +128,7 @@ pub enum Hopeless {
 
 /// The one next thing to do.
 pub fn decide(facts: &Facts) -> Decision {
-    if facts.is_going {
+    if facts.is_terminating {
         return leave(facts);
     }
     if facts.verdict == Verdict::BrokenIntent {
@@ -143,12 +143,12 @@ pub fn decide(facts: &Facts) -> Decision {
 
 /// Nothing is done, once the status says why.
 fn wait(facts: &Facts, why: Why) -> Decision {
-    let is_calm = matches!(why, Why::NotDue(_) | Why::ImageNotReady(Trouble::None));
+    let is_calm = matches!(why, Why::NotDue(_) | Why::SnapshotNotReady(Trouble::None));
     let mends = is_calm && facts.said.is_something_wrong;
     if facts.said.reasons.contains(&why) && !mends {
         return Decision::Nothing(why);
     }
-    // Who holds the images of an object that goes has nothing to do with what it asks for.
+    // Who holds the snapshots of an object that is being deleted has nothing to do with what it asks for.
     let tells_ignored = facts.said.is_ignored_news && why != Why::Held;
     Decision::Say(Say { why, mends, tells_ignored })
 }
@@ -163,27 +163,27 @@ fn leave(facts: &Facts) -> Decision {
             Mover::Unknown | Mover::Done | Mover::Failed { .. } => Decision::GiveSlotBack,
         };
     }
-    if facts.has_held_image {
+    if facts.has_held_snapshot {
         return match facts.side {
             Side::Source(_) => Decision::Nothing(Why::Held),
             Side::Destination(_) => wait(facts, Why::Held),
         };
     }
     if !facts.is_kept {
-        return Decision::Nothing(Why::Going);
+        return Decision::Nothing(Why::Terminating);
     }
     // What is not known of is left to the garbage collector, which looks at no hold.
-    if !facts.is_fresh || !facts.are_images_fresh {
-        return Decision::Look;
+    if !facts.is_fresh || !facts.are_snapshots_fresh {
+        return Decision::LiveRead;
     }
-    drop_image(facts).unwrap_or(Decision::LetGo)
+    drop_snapshot(facts).unwrap_or(Decision::LetGo)
 }
 
 /// No sync is on its way.
 fn rest(facts: &Facts) -> Decision {
-    // Which images may go rests on what the status says, and that may be old in the cache.
-    if let Some(drop) = drop_image(facts) {
-        return if facts.is_fresh { drop } else { Decision::Look };
+    // Which snapshots may go rests on what the status says, and that may be old in the cache.
+    if let Some(drop) = drop_snapshot(facts) {
+        return if facts.is_fresh { drop } else { Decision::LiveRead };
     }
     match facts.side {
         Side::Source(source) if source.is_elsewhere => return wait(facts, Why::NotHere),
@@ -193,8 +193,10 @@ fn rest(facts: &Facts) -> Decision {
         return blocked;
     }
     match facts.next {
-        // Images that outlive their sync must not be lost with the object.
-        Next::Now => Decision::WriteIntent { keeps: are_images_lasting(facts) && !facts.is_kept },
+        // Snapshots that outlive their sync must not be lost with the object.
+        Next::Now => {
+            Decision::WriteIntent { keeps: are_snapshots_lasting(facts) && !facts.is_kept }
+        }
         // What went wrong stays where it was said.
         Next::Change => Decision::Nothing(Why::NotDue(Next::Change)),
         next => wait(facts, Why::NotDue(next)),
@@ -214,7 +216,7 @@ fn blocked(facts: &Facts, if_refused: Decision) -> Option<Decision> {
 /// The sync is over: what it needed goes, the intent last.
 fn clear(facts: &Facts, sync: Sync) -> Decision {
     if !facts.is_fresh {
-        return Decision::Look;
+        return Decision::LiveRead;
     }
     if sync.is_earlier_known {
         return Decision::ForgetEarlier;
@@ -224,7 +226,7 @@ fn clear(facts: &Facts, sync: Sync) -> Decision {
         Mover::Runs { is_news } => return wait(facts, Why::Runs { is_news }),
         Mover::NotAsked | Mover::Unknown => {}
     }
-    if let Some(drop) = drop_image(facts) {
+    if let Some(drop) = drop_snapshot(facts) {
         return drop;
     }
     match (facts.side, sync.slot) {
@@ -243,8 +245,8 @@ fn go_on(facts: &Facts, sync: Sync) -> Decision {
         // Whoever mends something does not wait for the end of a pause.
         return if sync.is_changed { Decision::Renew } else { wait(facts, Why::BacksOff) };
     }
-    if let Image::NotReady(trouble) = sync.image {
-        return wait(facts, Why::ImageNotReady(trouble));
+    if let Snapshot::NotReady(trouble) = sync.snapshot {
+        return wait(facts, Why::SnapshotNotReady(trouble));
     }
     match facts.side {
         Side::Source(source) => save(facts, sync, source),
@@ -252,11 +254,11 @@ fn go_on(facts: &Facts, sync: Sync) -> Decision {
     }
 }
 
-/// A source: image, place, mover.
+/// A source: snapshot, place, mover.
 fn save(facts: &Facts, sync: Sync, source: Source) -> Decision {
-    let is_image_only = source.purpose == Some(Purpose::Image);
-    // Without its image a sync does not wait for a place.
-    if !is_image_only && let Some(asked) = ask(facts, sync, sync.image != Image::Missing) {
+    let is_snapshot_only = source.purpose == Some(Purpose::Snapshot);
+    // Without its snapshot a sync does not wait for a place.
+    if !is_snapshot_only && let Some(asked) = ask(facts, sync, sync.snapshot != Snapshot::Missing) {
         return asked;
     }
     if let Some(answered) = hear(facts, sync) {
@@ -265,7 +267,7 @@ fn save(facts: &Facts, sync: Sync, source: Source) -> Decision {
     if sync.mover == Mover::Done {
         return saved(facts, sync, source);
     }
-    // An image that waits here until the namespace comes back would be old news by then, and yet
+    // A snapshot that waits here until the namespace comes back would be old news by then, and yet
     // the newest in the repository.
     if source.is_elsewhere {
         return Decision::GiveUp(Hopeless::NotHere);
@@ -273,18 +275,18 @@ fn save(facts: &Facts, sync: Sync, source: Source) -> Decision {
     if let Some(blocked) = blocked(facts, Decision::GiveUp(Hopeless::Refused)) {
         return blocked;
     }
-    match sync.image {
-        Image::Missing => return Decision::TakeImage,
-        Image::Useless => return Decision::GiveUp(Hopeless::UselessImage),
-        Image::Ready { is_usable: false } => return Decision::GiveUp(Hopeless::Empty),
-        Image::Ready { is_usable: true } | Image::NotNeeded | Image::NotReady(_) => {}
+    match sync.snapshot {
+        Snapshot::Missing => return Decision::TakeSnapshot,
+        Snapshot::Useless => return Decision::GiveUp(Hopeless::UselessSnapshot),
+        Snapshot::Ready { is_usable: false } => return Decision::GiveUp(Hopeless::Empty),
+        Snapshot::Ready { is_usable: true } | Snapshot::NotNeeded | Snapshot::NotReady(_) => {}
     }
     match source.purpose {
-        Some(Purpose::Image) => saved(facts, sync, source),
+        Some(Purpose::Snapshot) => saved(facts, sync, source),
         Some(Purpose::Backup { tidying }) => {
-            let reads_image = sync.image != Image::NotNeeded;
-            let warns = !reads_image && source.is_in_use;
-            begin(facts, sync, Begin { reads_image, tidying, warns })
+            let reads_snapshot = sync.snapshot != Snapshot::NotNeeded;
+            let warns = !reads_snapshot && source.is_in_use;
+            begin(facts, sync, Begin { reads_snapshot, tidying, warns })
         }
         Some(Purpose::Tidy) | None => begin(facts, sync, Begin::PLAIN),
     }
@@ -297,29 +299,29 @@ fn saved(facts: &Facts, sync: Sync, source: Source) -> Decision {
         Some(Purpose::Tidy) => finish(facts, Product::Nothing, None),
         Some(Purpose::Backup { tidying }) => finish(facts, Product::Snapshot, tidying),
         // It was a backup until the spec changed.
-        Some(Purpose::Image) if sync.image == Image::Missing => {
+        Some(Purpose::Snapshot) if sync.snapshot == Snapshot::Missing => {
             finish(facts, Product::Snapshot, None)
         }
-        Some(Purpose::Image) => finish(facts, Product::Image, None),
+        Some(Purpose::Snapshot) => finish(facts, Product::VolumeSnapshot, None),
     }
 }
 
-/// A destination: volume, place, mover, image. Once there is an image of a sync, its mover is never
-/// begun again: an image that is being taken is not written to.
+/// A destination: volume, place, mover, snapshot. Once there is a snapshot of a sync, its mover is never
+/// begun again: a snapshot that is being taken is not written to.
 fn bring(facts: &Facts, sync: Sync, destination: Destination) -> Decision {
     let is_refused = facts.verdict == Verdict::Refused;
-    match sync.image {
-        Image::Ready { .. } | Image::Useless if !facts.is_fresh => return Decision::Look,
+    match sync.snapshot {
+        Snapshot::Ready { .. } | Snapshot::Useless if !facts.is_fresh => return Decision::LiveRead,
         // What was brought is not what the spec asks for any more, whatever that is.
-        Image::Ready { .. } | Image::Useless if is_refused => {
+        Snapshot::Ready { .. } | Snapshot::Useless if is_refused => {
             return Decision::GiveUp(Hopeless::Refused);
         }
-        Image::Useless => return Decision::GiveUp(Hopeless::UselessImage),
-        Image::Ready { is_usable: false } => return Decision::GiveUp(Hopeless::Empty),
-        Image::Ready { is_usable: true } => {
-            return publish(facts, destination, Product::LatestImage);
+        Snapshot::Useless => return Decision::GiveUp(Hopeless::UselessSnapshot),
+        Snapshot::Ready { is_usable: false } => return Decision::GiveUp(Hopeless::Empty),
+        Snapshot::Ready { is_usable: true } => {
+            return publish(facts, destination, Product::LatestSnapshot);
         }
-        Image::NotNeeded | Image::Missing | Image::NotReady(_) => {}
+        Snapshot::NotNeeded | Snapshot::Missing | Snapshot::NotReady(_) => {}
     }
     if let Some(asked) = ask(facts, sync, true) {
         return asked;
@@ -328,13 +330,14 @@ fn bring(facts: &Facts, sync: Sync, destination: Destination) -> Decision {
         return answered;
     }
     if sync.mover == Mover::Done {
-        return match sync.image {
+        return match sync.snapshot {
             _ if is_refused => Decision::GiveUp(Hopeless::Refused),
             _ if !destination.is_outcome_usable => Decision::GiveUp(Hopeless::Empty),
-            Image::Missing => Decision::TakeImage,
-            Image::NotNeeded | Image::NotReady(_) | Image::Ready { .. } | Image::Useless => {
-                publish(facts, destination, Product::Volume)
-            }
+            Snapshot::Missing => Decision::TakeSnapshot,
+            Snapshot::NotNeeded
+            | Snapshot::NotReady(_)
+            | Snapshot::Ready { .. }
+            | Snapshot::Useless => publish(facts, destination, Product::Volume),
         };
     }
     if let Some(blocked) = blocked(facts, Decision::GiveUp(Hopeless::Refused)) {
@@ -347,7 +350,7 @@ fn bring(facts: &Facts, sync: Sync, destination: Destination) -> Decision {
     }
 }
 
-/// All of the data is in the volume, and in its image if there is to be one.
+/// All of the data is in the volume, and in its snapshot if there is to be one.
 fn publish(facts: &Facts, destination: Destination, product: Product) -> Decision {
     match destination.is_published {
         false => Decision::Publish(product),
@@ -371,7 +374,7 @@ fn ask(facts: &Facts, sync: Sync, waits_for_place: bool) -> Option<Decision> {
 /// nothing failed.
 fn hear(facts: &Facts, sync: Sync) -> Option<Decision> {
     if !facts.is_fresh {
-        return Some(Decision::Look);
+        return Some(Decision::LiveRead);
     }
     if sync.is_earlier_known {
         return Some(Decision::ForgetEarlier);
@@ -400,7 +403,7 @@ fn begin(facts: &Facts, sync: Sync, begin: Begin) -> Decision {
 
 impl Begin {
     /// Nothing is removed, and there is nothing to warn of.
-    const PLAIN: Begin = Begin { reads_image: false, tidying: None, warns: false };
+    const PLAIN: Begin = Begin { reads_snapshot: false, tidying: None, warns: false };
 }
 
 fn finish(facts: &Facts, product: Product, tidying: Option<Tidying>) -> Decision {
@@ -408,50 +411,51 @@ fn finish(facts: &Facts, product: Product, tidying: Option<Tidying>) -> Decision
     Decision::Finish(Finish { product, tidying, tells_ignored })
 }
 
-/// Whether images outlive their sync; else they are only on the way to somewhere. As long as it is
+/// Whether snapshots outlive their sync; else they are only on the way to somewhere. As long as it is
 /// not known what they are for, they are not thrown away.
-fn are_images_lasting(facts: &Facts) -> bool {
+fn are_snapshots_lasting(facts: &Facts) -> bool {
     match facts.side {
         Side::Destination(_) => true,
         Side::Source(source) => match source.purpose {
-            Some(Purpose::Image) | None => true,
+            Some(Purpose::Snapshot) | None => true,
             Some(Purpose::Backup { .. } | Purpose::Tidy) => false,
         },
     }
 }
 
-/// What becomes of the image that goes next; None: all stay.
-fn drop_image(facts: &Facts) -> Option<Decision> {
+/// What happens to the snapshot that is being deleted next; None: all stay.
+fn drop_snapshot(facts: &Facts) -> Option<Decision> {
     let place = spare(facts)?;
-    match facts.images[place].is_kept {
-        true => Some(Decision::LeaveImage(place)),
-        false => Some(Decision::DeleteImage(place)),
+    match facts.snapshots[place].is_kept {
+        true => Some(Decision::LeaveSnapshot(place)),
+        false => Some(Decision::DeleteSnapshot(place)),
     }
 }
 
-/// The image that goes next. One that is held never goes, nor does the latest while the object
+/// The snapshot that is being deleted next. One that is held never goes, nor does the latest while the object
 /// stays.
 fn spare(facts: &Facts) -> Option<usize> {
-    let may_go = |image: &Picture| !image.is_going && !image.is_held;
+    let may_go = |snapshot: &Picture| !snapshot.is_terminating && !snapshot.is_held;
     let first = |may: &dyn Fn(&Picture) -> bool| {
-        facts.images.iter().position(|image| may_go(image) && may(image))
+        facts.snapshots.iter().position(|snapshot| may_go(snapshot) && may(snapshot))
     };
-    if facts.is_going {
+    if facts.is_terminating {
         return first(&|_| true);
     }
     let is_over = facts.sync.is_none_or(|sync| sync.is_over);
-    let is_lasting = are_images_lasting(facts);
+    let is_lasting = are_snapshots_lasting(facts);
     // One that could not be published never will be.
-    let left = first(&|image| is_over && !image.is_latest && (image.is_own || !is_lasting));
+    let left =
+        first(&|snapshot| is_over && !snapshot.is_latest && (snapshot.is_own || !is_lasting));
     if left.is_some() {
         return left;
     }
-    let counts = |image: &&Picture| !image.is_going && !image.is_kept;
-    if facts.images.iter().filter(counts).count() <= KEPT {
+    let counts = |snapshot: &&Picture| !snapshot.is_terminating && !snapshot.is_kept;
+    if facts.snapshots.iter().filter(counts).count() <= KEPT {
         return None;
     }
-    let is_needed = |image: &Picture| image.is_latest || (image.is_own && !is_over);
-    first(&|image| !image.is_kept && !is_needed(image))
+    let is_needed = |snapshot: &Picture| snapshot.is_latest || (snapshot.is_own && !is_over);
+    first(&|snapshot| !snapshot.is_kept && !is_needed(snapshot))
 }
 
 #[cfg(test)]
@@ -461,12 +465,12 @@ mod tests {
     /// An object with nothing to do.
     fn resting(side: Side) -> Facts {
         Facts {
-            is_going: false,
+            is_terminating: false,
             is_kept: false,
-            has_held_image: false,
-            images: Vec::new(),
+            has_held_snapshot: false,
+            snapshots: Vec::new(),
             is_fresh: true,
-            are_images_fresh: true,
+            are_snapshots_fresh: true,
             verdict: Verdict::Served,
             next: Next::Tag,
             said: Said { reasons: [Why::NotDue(Next::Tag)].into(), ..Said::default() },
@@ -491,14 +495,14 @@ mod tests {
 
     const BACKUP: Purpose = Purpose::Backup { tidying: None };
 
-    /// The same in the middle of a sync, with an image and a place, before the mover began.
+    /// The same in the middle of a sync, with a snapshot and a place, before the mover began.
     fn syncing(facts: Facts, change: impl FnOnce(&mut Sync)) -> Facts {
         let mut sync = Sync {
             is_over: false,
             backs_off: false,
             is_changed: false,
             is_last_attempt: false,
-            image: Image::Ready { is_usable: true },
+            snapshot: Snapshot::Ready { is_usable: true },
             slot: Slot::Mine,
             mover: Mover::Unknown,
             is_earlier_known: false,
@@ -527,9 +531,9 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_kept_from_its_first_intent_if_its_images_outlive_their_syncs() {
+    fn an_object_is_kept_from_its_first_intent_if_its_snapshots_outlive_their_syncs() {
         for (facts, keeps) in
-            [(source(BACKUP), false), (source(Purpose::Image), true), (destination(), true)]
+            [(source(BACKUP), false), (source(Purpose::Snapshot), true), (destination(), true)]
         {
             let due = Facts { next: Next::Now, ..facts };
             assert_eq!(decide(&due), Decision::WriteIntent { keeps });
@@ -539,26 +543,27 @@ mod tests {
     }
 
     #[test]
-    fn an_image_that_a_person_wants_to_keep_is_left_and_not_deleted() {
-        let going = |is_kept| {
-            let images = vec![Picture { is_kept, ..Picture::default() }];
-            Facts { is_going: true, is_kept: true, images, ..source(BACKUP) }
+    fn a_snapshot_that_a_person_wants_to_keep_is_left_and_not_deleted() {
+        let terminating = |is_kept| {
+            let snapshots = vec![Picture { is_kept, ..Picture::default() }];
+            Facts { is_terminating: true, is_kept: true, snapshots, ..source(BACKUP) }
         };
-        assert_eq!(decide(&going(false)), Decision::DeleteImage(0));
-        assert_eq!(decide(&going(true)), Decision::LeaveImage(0));
+        assert_eq!(decide(&terminating(false)), Decision::DeleteSnapshot(0));
+        assert_eq!(decide(&terminating(true)), Decision::LeaveSnapshot(0));
     }
 
     #[test]
     fn only_what_nobody_needs_goes_and_the_oldest_first() {
         let latest = Picture { is_latest: true, ..Picture::default() };
         let held = Picture { is_held: true, ..Picture::default() };
-        let (old, images) = (Picture::default(), |images| Facts { images, ..destination() });
-        assert_eq!(decide(&images(vec![latest, held, old, old])), Decision::DeleteImage(2));
+        let (old, snapshots) =
+            (Picture::default(), |snapshots| Facts { snapshots, ..destination() });
+        assert_eq!(decide(&snapshots(vec![latest, held, old, old])), Decision::DeleteSnapshot(2));
         for all_stay in [vec![old, latest], vec![latest, held, held]] {
-            assert!(matches!(decide(&images(all_stay)), Decision::Nothing(_)));
+            assert!(matches!(decide(&snapshots(all_stay)), Decision::Nothing(_)));
         }
-        let behind = Facts { is_fresh: false, ..images(vec![old, old, latest]) };
-        assert_eq!(decide(&behind), Decision::Look, "the cache may not know the latest");
+        let behind = Facts { is_fresh: false, ..snapshots(vec![old, old, latest]) };
+        assert_eq!(decide(&behind), Decision::LiveRead, "the cache may not know the latest");
     }
 
     #[test]
@@ -576,10 +581,10 @@ mod tests {
     fn a_mover_begins_with_what_it_is_to_remove_and_a_warning_if_it_reads_what_is_in_use() {
         let tidying = Some(Tidying { prunes: true, unlocks: false });
         let facts = || source(Purpose::Backup { tidying });
-        let begin = Begin { reads_image: true, tidying, warns: false };
+        let begin = Begin { reads_snapshot: true, tidying, warns: false };
         assert_eq!(decide(&syncing(facts(), |_| {})), Decision::Begin(begin));
-        let direct = syncing(facts(), |sync| sync.image = Image::NotNeeded);
-        let begin = Begin { reads_image: false, tidying, warns: true };
+        let direct = syncing(facts(), |sync| sync.snapshot = Snapshot::NotNeeded);
+        let begin = Begin { reads_snapshot: false, tidying, warns: true };
         assert_eq!(decide(&direct), Decision::Begin(begin));
     }
 
@@ -588,7 +593,7 @@ mod tests {
         for facts in [source(BACKUP), destination()] {
             let failed = |may_heal, is_last_attempt| {
                 decide(&syncing(facts.clone(), |sync| {
-                    sync.image = Image::NotNeeded;
+                    sync.snapshot = Snapshot::NotNeeded;
                     sync.mover = Mover::Failed { may_heal };
                     sync.slot = Slot::Free;
                     sync.is_last_attempt = is_last_attempt;
@@ -601,10 +606,10 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_goes_keeps_its_place_until_its_mover_has_ended() {
+    fn an_object_that_is_being_deleted_keeps_its_place_until_its_mover_has_ended() {
         for facts in [source(Purpose::Backup { tidying: None }), destination()] {
             let goes = |mover| {
-                let facts = Facts { is_going: true, ..facts.clone() };
+                let facts = Facts { is_terminating: true, ..facts.clone() };
                 decide(&syncing(facts, |sync| {
                     sync.slot = Slot::Mine;
                     sync.mover = mover;
@@ -619,12 +624,12 @@ mod tests {
     }
 
     #[test]
-    fn once_there_is_an_image_the_mover_of_a_destination_does_not_begin() {
+    fn once_there_is_a_snapshot_the_mover_of_a_destination_does_not_begin() {
         for mover in [Mover::NotAsked, Mover::Unknown, Mover::Done] {
             let ready = syncing(destination(), |sync| sync.mover = mover);
-            assert_eq!(decide(&ready), Decision::Publish(Product::LatestImage));
+            assert_eq!(decide(&ready), Decision::Publish(Product::LatestSnapshot));
         }
-        let missing = syncing(destination(), |sync| sync.image = Image::Missing);
+        let missing = syncing(destination(), |sync| sync.snapshot = Snapshot::Missing);
         assert!(matches!(decide(&missing), Decision::Begin(_)));
     }
 }

@@ -3,18 +3,18 @@
 
 use super::decide::{Destination, Target as Bound};
 use super::filed::DESTINATIONS_BY_CLAIM;
-use super::images::{self, IMAGE_PREFIX};
 use super::intent::Intent;
 use super::observe::Scene;
 use super::origin::{self, Origin};
-use super::repository::Flaw;
+use super::repository::Unhealthy;
+use super::snapshots::{self, SNAPSHOT_PREFIX};
 use super::work::{Named, Target, Way, Work, given, is_ours, parameter, unread};
 use super::{Here, Serves};
 use crate::objects::{is_deleting, is_owned_by, name_of, namespace_of, uid_of};
 use crate::outside::{Choice, Failure, Reason, Sync};
 use interlock_api::names::PROVIDER_COPY;
 use interlock_api::volumes::{
-    CopyMethod, External, ReplicationDestinationRestic, ReplicationDestinationSpec,
+    CopyMethod, External, ReplicationDestinationRestic, ReplicationDestinationSpec, condition,
 };
 use interlock_kernel::{Object, Place, View};
 use jiff::Timestamp;
@@ -57,10 +57,10 @@ struct Volume<'a> {
     class: Option<String>,
 }
 
-/// The volume that is written, and whether an image of it is taken.
+/// The volume that is written, and whether a snapshot of it is taken.
 fn volume(volume: Volume<'_>) -> Result<(Target, bool), String> {
     let path = volume.path;
-    let takes_image = match volume.method {
+    let takes_snapshot = match volume.method {
         Some(CopyMethod::Snapshot) => true,
         Some(CopyMethod::Direct | CopyMethod::None) => false,
         Some(CopyMethod::Clone) => {
@@ -69,7 +69,7 @@ fn volume(volume: Volume<'_>) -> Result<(Target, bool), String> {
         None => return Err(format!("{path}.copyMethod is needed: one of Snapshot, Direct")),
     };
     if let Some(given) = volume.given.filter(|given| !given.is_empty()) {
-        return Ok((Target::Given(given), takes_image));
+        return Ok((Target::Given(given), takes_snapshot));
     }
     let capacity = volume.capacity.filter(|capacity| !capacity.is_empty());
     let Some(capacity) = capacity.filter(|_| !volume.access_modes.is_empty()) else {
@@ -78,7 +78,7 @@ fn volume(volume: Volume<'_>) -> Result<(Target, bool), String> {
         return Err(format!("{either}, or both {both}, are needed"));
     };
     let (access_modes, class) = (volume.access_modes, volume.class);
-    Ok((Target::Own { capacity, access_modes, class }, takes_image))
+    Ok((Target::Own { capacity, access_modes, class }, takes_snapshot))
 }
 
 fn of_restic(restic: &ReplicationDestinationRestic) -> Result<Work, String> {
@@ -86,8 +86,8 @@ fn of_restic(restic: &ReplicationDestinationRestic) -> Result<Work, String> {
         return Err("spec.restic.moverVolumes is not supported".to_owned());
     }
     let previous = u32::try_from(restic.previous.unwrap_or_default())
-        .map_err(|_| "spec.restic.previous is below zero".to_owned())?;
-    let (target, takes_image) = volume(Volume {
+        .map_err(|_| "spec.restic.previous must not be negative".to_owned())?;
+    let (target, takes_snapshot) = volume(Volume {
         path: "spec.restic",
         method: restic.copy_method,
         given: restic.destination_pvc.clone(),
@@ -120,10 +120,10 @@ fn of_restic(restic: &ReplicationDestinationRestic) -> Result<Work, String> {
             secret: restic.repository.clone(),
             authority: restic.custom_ca.clone(),
         }),
-        takes_image,
+        takes_snapshot,
         snapshot_class: restic.volume_snapshot_class_name.clone(),
         // A claim that is the product is not deleted, whatever is asked for.
-        is_temporary: restic.cleanup_temp_pvc && takes_image,
+        is_temporary: restic.cleanup_temp_pvc && takes_snapshot,
         ignored: given("spec.restic", &without),
     })
 }
@@ -140,7 +140,7 @@ const READ: [&str; 7] = [
 ];
 
 /// The parameters of a copy, besides.
-const COPIED: [&str; 5] = ["source", "cluster", "image", "digest", "snapshotUID"];
+const COPIED: [&str; 5] = ["source", "cluster", "snapshot", "digest", "snapshotUID"];
 
 /// The parameters of a restore, besides.
 const RESTORED: [&str; 6] =
@@ -157,7 +157,7 @@ fn of_external(external: &External) -> Result<Work, String> {
     };
     let modes = given("accessModes").unwrap_or_default();
     let modes = modes.split(',').map(str::trim).filter(|mode| !mode.is_empty());
-    let (target, takes_image) = volume(Volume {
+    let (target, takes_snapshot) = volume(Volume {
         path: PATH,
         method: Some(method),
         given: given("destinationPVC"),
@@ -176,16 +176,16 @@ fn of_external(external: &External) -> Result<Work, String> {
         target,
         way,
         repository,
-        takes_image,
+        takes_snapshot,
         snapshot_class: given("volumeSnapshotClassName"),
-        is_temporary: takes_image && given("cleanupTempPVC").as_deref() == Some("true"),
+        is_temporary: takes_snapshot && given("cleanupTempPVC").as_deref() == Some("true"),
         ignored: unread(external, &[&READ[..], own].concat()),
     })
 }
 
 fn copy(given: &dyn Fn(&str) -> Option<String>) -> Result<Way, String> {
     if let Some(source) = given("source") {
-        let others = ["cluster", "image", "snapshotUID", "digest"];
+        let others = ["cluster", "snapshot", "snapshotUID", "digest"];
         if let Some(other) = others.iter().find(|key| given(key).is_some()) {
             return Err(format!(
                 "spec.external.parameters.source and .{other}: only one may be set"
@@ -193,14 +193,16 @@ fn copy(given: &dyn Fn(&str) -> Option<String>) -> Result<Way, String> {
         }
         return Origin::read(&source).map(Way::CopyOf);
     }
-    let image =
-        given("image").or_else(|| given("snapshotUID").map(|uid| format!("{IMAGE_PREFIX}{uid}")));
-    let (Some(cluster), Some(image)) = (given("cluster"), image) else {
-        return Err("spec.external.parameters.source is needed, or both .cluster and .image: the \
-                    uid of the cluster that has the image, and its handle there"
-            .to_owned());
+    let snapshot = given("snapshot")
+        .or_else(|| given("snapshotUID").map(|uid| format!("{SNAPSHOT_PREFIX}{uid}")));
+    let (Some(cluster), Some(snapshot)) = (given("cluster"), snapshot) else {
+        return Err(
+            "spec.external.parameters.source is needed, or both .cluster and .snapshot: the uid \
+             of the cluster that has the snapshot, and its handle there"
+                .to_owned(),
+        );
     };
-    Ok(Way::Copy { cluster, image, digest: given("digest") })
+    Ok(Way::Copy { cluster, snapshot, digest: given("digest") })
 }
 
 fn restore(given: &dyn Fn(&str) -> Option<String>) -> Result<Way, String> {
@@ -210,7 +212,7 @@ fn restore(given: &dyn Fn(&str) -> Option<String>) -> Result<Way, String> {
             as_of: given("restoreAsOf").map(|text| moment(&text)).transpose()?,
             previous: match given("previous") {
                 Some(text) => text.parse().map_err(|_| {
-                    format!("spec.external.parameters.previous {text:?} is no number")
+                    format!("spec.external.parameters.previous {text:?} is not a number")
                 })?,
                 None => 0,
             },
@@ -224,7 +226,7 @@ fn restore(given: &dyn Fn(&str) -> Option<String>) -> Result<Way, String> {
 }
 
 fn moment(text: &str) -> Result<Timestamp, String> {
-    text.parse().map_err(|_| format!("spec.external.parameters.restoreAsOf {text:?} is no time"))
+    text.parse().map_err(|_| format!("spec.external.parameters.restoreAsOf {text:?} is not a time"))
 }
 
 /// What is wrong with a destination, as far as others have a part in it.
@@ -237,20 +239,24 @@ fn foreign(scene: &Scene, here: &Here, view: &dyn View) -> Option<String> {
     let own = scene.task.namespace();
     match &scene.work.as_ref().ok()?.way {
         Way::CopyOf(origin) => origin.refused(own, here),
-        Way::Copy { image, .. } => origin::is_foreign(image, own, view).then(|| {
-            format!("spec.external.parameters: image {image} is of another namespace than {own}")
+        Way::Copy { snapshot, .. } => origin::is_foreign(snapshot, own, view).then(|| {
+            format!(
+                "spec.external.parameters: snapshot {snapshot} belongs to another namespace than \
+                 {own}"
+            )
         }),
-        Way::Restore { .. } | Way::Image | Way::Backup { .. } | Way::Tidy(_) => None,
+        Way::Restore { .. } | Way::Snapshot | Way::Backup { .. } | Way::Tidy(_) => None,
     }
 }
 
-/// An earlier destination that writes the same claim.
+/// An earlier destination that writes the same claim. A time of creation has whole seconds only:
+/// within one second, a destination that was accepted already stays the writer.
 fn other_writer(scene: &Scene, view: &dyn View) -> Option<String> {
     let name = &scene.claim_name;
     let claim = format!("{}/{name}", scene.task.namespace());
     let age = |object: &Object| {
         let created = object.metadata.creation_timestamp.as_ref().map(|created| created.0);
-        (created, uid_of(object).to_owned())
+        (created, !is_accepted(object), uid_of(object).to_owned())
     };
     let mine = age(&scene.task.object);
     let writers = view.find(Place::CLUSTER, &DESTINATIONS_BY_CLAIM, &claim);
@@ -262,6 +268,14 @@ fn other_writer(scene: &Scene, view: &dyn View) -> Option<String> {
     })?;
     let other = name_of(earlier);
     Some(format!("destinationPVC: claim {name} is written by ReplicationDestination {other}"))
+}
+
+fn is_accepted(destination: &Object) -> bool {
+    let conditions = destination.data["status"]["conditions"].as_array();
+    conditions
+        .into_iter()
+        .flatten()
+        .any(|condition| condition["type"] == condition::ACCEPTED && condition["status"] == "True")
 }
 
 /// Whether a destination writes a claim, as opposed to one that only has a name for it.
@@ -281,11 +295,11 @@ fn writes(destination: &Object, claim: &str) -> bool {
 pub(super) fn side(scene: &Scene) -> Destination {
     let (task, work) = (&scene.task, scene.work.as_ref().ok());
     let is_own = |claim: &Object| is_owned_by(claim, task.uid()) && !is_deleting(claim);
-    let image = scene.image.as_ref().filter(|_| work.is_some_and(|work| work.takes_image));
+    let snapshot = scene.snapshot.as_ref().filter(|_| work.is_some_and(|work| work.takes_snapshot));
     Destination {
         target: match &scene.claim {
             None => Bound::Missing,
-            Some(claim) if is_deleting(claim) || images::volume_of(claim).is_none() => {
+            Some(claim) if is_deleting(claim) || snapshots::volume_of(claim).is_none() => {
                 Bound::NotBound
             }
             Some(_) => Bound::Bound,
@@ -296,39 +310,39 @@ pub(super) fn side(scene: &Scene) -> Destination {
             Some(Sync::Done(outcome)) => !outcome.content.is_empty() || task.allows_empty(),
             Some(_) | None => false,
         },
-        is_published: scene.latest_uid() == image.map(|image| uid_of(image)),
+        is_published: scene.latest_uid() == snapshot.map(|snapshot| uid_of(snapshot)),
     }
 }
 
 /// There is nothing in what was brought: most likely by accident.
-pub(super) fn empty() -> Flaw {
-    let what = "what was brought back has nothing in it, and is not published; annotate \
-                the destination with interlock.dev/allow-empty=true if that is meant";
-    Flaw::new("ImageEmpty", what)
+pub(super) fn empty() -> Unhealthy {
+    let what = "the restored snapshot is empty and is not published; if that is intended, \
+        annotate the destination: interlock.dev/allow-empty=true";
+    Unhealthy::new("SnapshotEmpty", what)
 }
 
 /// What a failure is called: the mover knows folders, and people know claims.
-pub(super) fn told(scene: &Scene, failure: &Failure) -> Failure {
+pub(super) fn reported(scene: &Scene, failure: &Failure) -> Failure {
     if failure.reason != Reason::SizeMismatch {
         return failure.clone();
     }
     let (claim, said) = (&scene.claim_name, &failure.message);
     let advice = match scene.work.as_ref().map(|work| &work.target) {
-        Ok(Target::Given(_)) => "name a larger one in destinationPVC",
-        Ok(Target::Own { .. }) | Err(_) => "delete it, and ask for more capacity",
+        Ok(Target::Given(_)) => "name a larger claim in destinationPVC",
+        Ok(Target::Own { .. }) | Err(_) => "delete the claim, and set a larger capacity",
     };
     let message = format!("claim {claim} is too small: {said}; {advice}");
     Failure { reason: failure.reason, message }
 }
 
-/// The image is not the one that was asked for.
-pub(super) fn useless(intent: &Intent) -> Flaw {
+/// The snapshot is not the one that was asked for.
+pub(super) fn useless(intent: &Intent) -> Unhealthy {
     let what = format!(
-        "image {}, taken here of what was brought, is gone or not of this sync; a new \
-         trigger brings it again",
-        intent.image
+        "snapshot {} of the restored data was deleted or is not of this sync; set a new trigger \
+         to restore again",
+        intent.snapshot
     );
-    Flaw::new("ImageLost", what)
+    Unhealthy::new("SnapshotLost", what)
 }
 
 #[cfg(test)]
@@ -357,13 +371,13 @@ mod tests {
             ),
             (
                 json!({"external": {"provider": "interlock.dev/copy",
-                    "parameters": {"destinationPVC": "d", "image": "i"}}}),
-                "both .cluster and .image",
+                    "parameters": {"destinationPVC": "d", "snapshot": "i"}}}),
+                "both .cluster and .snapshot",
             ),
             (
                 json!({"external": {"provider": "interlock.dev/copy", "parameters":
-                    {"destinationPVC": "d", "source": "shop/data", "image": "i"}}}),
-                "source and .image",
+                    {"destinationPVC": "d", "source": "shop/data", "snapshot": "i"}}}),
+                "source and .snapshot",
             ),
             (
                 json!({"external": {"provider": "interlock.dev/copy",
@@ -382,19 +396,19 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_says_where_its_image_is() {
-        let parameters = json!({"cluster": "c-1", "image": "snapshot-7", "digest": "d",
+    fn a_copy_says_where_its_snapshot_is() {
+        let parameters = json!({"cluster": "c-1", "snapshot": "snapshot-7", "digest": "d",
             "capacity": "1Gi", "accessModes": "ReadWriteOnce, ReadOnlyMany", "odd": "x"});
         let work = read_own(json!({"external":
             {"provider": "interlock.dev/copy", "parameters": parameters}}))
         .expect("it is served");
-        let Way::Copy { cluster, image, digest } = work.way else { panic!("no copy") };
-        assert_eq!((cluster.as_str(), image.as_str()), ("c-1", "snapshot-7"));
+        let Way::Copy { cluster, snapshot, digest } = work.way else { panic!("no copy") };
+        assert_eq!((cluster.as_str(), snapshot.as_str()), ("c-1", "snapshot-7"));
         assert_eq!(digest.as_deref(), Some("d"));
         let Target::Own { access_modes, .. } = work.target else { panic!("not its own") };
         assert_eq!(access_modes, ["ReadWriteOnce", "ReadOnlyMany"]);
         assert_eq!(work.ignored, ["spec.external.parameters.odd"]);
-        assert!(work.takes_image);
+        assert!(work.takes_snapshot);
     }
 
     #[test]

@@ -9,17 +9,17 @@ use std::collections::BTreeSet;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Facts {
     /// Whether the object is being deleted.
-    pub is_going: bool,
+    pub is_terminating: bool,
     /// Whether our finalizer keeps it.
     pub is_kept: bool,
-    /// Whether an image of it is held.
-    pub has_held_image: bool,
-    /// Its images, the oldest first.
-    pub images: Vec<Picture>,
-    /// Whether it is seen afresh, after the mover was asked.
+    /// Whether a snapshot of it is held.
+    pub has_held_snapshot: bool,
+    /// Its snapshots, the oldest first.
+    pub snapshots: Vec<Picture>,
+    /// Whether it is read live, after the mover was asked.
     pub is_fresh: bool,
-    /// Whether its images are all listed afresh, which is asked for once it is known to go.
-    pub are_images_fresh: bool,
+    /// Whether its snapshots are all listed afresh, which is asked for once it is known to go.
+    pub are_snapshots_fresh: bool,
     /// Whether what it asks for is served, and nothing is in the way.
     pub verdict: Verdict,
     /// When the next sync is to begin.
@@ -55,8 +55,8 @@ pub struct Source {
 /// What the syncs of a source are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Purpose {
-    /// An image that stays. There is no mover.
-    Image,
+    /// A snapshot that stays. There is no mover.
+    Snapshot,
     /// A snapshot in a repository.
     Backup {
         /// What is removed from there; None: nothing is.
@@ -84,7 +84,7 @@ pub struct Destination {
     pub has_temporary_claim: bool,
     /// Whether what the mover brought may be used: it has content, or emptiness is allowed.
     pub is_outcome_usable: bool,
-    /// Whether the uid of the latest image is the one of this sync.
+    /// Whether the uid of the latest snapshot is the one of this sync.
     pub is_published: bool,
 }
 
@@ -110,8 +110,8 @@ pub struct Sync {
     pub is_changed: bool,
     /// Whether this attempt is the last.
     pub is_last_attempt: bool,
-    /// Its image.
-    pub image: Image,
+    /// Its snapshot.
+    pub snapshot: Snapshot,
     /// Its place at the repository.
     pub slot: Slot,
     /// What the mover says of this attempt.
@@ -153,9 +153,9 @@ pub enum Next {
     Never,
 }
 
-/// The image of a sync.
+/// The snapshot of a sync.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub enum Image {
+pub enum Snapshot {
     /// The volume itself is what is read, or what was asked for.
     NotNeeded,
     /// There is none, as far as is known.
@@ -171,7 +171,7 @@ pub enum Image {
     Useless,
 }
 
-/// What keeps an image from being taken.
+/// What keeps a snapshot from being taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Trouble {
     /// Nothing that is known.
@@ -216,11 +216,11 @@ pub enum Mover {
     },
 }
 
-/// An image of an object, as far as it matters whether it may go.
+/// A snapshot of an object, as far as it matters whether it may go.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Picture {
     /// Whether it is being deleted already.
-    pub is_going: bool,
+    pub is_terminating: bool,
     /// Whether somebody holds it.
     pub is_held: bool,
     /// Whether a person wants to keep it.
@@ -244,16 +244,16 @@ pub enum Why {
     NotHere,
     /// Its intent cannot be read.
     BrokenIntent,
-    /// It goes, and somebody needs an image of it.
+    /// It is being deleted, and somebody needs a snapshot of it.
     Held,
-    /// It goes.
-    Going,
+    /// It is being deleted.
+    Terminating,
     /// The next attempt is still to wait.
     BacksOff,
     /// The claim that is written has no volume yet.
     TargetNotBound,
-    /// The image is being taken.
-    ImageNotReady(Trouble),
+    /// The snapshot is being taken.
+    SnapshotNotReady(Trouble),
     /// All places are taken.
     SlotsFull,
     /// The mover runs.

@@ -9,7 +9,7 @@ use interlock_kernel::{Index, Kind, Name, Object, Place, Subject, View};
 use kube_core::DynamicObject;
 use std::sync::Arc;
 
-/// When a place is free again, so many of those that wait for one are told.
+/// When a place is free again, so many of those that wait for one are reported.
 const TOLD: usize = 8;
 
 /// Sources by the claim that they are of.
@@ -88,7 +88,7 @@ pub(crate) fn subject_of(object: &Object) -> Subject {
     Arc::from(Name::of(object).to_string())
 }
 
-/// The object that an image or a claim was made for, if it is of this kind.
+/// The object that a snapshot or a claim was made for, if it is of this kind.
 pub(crate) fn owner_subject(object: &Object, kind: &Kind) -> Vec<Subject> {
     let owners = object.metadata.owner_references.iter().flatten();
     let ours = owners.filter(|owner| owner.kind == *kind.kind);
@@ -96,7 +96,7 @@ pub(crate) fn owner_subject(object: &Object, kind: &Kind) -> Vec<Subject> {
 }
 
 /// Whom a change of a place concerns: who has it, or some of those that wait for one. All of them
-/// would be a herd; whoever is not told looks again after a while.
+/// would be a herd; the others are requeued after a while.
 pub(crate) fn waiting(lease: &Object, index: &Index, view: &dyn View) -> Vec<Subject> {
     let Some(places) = label(lease, LABEL_SLOT) else { return Vec::new() };
     let holder = slots::sync_of(lease);
@@ -104,7 +104,7 @@ pub(crate) fn waiting(lease: &Object, index: &Index, view: &dyn View) -> Vec<Sub
     for object in view.find(Place::CLUSTER, index, places) {
         let Ok(Some(intent)) = Intent::read(&object) else { continue };
         let is_holder = holder == Some(intent.id.as_str());
-        let has_place = matches!(slots::look(places, &intent.id, view), slots::Slot::Mine(_));
+        let has_place = matches!(slots::slot_of(places, &intent.id, view), slots::Slot::Mine(_));
         if is_holder || !has_place {
             let since = intent.began.0.to_string();
             waiting.push((!is_holder, format!("{since} {}", uid_of(&object)), object));

@@ -1,7 +1,7 @@
 //! The intent of a sync, on the object before the first effect.
 
 use super::hash;
-use super::repository::Flaw;
+use super::repository::Unhealthy;
 use crate::objects::{annotation, name_of, uid_of};
 use crate::outside::{Failure, SyncId};
 use interlock_api::names::ANNOTATION_SYNC;
@@ -16,7 +16,7 @@ pub(crate) const ATTEMPTS: u32 = 8;
 const FIRST_SECONDS: i64 = 10;
 /// How long it waits at most.
 const MOST_SECONDS: i64 = 3600;
-/// How much of an object's name goes into the name of an image; the rest is for the sync.
+/// How much of an object's name goes into the name of a snapshot; the rest is for the sync.
 const NAME_CHARACTERS: usize = 150;
 
 /// How much of why an attempt failed is kept: an intent is an annotation, and must stay small.
@@ -34,7 +34,7 @@ pub(crate) struct Intent {
     /// Which attempt, from 1.
     pub(crate) attempt: u32,
     /// The VolumeSnapshot that it takes.
-    pub(crate) image: String,
+    pub(crate) snapshot: String,
     /// Among whose places it needs one; empty for those that need none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) places: String,
@@ -64,7 +64,7 @@ impl Intent {
         let name: String = name_of(object).chars().take(NAME_CHARACTERS).collect();
         let name = name.trim_end_matches(['-', '.']);
         Intent {
-            image: format!("volsync-{name}-{id}"),
+            snapshot: format!("volsync-{name}-{id}"),
             id,
             tag: None,
             attempt: 1,
@@ -104,11 +104,11 @@ impl Intent {
     }
 
     /// Why a sync ends whose last attempt failed like this.
-    pub(crate) fn exhausted(&self, failure: &Failure) -> Flaw {
+    pub(crate) fn exhausted(&self, failure: &Failure) -> Unhealthy {
         let (word, tries) = (failure.reason.word(), self.attempt);
         let message =
             format!("{tries} attempts failed, the last one with {word}: {}", failure.message);
-        Flaw::new("RetriesExhausted", message)
+        Unhealthy::new("RetriesExhausted", message)
     }
 
     /// How long there is no further attempt yet.
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn two_syncs_of_an_object_never_share_a_name() {
         let (one, two) = (Intent::new(&object("7"), at(1)), Intent::new(&object("8"), at(1)));
-        assert_eq!((one.id.as_str(), one.image.as_str()), ("u-1-7", "volsync-s-u-1-7"));
+        assert_eq!((one.id.as_str(), one.snapshot.as_str()), ("u-1-7", "volsync-s-u-1-7"));
         assert_ne!(one.id, two.id);
     }
 
@@ -194,7 +194,7 @@ mod tests {
     fn a_name_that_is_long_or_odd_makes_a_name_that_is_none() {
         let mut long = object("7");
         long.metadata.name = Some(format!("{}.-{}", "n".repeat(149), "m".repeat(100)));
-        let image = Intent::new(&long, at(1)).image;
-        assert_eq!(image, format!("volsync-{}-u-1-7", "n".repeat(149)));
+        let snapshot = Intent::new(&long, at(1)).snapshot;
+        assert_eq!(snapshot, format!("volsync-{}-u-1-7", "n".repeat(149)));
     }
 }

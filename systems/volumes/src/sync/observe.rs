@@ -1,23 +1,25 @@
-//! What is seen of an object that syncs: its claim, its repository, its images, and its mover.
+//! What is seen of an object that syncs: its claim, its repository, its snapshots, and its mover.
 
-use super::decide::{Facts, Image, Mover, Picture, Said, Side, Slot, Sync, Trouble, Verdict, Why};
+use super::decide::{
+    Facts, Mover, Picture, Said, Side, Slot, Snapshot, Sync, Trouble, Verdict, Why,
+};
 use super::intent::Intent;
-use super::repository::{self, Flaw, Opened};
+use super::repository::{self, Opened, Unhealthy};
 use super::task::Task;
 use super::trigger::{Due, When};
 use super::work::{self, Asked, Target, Way, Work};
-use super::{Direction, Replication, destination, images, slots, source, words};
+use super::{Direction, Replication, destination, slots, snapshots, source, words};
 use crate::kinds::CLAIM;
 use crate::objects::{annotation, has_finalizer, is_deleting, is_owned_by, name_of, uid_of};
 use crate::outside::{self, Keep};
 use interlock_api::names::{
-    ANNOTATION_LATEST_IMAGE_UID, ANNOTATION_USE_COPY_TRIGGER, FINALIZER_IMAGES,
+    ANNOTATION_LATEST_IMAGE_UID, ANNOTATION_USE_COPY_TRIGGER, FINALIZER_SNAPSHOTS,
 };
-use interlock_kernel::{Address, Looks, Name, Object, Observed, Place, Read, View};
+use interlock_kernel::{Address, LiveReads, Name, Object, Observed, Place, Read, View};
 use jiff::SignedDuration;
 use std::time::Duration;
 
-/// How long nobody may begin with an image before that is said.
+/// How long nobody may begin with a snapshot before that is said.
 const BEGUN_WITHIN: SignedDuration = SignedDuration::from_mins(1);
 
 /// The objects that a step about one object is about.
@@ -30,10 +32,10 @@ pub struct Scene {
     /// Fields, and keys of the Secret, that have no effect.
     pub(super) ignored: Vec<String>,
     /// What is in the way of a sync.
-    pub(super) hindrance: Option<Flaw>,
+    pub(super) hindrance: Option<Unhealthy>,
     /// The repository, for those that have one.
     pub(super) opened: Option<Opened>,
-    /// The latest image of the source that is copied, and the cluster that it is on.
+    /// The latest snapshot of the source that is copied, and the cluster that it is on.
     pub(super) copied: Option<Object>,
     pub(super) cluster_uid: String,
     /// What stays in the repository after a backup, if anything is forgotten.
@@ -45,15 +47,15 @@ pub struct Scene {
     pub(super) due: Due,
     pub(super) claim_name: String,
     pub(super) claim: Option<Object>,
-    pub(super) images: Vec<Object>,
-    /// The image that the intent names.
-    pub(super) image: Option<Object>,
+    pub(super) snapshots: Vec<Object>,
+    /// The snapshot that the intent names.
+    pub(super) snapshot: Option<Object>,
     pub(super) slot: slots::Slot,
     /// What the mover says of this attempt; None: nobody asked.
     pub(super) mover: Option<outside::Sync>,
-    /// Who holds images of an object that goes, in words.
+    /// Who holds snapshots of an object that is being deleted, in words.
     pub(super) holders: String,
-    /// What has to be seen afresh.
+    /// What has to be read live.
     pub(super) truth: Vec<Read<outside::Mover>>,
 }
 
@@ -62,12 +64,12 @@ pub(super) fn observe(
     room: &Replication,
     subject: &str,
     view: &dyn View,
-    looks: &Looks<outside::Mover>,
+    live_reads: &LiveReads<outside::Mover>,
 ) -> Observed<Facts, Scene> {
     let Some((namespace, name)) = subject.split_once('/') else {
-        return Observed::nothing("no object has such a name");
+        return Observed::nothing("the name of the object is invalid");
     };
-    let reading = Reading { room, view, looks };
+    let reading = Reading { room, view, live_reads };
     let kind = room.direction.kind();
     let address = Address::new(Place::CLUSTER, &kind, Name::within(namespace, name));
     let found = reading.seen(&address).map(|object| {
@@ -76,7 +78,7 @@ pub(super) fn observe(
     });
     match found.transpose().map(Option::flatten) {
         Ok(Some(scene)) => Observed::Seen { facts: reading.facts(&scene), scene },
-        Ok(None) => Observed::nothing("it is not in the cache, or not ours to serve"),
+        Ok(None) => Observed::nothing("the object is not in the cache, or has another provider"),
         Err(flaw) => {
             let word = room.direction.word();
             Observed::nothing(format!("{word} {subject} cannot be read: {flaw}"))
@@ -91,7 +93,7 @@ impl Scene {
         Some(&tidy.as_ref()?.unlock).filter(|word| !word.is_empty()).cloned()
     }
 
-    /// How long somebody may still begin with the image of the sync.
+    /// How long somebody may still begin with the snapshot of the sync.
     pub(super) fn left_to_begin(&self) -> Option<Duration> {
         let began = self.task.current().map_or(self.task.now, |intent| intent.began.0);
         let left = Duration::try_from(BEGUN_WITHIN - self.task.now.duration_since(began));
@@ -101,7 +103,7 @@ impl Scene {
     /// What a failure would rest on now.
     fn basis(&self) -> String {
         let version = self.opened.as_ref().map(|opened| opened.version.as_str());
-        let copied = self.copied.as_ref().map(|image| uid_of(image));
+        let copied = self.copied.as_ref().map(|snapshot| uid_of(snapshot));
         let basis = self.task.basis(version.or(copied).unwrap_or_default());
         // What ended because the namespace left begins anew when it is back.
         if self.is_elsewhere { format!("{basis}/elsewhere") } else { basis }
@@ -117,83 +119,88 @@ impl Scene {
     }
 
     /// Whether a claim is missing or is no use, which somebody else is to mend.
-    fn unusable_claim(&self) -> Option<Flaw> {
+    fn unusable_claim(&self) -> Option<Unhealthy> {
         let (work, name) = (self.work.as_ref().ok()?, &self.claim_name);
         let (reason, what) = match (&work.target, &self.claim, self.direction) {
-            (_, None, Direction::Source) => ("SourceMissing", format!("there is no claim {name}")),
-            (_, Some(claim), Direction::Source) if images::volume_of(claim).is_none() => {
+            (_, None, Direction::Source) => {
+                ("SourceMissing", format!("claim {name} does not exist"))
+            }
+            (_, Some(claim), Direction::Source) if snapshots::volume_of(claim).is_none() => {
                 ("SourceMissing", format!("claim {name} has no volume yet"))
             }
             (Target::Given(_), None, Direction::Destination) => {
-                ("TargetMissing", format!("there is no claim {name}"))
+                ("TargetMissing", format!("claim {name} does not exist"))
             }
             (Target::Own { .. }, Some(claim), Direction::Destination)
                 if !is_owned_by(claim, self.task.uid()) =>
             {
-                ("TargetMissing", format!("claim {name} is there, and is not of this destination"))
+                (
+                    "TargetMissing",
+                    format!("claim {name} exists and does not belong to this destination"),
+                )
             }
             (_, _, Direction::Source | Direction::Destination) => return None,
         };
-        Some(Flaw::new(reason, what))
+        Some(Unhealthy::new(reason, what))
     }
 
-    /// The uid of the image that a destination published last.
+    /// The uid of the snapshot that a destination published last.
     pub(super) fn latest_uid(&self) -> Option<&str> {
         annotation(&self.task.object, ANNOTATION_LATEST_IMAGE_UID)
     }
 
-    fn picture(&self, image: &Object) -> Picture {
+    fn picture(&self, snapshot: &Object) -> Picture {
         let known = &self.task.known;
         Picture {
-            is_going: is_deleting(image),
-            is_held: images::is_held(image),
-            is_kept: images::is_kept(image),
+            is_terminating: is_deleting(snapshot),
+            is_held: snapshots::is_held(snapshot),
+            is_kept: snapshots::is_kept(snapshot),
             is_latest: match self.direction {
                 Direction::Source => {
-                    known.external.get("imageUID").is_some_and(|uid| uid == uid_of(image))
+                    known.external.get("snapshotUID").is_some_and(|uid| uid == uid_of(snapshot))
                 }
-                // Between the two writes that publish an image, two are the latest.
+                // Between the two writes that publish a snapshot, two are the latest.
                 Direction::Destination => {
-                    self.latest_uid() == Some(uid_of(image))
-                        || known.latest_image.as_deref() == Some(name_of(image))
+                    self.latest_uid() == Some(uid_of(snapshot))
+                        || known.latest_image.as_deref() == Some(name_of(snapshot))
                 }
             },
-            is_own: self.task.current().is_some_and(|intent| intent.image == name_of(image)),
+            is_own: self.task.current().is_some_and(|intent| intent.snapshot == name_of(snapshot)),
         }
     }
 
-    fn image_fact(&self, intent: &Intent) -> Image {
+    fn snapshot_fact(&self, intent: &Intent) -> Snapshot {
         let work = self.work.as_ref().ok();
-        // What is not supported any more may have left an image behind, which then has to go.
-        let takes_image =
-            work.map_or(self.direction == Direction::Destination, |work| work.takes_image);
-        if !takes_image {
-            return Image::NotNeeded;
+        // What is not supported any more may have left a snapshot behind, which then has to go.
+        let takes_snapshot =
+            work.map_or(self.direction == Direction::Destination, |work| work.takes_snapshot);
+        if !takes_snapshot {
+            return Snapshot::NotNeeded;
         }
-        let Some(image) = &self.image else { return Image::Missing };
-        let is_ours = images::is_of(image, self.task.uid(), &intent.id);
-        if !is_ours || is_deleting(image) || images::claim_of(image) != self.claim_name {
-            return Image::Useless;
+        let Some(snapshot) = &self.snapshot else { return Snapshot::Missing };
+        let is_ours = snapshots::is_of(snapshot, self.task.uid(), &intent.id);
+        if !is_ours || is_deleting(snapshot) || snapshots::claim_of(snapshot) != self.claim_name {
+            return Snapshot::Useless;
         }
         let class = work.map(|work| work.snapshot_class.as_deref());
-        if class.is_some_and(|class| images::waits_for_another_class(image, class)) {
-            return Image::Useless;
+        if class.is_some_and(|class| snapshots::waits_for_another_class(snapshot, class)) {
+            return Snapshot::Useless;
         }
-        if !images::is_ready(image) {
-            return Image::NotReady(self.trouble(image));
+        if !snapshots::is_ready(snapshot) {
+            return Snapshot::NotReady(self.trouble(snapshot));
         }
         // The mover of a backup reads what is there, and says so itself if that is nothing. A
-        // storage that does not say what is in an image leaves it to the mover of a restore.
+        // storage that does not say what is in a snapshot leaves it to the mover of a restore.
         let is_read = work.is_some_and(|work| matches!(work.way, Way::Backup { .. }));
-        let is_empty = images::content_of(image).is_some_and(|content| content.is_empty());
-        Image::Ready { is_usable: is_read || !is_empty || self.task.allows_empty() }
+        let is_empty = snapshots::content_of(snapshot).is_some_and(|content| content.is_empty());
+        Snapshot::Ready { is_usable: is_read || !is_empty || self.task.allows_empty() }
     }
 
-    fn trouble(&self, image: &Object) -> Trouble {
-        if images::flaw_of(image).is_some() {
+    fn trouble(&self, snapshot: &Object) -> Trouble {
+        if snapshots::flaw_of(snapshot).is_some() {
             return Trouble::Failing;
         }
-        match self.left_to_begin().is_none() && images::neglected(image).is_some() {
+        match self.left_to_begin().is_none() && snapshots::neglected(snapshot).is_some() {
             true => Trouble::NotBegun,
             false => Trouble::None,
         }
@@ -204,13 +211,13 @@ impl Scene {
 struct Reading<'a> {
     room: &'a Replication,
     view: &'a dyn View,
-    looks: &'a Looks<outside::Mover>,
+    live_reads: &'a LiveReads<outside::Mover>,
 }
 
 impl Reading<'_> {
-    /// An object: as a fresh look showed it, else as the cache does.
+    /// An object: as a live read showed it, else as the cache does.
     fn seen(&self, address: &Address) -> Option<Object> {
-        match self.looks.objects.get(address) {
+        match self.live_reads.objects.get(address) {
             Some(found) => found.clone(),
             None => self.view.get(address.place, &address.kind, &address.name),
         }
@@ -233,7 +240,7 @@ impl Reading<'_> {
             direction: self.room.direction,
             claim: view.get(Place::CLUSTER, &CLAIM, &claim),
             claim_name: asked.claim,
-            images: images::seen(&task, view, self.looks),
+            snapshots: snapshots::seen(&task, view, self.live_reads),
             is_elsewhere: permit.is_some_and(|namespace| source::permits_nothing(&namespace)),
             cluster_uid: self.room.here.uid.to_string(),
             truth: self.truth(&task),
@@ -245,7 +252,7 @@ impl Reading<'_> {
             keep: None,
             basis: String::new(),
             due: Due::Never,
-            image: None,
+            snapshot: None,
             slot: slots::Slot::NotNeeded,
             mover: None,
             holders: String::new(),
@@ -280,31 +287,33 @@ impl Reading<'_> {
     }
 
     fn look_at_sync(&self, scene: &mut Scene) {
-        let (task, looks) = (&scene.task, self.looks);
-        if is_deleting(&task.object) && scene.images.iter().any(|image| images::is_held(image)) {
+        let (task, live_reads) = (&scene.task, self.live_reads);
+        if is_deleting(&task.object)
+            && scene.snapshots.iter().any(|snapshot| snapshots::is_held(snapshot))
+        {
             scene.holders = self.holders(scene);
         }
         let Some(intent) = task.current() else { return };
-        scene.image = self.seen(&images::address_of(task.namespace(), &intent.image));
-        scene.slot = slots::look(&intent.places, &intent.id, self.view);
-        scene.mover = looks.answers.get(&intent.sync_id()).cloned();
+        scene.snapshot = self.seen(&snapshots::address_of(task.namespace(), &intent.snapshot));
+        scene.slot = slots::slot_of(&intent.places, &intent.id, self.view);
+        scene.mover = live_reads.answers.get(&intent.sync_id()).cloned();
         if let Ok(Work { way: Way::Backup { tidy: Some(tidy), .. }, .. }) = &scene.work {
             scene.keep = Some(source::keep(task, intent, tidy, self.view));
         }
     }
 
-    /// The mover first, then the object and its images: what is still there after a mover was asked
+    /// The mover first, then the object and its snapshots: what is still there after a mover was asked
     /// was there when it answered.
     fn truth(&self, task: &Task) -> Vec<Read<outside::Mover>> {
         let mut reads: Vec<Read<outside::Mover>> =
             task.questions().into_iter().map(Read::Ask).collect();
         reads.push(Read::Object(task.address()));
         if let Some(intent) = task.current() {
-            reads.push(Read::Object(images::address_of(task.namespace(), &intent.image)));
+            reads.push(Read::Object(snapshots::address_of(task.namespace(), &intent.snapshot)));
         }
         reads.extend(self.permit_address(task).map(Read::Object));
         if is_deleting(&task.object) {
-            let (place, kind, namespace) = images::list_of(task);
+            let (place, kind, namespace) = snapshots::list_of(task);
             reads.push(Read::List { place, kind, namespace });
         }
         reads
@@ -345,25 +354,25 @@ impl Reading<'_> {
         }
     }
 
-    /// Who holds images of it, in words.
+    /// Who holds snapshots of it, in words.
     fn holders(&self, scene: &Scene) -> String {
         let claims = self.view.list(Place::CLUSTER, &CLAIM, Some(scene.task.namespace()));
         let mut words = Vec::new();
-        for image in &scene.images {
-            for uid in images::holders(image) {
+        for snapshot in &scene.snapshots {
+            for uid in snapshots::holders(snapshot) {
                 let claim = claims.iter().find(|claim| uid_of(claim) == uid);
                 let who = match claim {
                     Some(claim) => format!("claim {}", name_of(claim)),
                     None => format!("the object with uid {uid}"),
                 };
-                words.push(format!("{} is held by {who}", name_of(image)));
+                words.push(format!("{} is held by {who}", name_of(snapshot)));
             }
         }
         words.join(", ")
     }
 
     fn facts(&self, scene: &Scene) -> Facts {
-        let (task, looks) = (&scene.task, self.looks);
+        let (task, live_reads) = (&scene.task, self.live_reads);
         let verdict = match (&task.intent, &scene.work) {
             (Err(_), _) => Verdict::BrokenIntent,
             (Ok(_), Err(_)) => Verdict::Refused,
@@ -372,12 +381,12 @@ impl Reading<'_> {
         };
         let sync = task.current().map(|intent| self.sync(scene, intent));
         Facts {
-            is_going: is_deleting(&task.object),
-            is_kept: has_finalizer(&task.object, FINALIZER_IMAGES),
-            has_held_image: scene.images.iter().any(|image| images::is_held(image)),
-            images: scene.images.iter().map(|image| scene.picture(image)).collect(),
-            is_fresh: looks.objects.contains_key(&task.address()),
-            are_images_fresh: looks.lists.contains_key(&images::list_of(task)),
+            is_terminating: is_deleting(&task.object),
+            is_kept: has_finalizer(&task.object, FINALIZER_SNAPSHOTS),
+            has_held_snapshot: scene.snapshots.iter().any(|snapshot| snapshots::is_held(snapshot)),
+            snapshots: scene.snapshots.iter().map(|snapshot| scene.picture(snapshot)).collect(),
+            is_fresh: live_reads.objects.contains_key(&task.address()),
+            are_snapshots_fresh: live_reads.lists.contains_key(&snapshots::list_of(task)),
             verdict,
             next: task.next(scene.due),
             said: said(scene, sync.as_ref()),
@@ -390,7 +399,7 @@ impl Reading<'_> {
     }
 
     fn sync(&self, scene: &Scene, intent: &Intent) -> Sync {
-        let answers = &self.looks.answers;
+        let answers = &self.live_reads.answers;
         let earlier = intent.earlier_sync_id().and_then(|earlier| answers.get(&earlier));
         let is_news = match scene.mover {
             Some(outside::Sync::Runs(progress)) => scene.task.is_progress_news(intent, progress),
@@ -401,7 +410,7 @@ impl Reading<'_> {
             backs_off: intent.backs_off(scene.task.now).is_some(),
             is_changed: intent.basis != scene.basis,
             is_last_attempt: intent.is_last_attempt(),
-            image: scene.image_fact(intent),
+            snapshot: scene.snapshot_fact(intent),
             slot: Slot::of(&scene.slot),
             mover: Mover::of(scene.mover.as_ref(), is_news),
             is_earlier_known: earlier.is_some_and(|sync| *sync != outside::Sync::Unknown),
@@ -412,9 +421,11 @@ impl Reading<'_> {
 /// What the status says: of each reason for which nothing may be done whether it is given, word for
 /// word.
 fn said(scene: &Scene, sync: Option<&Sync>) -> Said {
-    let trouble = sync.and_then(|sync| match sync.image {
-        Image::NotReady(trouble) => Some(Why::ImageNotReady(trouble)),
-        Image::NotNeeded | Image::Missing | Image::Ready { .. } | Image::Useless => None,
+    let trouble = sync.and_then(|sync| match sync.snapshot {
+        Snapshot::NotReady(trouble) => Some(Why::SnapshotNotReady(trouble)),
+        Snapshot::NotNeeded | Snapshot::Missing | Snapshot::Ready { .. } | Snapshot::Useless => {
+            None
+        }
     });
     let reasons = [
         Why::NotDue(scene.task.next(scene.due)),

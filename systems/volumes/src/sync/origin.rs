@@ -1,8 +1,9 @@
 //! The source that a copy is of: named by a person, and what it took last.
 
 use super::Here;
-use super::images::{IMAGE_PREFIX, IMAGES_BY_UID, is_ready};
-use super::repository::Flaw;
+use super::repository::Unhealthy;
+use super::snapshots::{SNAPSHOT_PREFIX, is_ready};
+use crate::filed::SNAPSHOTS_BY_UID;
 use crate::kinds::{SNAPSHOT_KIND, SOURCE};
 use crate::objects::{is_deleting, namespace_of, text, uid_of};
 use interlock_api::names::PROVIDER_COPY;
@@ -44,52 +45,54 @@ impl Origin {
         let is_here = |cluster: &str| cluster == here.name || cluster == here.uid;
         if namespace != own {
             return Some(format!(
-                "spec.external.parameters.source: namespace {namespace} is not {own}, and what is \
-                 in another namespace is not given away; copy a source of {own}"
+                "spec.external.parameters.source: namespace {namespace} is not {own}; a source of \
+                 another namespace cannot be copied, so name a source of {own}"
             ));
         }
         let elsewhere = cluster.as_deref().filter(|cluster| !is_here(cluster))?;
         Some(format!(
-            "spec.external.parameters.source: sources of another cluster, such as {elsewhere}, are \
-             not seen from here; set .cluster to its uid, and .snapshotUID to \
-             status.external.imageUID of the source there"
+            "spec.external.parameters.source: {elsewhere} is another cluster, whose sources \
+             cannot be read; set .cluster to its uid, and .snapshotUID to \
+             status.external.snapshotUID of the source there"
         ))
     }
 
-    /// The latest image of the source, or why there is none.
-    pub(super) fn latest_image(&self, view: &dyn View) -> Result<Object, Flaw> {
+    /// The latest snapshot of the source, or why there is none.
+    pub(super) fn latest_image(&self, view: &dyn View) -> Result<Object, Unhealthy> {
         let Origin { namespace, name, .. } = self;
-        let missing = |what: &str| Err(Flaw::new("SourceMissing", what));
+        let missing = |what: &str| Err(Unhealthy::new("SourceMissing", what));
         let Some(source) = view.get(Place::CLUSTER, &SOURCE, &Name::within(namespace, name)) else {
-            return missing(&format!("there is no ReplicationSource {name}; create it"));
+            return missing(&format!("ReplicationSource {name} does not exist; create it"));
         };
         if text(&source.data, &["spec", "external", "provider"]) != PROVIDER_COPY {
             return missing(&format!(
-                "ReplicationSource {name} keeps no image: only those of {PROVIDER_COPY} do"
+                "ReplicationSource {name} keeps no snapshot; only sources of {PROVIDER_COPY} do"
             ));
         }
-        let told = |key: &str| text(&source.data, &["status", "external", key]);
-        let (image, uid) = (told("image"), told("imageUID"));
-        if image.is_empty() || uid.is_empty() {
-            return missing(&format!("ReplicationSource {name} has taken no image yet"));
+        let reported = |key: &str| text(&source.data, &["status", "external", key]);
+        let (snapshot, uid) = (reported("snapshot"), reported("snapshotUID"));
+        if snapshot.is_empty() || uid.is_empty() {
+            return missing(&format!("ReplicationSource {name} has taken no snapshot yet"));
         }
-        let found = view.get(Place::CLUSTER, &SNAPSHOT_KIND, &Name::within(namespace, image));
-        let is_there =
-            |image: &Object| uid_of(image) == uid && is_ready(image) && !is_deleting(image);
+        let found = view.get(Place::CLUSTER, &SNAPSHOT_KIND, &Name::within(namespace, snapshot));
+        let is_there = |snapshot: &Object| {
+            uid_of(snapshot) == uid && is_ready(snapshot) && !is_deleting(snapshot)
+        };
         found.filter(is_there).ok_or_else(|| {
             let what = format!(
-                "image {image} of ReplicationSource {name} is gone; have it take another one"
+                "snapshot {snapshot} of ReplicationSource {name} was deleted; set a new trigger \
+                 on the source"
             );
-            Flaw::new("ImageGone", what)
+            Unhealthy::new("SnapshotGone", what)
         })
     }
 }
 
-/// Whether an image that is named by its handle is another namespace's, as far as that is seen here.
+/// Whether a snapshot that is named by its handle is another namespace's, as far as that is seen here.
 pub(super) fn is_foreign(handle: &str, own: &str, view: &dyn View) -> bool {
-    let Some(uid) = handle.strip_prefix(IMAGE_PREFIX) else { return false };
-    let found = view.find(Place::CLUSTER, &IMAGES_BY_UID, uid);
-    found.iter().any(|image| namespace_of(image) != own)
+    let Some(uid) = handle.strip_prefix(SNAPSHOT_PREFIX) else { return false };
+    let found = view.find(Place::CLUSTER, &SNAPSHOTS_BY_UID, uid);
+    found.iter().any(|snapshot| namespace_of(snapshot) != own)
 }
 
 #[cfg(test)]

@@ -49,14 +49,14 @@ impl Opened {
 
 /// What is wrong, as a reason of the condition Healthy and a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Flaw {
+pub(crate) struct Unhealthy {
     pub(crate) reason: &'static str,
     pub(crate) message: String,
 }
 
-impl Flaw {
-    pub(crate) fn new(reason: &'static str, message: impl Into<String>) -> Flaw {
-        Flaw { reason, message: message.into() }
+impl Unhealthy {
+    pub(crate) fn new(reason: &'static str, message: impl Into<String>) -> Unhealthy {
+        Unhealthy { reason, message: message.into() }
     }
 }
 
@@ -66,13 +66,13 @@ pub(crate) fn open(
     secret: &str,
     authority: Option<&CustomAuthority>,
     view: &dyn View,
-) -> Result<Opened, Flaw> {
+) -> Result<Opened, Unhealthy> {
     if secret.is_empty() {
         return Err(incomplete("no Secret is named as repository".to_owned()));
     }
     let found = view.get(Place::CLUSTER, &SECRET, &Name::within(namespace, secret));
     let Some(found) = found else {
-        return Err(incomplete(format!("there is no Secret {secret}")));
+        return Err(incomplete(format!("Secret {secret} does not exist")));
     };
     let settings = texts(&found)?;
     for key in [ADDRESS, PASSWORD] {
@@ -105,11 +105,11 @@ pub(crate) fn takes_authority(opened: &Opened) -> bool {
     opened.address().starts_with("rest:")
 }
 
-fn incomplete(message: String) -> Flaw {
-    Flaw::new("SecretIncomplete", message)
+fn incomplete(message: String) -> Unhealthy {
+    Unhealthy::new("SecretIncomplete", message)
 }
 
-fn is_supported(address: &str) -> Result<(), Flaw> {
+fn is_supported(address: &str) -> Result<(), Unhealthy> {
     let is_web = |rest: &str| rest.starts_with("http://") || rest.starts_with("https://");
     let fits = match address.split_once(':') {
         _ if address.starts_with('/') => true,
@@ -124,17 +124,17 @@ fn is_supported(address: &str) -> Result<(), Flaw> {
     let scheme = address.split_once(':').map_or(address, |(scheme, _)| scheme);
     // The rest of the address may hold a password.
     let scheme: String = scheme.chars().take(20).collect();
-    Err(Flaw::new(
+    Err(Unhealthy::new(
         "RepositoryNotSupported",
         format!(
-            "{ADDRESS} begins with {scheme:?}; supported are an absolute path, local:/path, \
-             rest:http://..., rest:https://... and s3:..."
+            "{ADDRESS} begins with {scheme:?}, which is not supported; use an absolute path, \
+             local:/path, rest:http://..., rest:https://... or s3:..."
         ),
     ))
 }
 
 /// The texts of a Secret, all of them.
-fn texts(secret: &Object) -> Result<BTreeMap<String, String>, Flaw> {
+fn texts(secret: &Object) -> Result<BTreeMap<String, String>, Unhealthy> {
     let mut texts = BTreeMap::new();
     for (key, value) in secret.data["data"].as_object().into_iter().flatten() {
         let text = decoded(value).ok_or_else(|| {
@@ -150,7 +150,11 @@ fn decoded(value: &Value) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-fn certificate(namespace: &str, named: &CustomAuthority, view: &dyn View) -> Result<String, Flaw> {
+fn certificate(
+    namespace: &str,
+    named: &CustomAuthority,
+    view: &dyn View,
+) -> Result<String, Unhealthy> {
     let (kind, name) = match (named.secret_name.as_str(), named.config_map_name.as_str()) {
         ("", "") => return Err(incomplete("customCA names no Secret and no ConfigMap".into())),
         ("", config_map) => (CONFIG_MAP, config_map),

@@ -52,7 +52,7 @@ pub(crate) enum Slot {
 }
 
 /// The place of a sync, as the cache shows it.
-pub(crate) fn look(places: &str, sync: &str, view: &dyn View) -> Slot {
+pub(crate) fn slot_of(places: &str, sync: &str, view: &dyn View) -> Slot {
     if places.is_empty() {
         return Slot::NotNeeded;
     }
@@ -70,7 +70,7 @@ pub(crate) fn look(places: &str, sync: &str, view: &dyn View) -> Slot {
 }
 
 /// Takes a place, if it is still free.
-pub(crate) fn take(places: &str, place: usize, (sync, object): (&str, &str)) -> Write {
+pub(crate) fn take(places: &str, place: usize, sync: &str, object: &str) -> Write {
     Write::Create {
         address: Address::new(Place::CLUSTER, &LEASE, slot_name(places, place)),
         object: json!({

@@ -4,7 +4,7 @@ use super::Serves;
 use super::decide::{Purpose, Source, Tidying};
 use super::intent::Intent;
 use super::observe::Scene;
-use super::repository::Flaw;
+use super::repository::Unhealthy;
 use super::task::{NOT_HERE, Task};
 use super::work::{Named, Target, Tidy, Way, Work, given, is_ours, parameter, unread};
 use crate::kinds::{DESTINATION, NAMESPACE, POD};
@@ -34,7 +34,7 @@ fn refused(spec: &ReplicationSourceSpec) -> Option<String> {
     let mut paths = given("spec", &movers);
     paths.iter_mut().for_each(|path| path.push_str(" is not supported"));
     if spec.syncthing.is_some() {
-        let why = "many live writers contradict what is promised here";
+        let why = "many live writers contradict the promise of one writer";
         paths.push(format!("spec.syncthing is not supported: {why}"));
     }
     match (&spec.restic, &spec.external) {
@@ -71,8 +71,9 @@ fn broken_retain(retain: &Retain) -> Vec<String> {
         ("yearly", retain.yearly),
     ];
     let negative = numbers.iter().filter(|(_, number)| number.is_some_and(|number| number < 0));
-    let mut flaws: Vec<String> =
-        negative.map(|(name, _)| format!("spec.restic.retain.{name} is below zero")).collect();
+    let mut flaws: Vec<String> = negative
+        .map(|(name, _)| format!("spec.restic.retain.{name} must not be negative"))
+        .collect();
     if retain.last.as_ref().is_some_and(|last| last.parse::<u32>().is_err()) {
         flaws.push("spec.restic.retain.last is not a number".to_owned());
     }
@@ -129,14 +130,14 @@ fn of_restic(spec: &ReplicationSourceSpec, restic: &ReplicationSourceRestic) -> 
             secret: restic.repository.clone(),
             authority: restic.custom_ca.clone(),
         }),
-        takes_image: takes_image(restic.copy_method),
+        takes_snapshot: takes_snapshot(restic.copy_method),
         snapshot_class: restic.volume_snapshot_class_name.clone(),
         is_temporary: false,
         ignored: given("spec.restic", &without),
     }
 }
 
-fn takes_image(method: Option<CopyMethod>) -> bool {
+fn takes_snapshot(method: Option<CopyMethod>) -> bool {
     match method {
         Some(CopyMethod::Snapshot | CopyMethod::Clone) | None => true,
         Some(CopyMethod::Direct | CopyMethod::None) => false,
@@ -160,13 +161,13 @@ fn of_external(spec: &ReplicationSourceSpec, external: &External) -> Result<Work
         }
     };
     let is_copy = external.provider == PROVIDER_COPY;
-    if is_copy && !takes_image(method) {
-        return Err("spec.external.parameters.copyMethod: the image is the product of \
-                    interlock.dev/copy; one of Snapshot, Clone"
+    if is_copy && !takes_snapshot(method) {
+        return Err("spec.external.parameters.copyMethod must be Snapshot or Clone: \
+            interlock.dev/copy keeps a snapshot"
             .to_owned());
     }
     let (way, repository, read) = match is_copy {
-        true => (Way::Image, None, READ.to_vec()),
+        true => (Way::Snapshot, None, READ.to_vec()),
         false => {
             let secret = parameter(external, "repository").unwrap_or_default();
             let named = Named { secret, authority: None };
@@ -175,7 +176,7 @@ fn of_external(spec: &ReplicationSourceSpec, external: &External) -> Result<Work
     };
     Ok(Work {
         target: Target::Given(spec.source_pvc.clone()),
-        takes_image: takes_image(method) && !matches!(way, Way::Tidy(_)),
+        takes_snapshot: takes_snapshot(method) && !matches!(way, Way::Tidy(_)),
         way,
         repository,
         snapshot_class: parameter(external, "volumeSnapshotClassName"),
@@ -194,9 +195,11 @@ fn through_repository(external: &External) -> Result<Way, String> {
     }
     let epoch = given("epoch").and_then(|epoch| epoch.parse().ok());
     let (Some(claim), Some(before_epoch)) = (given("claim"), epoch) else {
-        return Err("spec.external.parameters.tidy: .claim and .epoch are needed: the uid of the \
-                    claim at the hub, and the epoch before which snapshots of it go"
-            .to_owned());
+        return Err(
+            "spec.external.parameters.tidy: .claim and .epoch are required: the uid of the claim \
+             at the hub, and the epoch before which its snapshots are deleted"
+                .to_owned(),
+        );
     };
     let pinned = given("pinned").unwrap_or_default();
     let pinned = pinned.split(',').map(str::trim).filter(|id| !id.is_empty());
@@ -204,7 +207,7 @@ fn through_repository(external: &External) -> Result<Way, String> {
     Ok(Way::Tidy(LeftByMoves { claim, before_epoch, pinned }))
 }
 
-/// Where it stands whether the namespace of a source runs here; None: a move made the source, which
+/// Where it is recorded whether the namespace of a source runs here; None: a move made the source, which
 /// runs exactly when the namespace does not.
 pub(super) fn permit_address(task: &Task) -> Option<Address> {
     let is_of_a_move = annotation(&task.object, ANNOTATION_EPOCH).is_some();
@@ -235,8 +238,8 @@ pub(super) fn keep(task: &Task, intent: &Intent, tidy: &Tidy, view: &dyn View) -
 
 /// What a decision sees of a source only.
 pub(super) fn side(scene: &Scene, view: &dyn View) -> Source {
-    // Whoever takes an image reads that.
-    let is_direct = scene.work.as_ref().is_ok_and(|work| !work.takes_image);
+    // Whoever takes a snapshot reads that.
+    let is_direct = scene.work.as_ref().is_ok_and(|work| !work.takes_snapshot);
     Source {
         is_elsewhere: scene.is_elsewhere,
         purpose: purpose(scene),
@@ -246,7 +249,7 @@ pub(super) fn side(scene: &Scene, view: &dyn View) -> Source {
 
 fn purpose(scene: &Scene) -> Option<Purpose> {
     match scene.work.as_ref().ok()?.way {
-        Way::Image => Some(Purpose::Image),
+        Way::Snapshot => Some(Purpose::Snapshot),
         Way::Backup { .. } => {
             let keep = scene.keep.as_ref();
             let tidying = |keep: &Keep| Tidying { prunes: keep.prune, unlocks: keep.unlock };
@@ -270,37 +273,39 @@ fn is_in_use(scene: &Scene, view: &dyn View) -> bool {
 }
 
 /// Why nothing is saved from here.
-pub(super) fn not_here(task: &Task) -> Flaw {
+pub(super) fn not_here(task: &Task) -> Unhealthy {
     let namespace = task.namespace();
     let what = format!(
-        "namespace {namespace} does not run on this cluster, so nothing is saved from here: \
-         the cluster that runs it does that, and `kubectl get grant {namespace}` at the hub \
-         says which one it is"
+        "namespace {namespace} does not run on this cluster, so this source makes no backups; \
+         create the source on the owner, which `kubectl get grant {namespace}` at the hub shows"
     );
-    Flaw::new(NOT_HERE, what)
+    Unhealthy::new(NOT_HERE, what)
 }
 
 /// There is nothing to back up: most likely by accident.
-pub(super) fn empty(scene: &Scene) -> Flaw {
+pub(super) fn empty(scene: &Scene) -> Unhealthy {
     let message = format!(
-        "claim {} has nothing in it, so nothing was saved; if that is meant, annotate the \
-         source: interlock.dev/allow-empty=true",
+        "claim {} is empty, so no backup was made; if that is intended, annotate the source: \
+         interlock.dev/allow-empty=true",
         scene.claim_name
     );
-    Flaw::new(Reason::SourceEmpty.word(), message)
+    Unhealthy::new(Reason::SourceEmpty.word(), message)
 }
 
 /// What a failure is called: the mover knows folders, and people know claims.
-pub(super) fn told(scene: &Scene, failure: &Failure) -> Failure {
+pub(super) fn reported(scene: &Scene, failure: &Failure) -> Failure {
     match failure.reason {
         Reason::SourceEmpty => Failure { reason: failure.reason, message: empty(scene).message },
         _ => failure.clone(),
     }
 }
 
-/// The image is not the one that was asked for.
-pub(super) fn useless(intent: &Intent) -> Flaw {
-    Flaw::new("ImageGone", format!("image {} is gone, or not of this sync", intent.image))
+/// The snapshot is not the one that was asked for.
+pub(super) fn useless(intent: &Intent) -> Unhealthy {
+    Unhealthy::new(
+        "SnapshotGone",
+        format!("snapshot {} was deleted, or is not of this sync", intent.snapshot),
+    )
 }
 
 #[cfg(test)]
@@ -375,7 +380,7 @@ mod tests {
                 "spec.restic.moverAffinity"
             ]
         );
-        assert!(!work.takes_image);
+        assert!(!work.takes_snapshot);
     }
 
     #[test]
@@ -389,14 +394,14 @@ mod tests {
         let saves = work(json!({"repository": "r", "epoch": "7", "claim": "u",
             "copyMethod": "Direct"}))
         .expect("served");
-        assert!(!saves.takes_image);
+        assert!(!saves.takes_snapshot);
         let Way::Backup { mark, tidy } = saves.way else { panic!("no backup") };
         assert_eq!(mark, Mark::Move(vec!["epoch=7".into(), "claim=u".into()]));
         assert!(tidy.is_none(), "it forgets nothing");
         let tidies = work(json!({"repository": "r", "epoch": "7", "claim": "u", "tidy": "true",
             "pinned": "one, two,"}))
         .expect("served");
-        assert!(!tidies.takes_image && tidies.ignored.is_empty());
+        assert!(!tidies.takes_snapshot && tidies.ignored.is_empty());
         let Way::Tidy(left) = tidies.way else { panic!("no tidying") };
         let secret = tidies.repository.expect("a repository").secret;
         assert_eq!((secret.as_str(), left.before_epoch), ("r", 7));

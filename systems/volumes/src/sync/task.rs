@@ -112,7 +112,7 @@ impl Task {
 
     pub(super) fn due_after(&self, last: Last<'_>) -> Due {
         match &self.when {
-            Ok(when) => due(when, last, (self.now, self.uid())),
+            Ok(when) => due(when, last, self.now, self.uid()),
             Err(_) => Due::Never,
         }
     }

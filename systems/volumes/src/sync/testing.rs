@@ -2,9 +2,9 @@
 
 use crate::kinds::{CLAIM, SNAPSHOT_KIND};
 use crate::outside::{
-    Content, Failure, Job, Mover, MoverDeed, Outcome, Progress, Reason, Sync, SyncId,
+    Content, Failure, Job, Mover, MoverAction, Outcome, Progress, Reason, Sync, SyncId,
 };
-use interlock_kernel::testing::{Machine, World, merge};
+use interlock_kernel::testing::{Machine, TestServers, merge};
 use interlock_kernel::{Kind, Name, Object, Place};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use std::collections::HashMap;
 /// A mover that does what the test says, and tells no lies about it.
 #[derive(Debug)]
 pub(crate) struct FakeMover {
-    /// What becomes of a sync that begins.
+    /// What happens to a sync that begins.
     pub(crate) next: Sync,
     pub(crate) syncs: HashMap<SyncId, Sync>,
     pub(crate) begun: Vec<(SyncId, Job)>,
@@ -41,13 +41,13 @@ impl Machine<Mover> for FakeMover {
         self.syncs.get(question).cloned().unwrap_or(Sync::Unknown)
     }
 
-    fn perform(&mut self, deed: &MoverDeed) -> bool {
-        match deed {
-            MoverDeed::Begin { id, job } => {
+    fn perform(&mut self, action: &MoverAction) -> bool {
+        match action {
+            MoverAction::Begin { id, job } => {
                 self.begun.push((id.clone(), (**job).clone()));
                 self.syncs.entry(id.clone()).or_insert_with(|| self.next.clone());
             }
-            MoverDeed::Forget(id) => drop(self.syncs.remove(id)),
+            MoverAction::Forget(id) => drop(self.syncs.remove(id)),
         }
         true
     }
@@ -75,10 +75,10 @@ pub(crate) fn runs(bytes: u64) -> Sync {
     Sync::Runs(Progress { bytes, of_bytes: Some(100), files: 1 })
 }
 
-/// The storage takes every image that was asked for, with so many files in it.
-pub(crate) fn take_images(world: &mut World, files: u64) {
-    for image in world.list(Place::CLUSTER, &SNAPSHOT_KIND, None) {
-        if image.data["status"]["readyToUse"] != true {
+/// The storage takes every snapshot that was asked for, with so many files in it.
+pub(crate) fn take_snapshots(world: &mut TestServers, files: u64) {
+    for snapshot in world.list(Place::CLUSTER, &SNAPSHOT_KIND, None) {
+        if snapshot.data["status"]["readyToUse"] != true {
             let content = content(files);
             let change = json!({
                 "metadata": {"annotations": {
@@ -88,13 +88,13 @@ pub(crate) fn take_images(world: &mut World, files: u64) {
                 }},
                 "status": {"readyToUse": true},
             });
-            world.change(Place::CLUSTER, &SNAPSHOT_KIND, &Name::of(&image), &change);
+            world.change(Place::CLUSTER, &SNAPSHOT_KIND, &Name::of(&snapshot), &change);
         }
     }
 }
 
 /// The storage binds every claim.
-pub(crate) fn bind_claims(world: &mut World) {
+pub(crate) fn bind_claims(world: &mut TestServers) {
     for claim in world.list(Place::CLUSTER, &CLAIM, None) {
         let name = Name::of(&claim);
         let change = json!({
@@ -104,7 +104,7 @@ pub(crate) fn bind_claims(world: &mut World) {
     }
 }
 
-pub(crate) fn only(world: &World, kind: &Kind) -> Vec<Object> {
+pub(crate) fn only(world: &TestServers, kind: &Kind) -> Vec<Object> {
     world.list(Place::CLUSTER, kind, None)
 }
 
@@ -148,7 +148,7 @@ pub(crate) fn source(patch: &Value) -> Value {
     made(base, patch)
 }
 
-/// A source whose image is the product.
+/// A source whose snapshot is the product.
 pub(crate) fn copy_source(patch: &Value) -> Value {
     let copy = json!({"spec": {"restic": null, "external": {"provider": "interlock.dev/copy"}}});
     made(source(&copy), patch)

@@ -73,7 +73,7 @@ pub enum Due {
 }
 
 /// When the next sync of the object with this uid is due.
-pub fn due(when: &When, last: Last<'_>, (now, uid): (Timestamp, &str)) -> Due {
+pub fn due(when: &When, last: Last<'_>, now: Timestamp, uid: &str) -> Due {
     let at = |moment: Timestamp| if moment <= now { Due::Now } else { Due::At(moment) };
     match when {
         When::Manual(tag) if tag == last.tag => Due::WithATag,
@@ -128,19 +128,19 @@ mod tests {
     fn a_tag_is_answered_once() {
         let when = trigger("a", Some("@hourly"));
         assert_eq!(when.tag(), Some("a"));
-        let at = (moment(NOON), "u");
-        assert_eq!(due(&when, Last::default(), at), Due::Now);
-        assert_eq!(due(&when, Last { tag: "a", ..Last::default() }, at), Due::WithATag);
-        assert_eq!(due(&when, Last { tag: "b", ..last(NOON) }, at), Due::Now);
+        let now = moment(NOON);
+        assert_eq!(due(&when, Last::default(), now, "u"), Due::Now);
+        assert_eq!(due(&when, Last { tag: "a", ..Last::default() }, now, "u"), Due::WithATag);
+        assert_eq!(due(&when, Last { tag: "b", ..last(NOON) }, now, "u"), Due::Now);
     }
 
     #[test]
     fn what_was_given_up_waits_for_a_change_or_for_its_schedule() {
         let gave_up = Last { gave_up: Some(moment(NOON)), ..Last::default() };
-        let at = (moment("2026-01-02T12:30:00"), "u");
-        assert_eq!(due(&trigger("a", None), gave_up, at), Due::WithAChange);
-        assert_eq!(due(&When::Always, gave_up, at), Due::WithAChange);
-        let Due::At(next) = due(&trigger("", Some("@hourly")), gave_up, at) else {
+        let now = moment("2026-01-02T12:30:00");
+        assert_eq!(due(&trigger("a", None), gave_up, now, "u"), Due::WithAChange);
+        assert_eq!(due(&When::Always, gave_up, now, "u"), Due::WithAChange);
+        let Due::At(next) = due(&trigger("", Some("@hourly")), gave_up, now, "u") else {
             panic!("it has a schedule")
         };
         assert!(next >= moment("2026-01-02T13:00:00") && next < moment("2026-01-02T13:06:00"));
@@ -149,20 +149,20 @@ mod tests {
     #[test]
     fn always_is_once_a_minute() {
         let when = When::read(None).expect("no trigger");
-        assert_eq!(due(&when, Last::default(), (moment(NOON), "u")), Due::Now);
+        assert_eq!(due(&when, Last::default(), moment(NOON), "u"), Due::Now);
         let then = moment("2026-01-02T12:01:00");
-        assert_eq!(due(&when, last(NOON), (moment("2026-01-02T12:00:59"), "u")), Due::At(then));
-        assert_eq!(due(&when, last(NOON), (then, "u")), Due::Now);
+        assert_eq!(due(&when, last(NOON), moment("2026-01-02T12:00:59"), "u"), Due::At(then));
+        assert_eq!(due(&when, last(NOON), then, "u"), Due::Now);
     }
 
     #[test]
     fn a_schedule_is_due_at_once_the_first_time_and_then_when_its_moment_has_come() {
         let when = trigger("", Some("@hourly"));
-        assert_eq!(due(&when, Last::default(), (moment(NOON), "u")), Due::Now);
-        assert_eq!(due(&when, last("2026-01-02T10:00:00"), (moment(NOON), "u")), Due::Now);
-        assert!(matches!(due(&when, last(NOON), (moment(NOON), "u")), Due::At(_)));
+        assert_eq!(due(&when, Last::default(), moment(NOON), "u"), Due::Now);
+        assert_eq!(due(&when, last("2026-01-02T10:00:00"), moment(NOON), "u"), Due::Now);
+        assert!(matches!(due(&when, last(NOON), moment(NOON), "u"), Due::At(_)));
         let never = trigger("", Some("0 0 31 2 *"));
-        assert_eq!(due(&never, last(NOON), (moment(NOON), "u")), Due::Never);
+        assert_eq!(due(&never, last(NOON), moment(NOON), "u"), Due::Never);
     }
 
     #[test]
@@ -172,8 +172,8 @@ mod tests {
         let mut starts = std::collections::BTreeSet::new();
         for object in 0..200 {
             let uid = format!("uid-{object}");
-            let found = due(&when, last(NOON), (moment(NOON), &uid));
-            assert_eq!(found, due(&when, last(NOON), (moment("2026-01-02T12:40:00"), &uid)));
+            let found = due(&when, last(NOON), moment(NOON), &uid);
+            assert_eq!(found, due(&when, last(NOON), moment("2026-01-02T12:40:00"), &uid));
             let Due::At(start) = found else { panic!("{found:?}") };
             let later = start.duration_since(one).as_secs();
             assert!((0..360).contains(&later), "{later}");
@@ -187,7 +187,7 @@ mod tests {
         let when = trigger("", Some("@monthly"));
         for object in 0..50 {
             let uid = format!("uid-{object}");
-            let Due::At(start) = due(&when, last(NOON), (moment(NOON), &uid)) else { panic!() };
+            let Due::At(start) = due(&when, last(NOON), moment(NOON), &uid) else { panic!() };
             assert!(start <= moment("2026-02-01T00:30:00"));
         }
     }

@@ -3,12 +3,12 @@
 use super::facts::{Next, Trouble, Why};
 use super::intent::Intent;
 use super::observe::Scene;
-use super::repository::Flaw;
+use super::repository::Unhealthy;
 use super::task::{
     GAVE_UP_AT, GAVE_UP_ON, MISSED, NOT_HERE, SYNC_ID, SYNC_MILLISECONDS, SYNCS, Task, number,
 };
 use super::trigger::{Due, Last, has_missed};
-use super::{images, source};
+use super::{snapshots, source};
 use crate::objects::change_status;
 use crate::outside::{self, Mover, Outcome, Progress, Reason};
 use interlock_api::volumes::condition as words;
@@ -33,8 +33,8 @@ const NOTE_BYTES: usize = 1024;
 /// Reasons of the condition Healthy that are seen without a sync, and go without one.
 const SEEN: [&str; 8] = [
     NOT_HERE,
-    images::CLASS_MISSING,
-    images::NOT_BEGUN,
+    snapshots::CLASS_MISSING,
+    snapshots::NOT_BEGUN,
     "SecretIncomplete",
     "RepositoryNotSupported",
     "SourceMissing",
@@ -69,7 +69,7 @@ impl Saying {
             kind: words::HEALTHY,
             holds: None,
             reason: "NotTriedYet",
-            message: "What was wrong is mended; the next sync will show".to_owned(),
+            message: "The cause of the failure has changed; the next sync is pending".to_owned(),
             next: None,
         })
     }
@@ -86,9 +86,9 @@ impl Saying {
 
     /// The one write of the status that says it.
     pub(crate) fn step(self, task: &Task) -> Step<Mover> {
-        let at = (task.now, task.object.metadata.generation);
+        let generation = task.object.metadata.generation;
         let all = self.findings.iter().fold(task.known.conditions.clone(), |all, finding| {
-            conditions::with(&all, finding, at)
+            conditions::with(&all, finding, task.now, generation)
         });
         let mut status = self.status;
         status.insert("conditions".to_owned(), json!(all));
@@ -106,7 +106,7 @@ pub(crate) fn saying(scene: &Scene, why: Why) -> Option<Saying> {
     let task = &scene.task;
     let running = |what: &str| task.current().map(|intent| task.running(intent, what));
     let say = match why {
-        Why::Going => return None,
+        Why::Terminating => return None,
         Why::Refused => return scene.work.as_ref().err().map(|flaw| task.refused(flaw)),
         Why::BrokenIntent => return task.intent.as_ref().err().map(|flaw| task.broken(flaw)),
         Why::Held => return Some(held(scene)),
@@ -115,15 +115,15 @@ pub(crate) fn saying(scene: &Scene, why: Why) -> Option<Saying> {
             say.status.insert("nextSyncTime".to_owned(), Value::Null);
             return Some(say);
         }
-        Why::ImageNotReady(trouble) => {
-            let say = running("the image is being taken")?.and(accept(scene));
+        Why::SnapshotNotReady(trouble) => {
+            let say = running("the snapshot is being taken")?.and(accept(scene));
             return Some(troubled(scene, say, trouble));
         }
         Why::NotDue(next) => task.idle(next, scene.due),
         Why::Hindered => task.hindered(scene.hindrance.as_ref()?),
         Why::BacksOff => task.backing_off(task.current()?),
         Why::TargetNotBound => running("the claim has no volume yet")?,
-        Why::SlotsFull => running("all places at the repository are taken")?,
+        Why::SlotsFull => running("all slots at the repository are in use")?,
         Why::Runs { is_news: false } => running("the mover runs")?,
         Why::Runs { is_news: true } => {
             let Some(outside::Sync::Runs(progress)) = scene.mover else { return None };
@@ -142,26 +142,27 @@ pub(crate) fn accept(scene: &Scene) -> Finding {
 
 fn accepted(ignored: &[String]) -> String {
     match ignored {
-        [] => "Everything that it asks for is supported".to_owned(),
-        some => format!("Without effect here: {}", some.join(", ")),
+        [] => "Every field of the spec is supported".to_owned(),
+        some => format!("These fields have no effect: {}", some.join(", ")),
     }
 }
 
-/// Who holds the images of an object that goes.
+/// Who holds the snapshots of an object that is being deleted.
 fn held(scene: &Scene) -> Saying {
-    let because = format!("it goes once nobody holds its images: {}", scene.holders);
-    let findings = vec![Finding::fails(words::HEALTHY, "ImageHeld", because.clone())];
+    let because =
+        format!("the object is deleted once its snapshots have no holder: {}", scene.holders);
+    let findings = vec![Finding::fails(words::HEALTHY, "SnapshotHeld", because.clone())];
     Saying { status: Fields::new(), findings, because, event: None }
 }
 
-/// What keeps an image from being taken: what the storage says of that, or that nobody takes it.
+/// What keeps a snapshot from being taken: what the storage says of that, or that nobody takes it.
 fn troubled(scene: &Scene, mut say: Saying, trouble: Trouble) -> Saying {
-    let flaw = scene.image.as_ref().and_then(|image| match trouble {
+    let flaw = scene.snapshot.as_ref().and_then(|snapshot| match trouble {
         Trouble::None => None,
-        Trouble::Failing => images::flaw_of(image),
-        Trouble::NotBegun => images::neglected(image),
+        Trouble::Failing => snapshots::flaw_of(snapshot),
+        Trouble::NotBegun => snapshots::neglected(snapshot),
     });
-    if let Some(Flaw { reason, message }) = flaw {
+    if let Some(Unhealthy { reason, message }) = flaw {
         say.event = Some(scene.task.tells(Importance::Warning, reason, message.clone()));
         say.findings.push(Finding::fails(words::HEALTHY, reason, message));
     }
@@ -190,14 +191,14 @@ impl Task {
     ) -> Event {
         // An API server takes no longer ones; a letter has at most four bytes.
         let note: String = note.into().chars().take(NOTE_BYTES / 4).collect();
-        crate::objects::tells(&self.kind, &self.object, (importance, reason), note)
+        Event { importance, ..crate::objects::tells(&self.kind, &self.object, reason, note) }
     }
 
     /// What is said while no sync runs and nothing is wrong.
     fn idle(&self, next: Next, due: Due) -> Saying {
         let (reason, message) = match next {
             Next::Unpaused => {
-                (words::WAITING_FOR_MANUAL, "Paused: set spec.paused to false to go on")
+                (words::WAITING_FOR_MANUAL, "Paused: set spec.paused to false to resume")
             }
             Next::Scheduled => {
                 (words::WAITING_FOR_SCHEDULE, "Waiting for next scheduled synchronization")
@@ -208,7 +209,7 @@ impl Task {
             ),
             Next::Now | Next::Tag => (words::WAITING_FOR_MANUAL, "Waiting for manual trigger"),
             Next::Change => (words::ERROR, "Given up: change the spec or the Secret to try again"),
-            Next::Never => (words::ERROR, "No moment fits the schedule"),
+            Next::Never => (words::ERROR, "The schedule matches no time"),
         };
         let at = match (next, due) {
             (Next::Scheduled, Due::At(at)) => Some(Time(at)),
@@ -259,13 +260,13 @@ impl Task {
     /// The intent cannot be read.
     fn broken(&self, flaw: &str) -> Saying {
         let what = format!(
-            "annotation interlock.dev/sync cannot be read ({flaw}); remove it to begin anew"
+            "annotation interlock.dev/sync cannot be parsed ({flaw}); remove it to start again"
         );
-        self.hindered(&Flaw::new("BrokenIntent", what))
+        self.hindered(&Unhealthy::new("BrokenIntent", what))
     }
 
     /// What is said when something is in the way, with or without a sync.
-    fn hindered(&self, flaw: &Flaw) -> Saying {
+    fn hindered(&self, flaw: &Unhealthy) -> Saying {
         let message: String = flaw.message.chars().take(LOG_CHARACTERS).collect();
         let findings = vec![
             Finding::fails(words::SYNCHRONIZING, words::ERROR, message.clone()),
@@ -321,13 +322,13 @@ impl Task {
             "latestMoverStatus": { "result": "Successful", "logs": cut(&outcome.log) },
             "external": external,
         })));
-        say.findings.push(Finding::holds(words::HEALTHY, "Synced", "The last sync went well"));
+        say.findings.push(Finding::holds(words::HEALTHY, "Synced", "The last sync succeeded"));
         say.because = "the sync is done".to_owned();
         say
     }
 
     /// The status of a sync that cannot go on.
-    pub(crate) fn ended_badly(&self, intent: &Intent, flaw: &Flaw) -> Saying {
+    pub(crate) fn ended_badly(&self, intent: &Intent, flaw: &Unhealthy) -> Saying {
         let mut say = self.hindered(flaw);
         let mut external = over(intent);
         external.insert(GAVE_UP_ON.to_owned(), json!(intent.basis));
@@ -345,18 +346,19 @@ impl Task {
 
     /// What is said between two attempts.
     fn backing_off(&self, intent: &Intent) -> Saying {
-        let mut say = self.running(intent, "it waits for the next attempt");
+        let mut say = self.running(intent, "the sync waits for the next attempt");
         if let Some((word, message)) = &intent.failed {
             let next = intent.after.as_ref().map(|after| json!(after)).unwrap_or_default();
             let next = next.as_str().unwrap_or_default().to_owned();
             let advice = match word == Reason::RepositoryLocked.word() {
                 true => {
-                    "; if that process is dead, set spec.restic.unlock of a ReplicationSource \
-                         of this repository to a new word"
+                    "; if that process is dead, set spec.restic.unlock of a ReplicationSource of \
+                     this repository to a new value"
                 }
                 false => "",
             };
-            let message = format!("attempt {} comes at {next}: {message}{advice}", intent.attempt);
+            let message =
+                format!("attempt {} is scheduled at {next}: {message}{advice}", intent.attempt);
             say.findings.push(Finding::fails(words::HEALTHY, reason_of(word), message.clone()));
             say.event = Some(self.tells(Importance::Warning, "TransferFailed", message));
         }

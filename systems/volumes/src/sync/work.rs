@@ -31,9 +31,9 @@ pub(crate) struct Work {
     pub(crate) way: Way,
     /// The repository, for those that have one.
     pub(crate) repository: Option<Named>,
-    /// Whether an image is taken: of a source first, to be read instead of the volume; of a
+    /// Whether a snapshot is taken: of a source first, to be read instead of the volume; of a
     /// destination last, as the product.
-    pub(crate) takes_image: bool,
+    pub(crate) takes_snapshot: bool,
     pub(crate) snapshot_class: Option<String>,
     /// Whether a claim of our own goes after each sync.
     pub(crate) is_temporary: bool,
@@ -60,8 +60,8 @@ pub(crate) enum Target {
 /// Where the data comes from or goes to.
 #[derive(Debug, Clone)]
 pub(crate) enum Way {
-    /// Nowhere: an image is the product.
-    Image,
+    /// Nowhere: a snapshot is the product.
+    Snapshot,
     /// Into a repository.
     Backup {
         mark: Mark,
@@ -72,10 +72,10 @@ pub(crate) enum Way {
     Tidy(LeftByMoves),
     /// From a repository.
     Restore { choice: Choice, deletes_other_files: bool, digest: Option<String> },
-    /// From the latest image of a source.
+    /// From the latest snapshot of a source.
     CopyOf(Origin),
-    /// From an image on this machine.
-    Copy { cluster: String, image: String, digest: Option<String> },
+    /// From a snapshot on this machine.
+    Copy { cluster: String, snapshot: String, digest: Option<String> },
 }
 
 /// What stays in a repository, as it is written.
@@ -130,7 +130,7 @@ pub(crate) fn read(
                     external: status.external,
                     conditions: status.conditions,
                     restic: Default::default(),
-                    latest_image: status.latest_image.map(|image| image.name),
+                    latest_image: status.latest_image.map(|snapshot| snapshot.name),
                 },
             }))
         }

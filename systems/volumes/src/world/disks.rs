@@ -1,14 +1,14 @@
-//! What is outside of the API: the volumes and images of a cluster, its movers, and a repository.
+//! What is outside of the API: the volumes and snapshots of a cluster, its movers, and a repository.
 //!
-//! It answers as the real drivers do. Whatever takes long is begun by a deed, ends by itself, and may
+//! It answers as the real drivers do. Whatever takes long is begun by a action, ends by itself, and may
 //! end badly ([`Storage::endings`]); what is begun twice is begun once; whoever dies leaves nothing
 //! half made, but a volume that a mover was writing to is as the mover left it.
 //!
 //! Any world whose machines have a [`Storage`] can run the volume controllers: [`Stores`].
 
 use crate::outside::{
-    Content, Disk, DiskDeed, DiskQuestion, Failure, Folder, Job, Made, Mover, MoverDeed, Outcome,
-    Progress, Reason, Sync, SyncId,
+    Content, Disk, DiskAction, DiskQuestion, Failure, Folder, Job, Made, Mover, MoverAction,
+    Outcome, Progress, Reason, Sync, SyncId,
 };
 use interlock_world::Driver;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,14 +21,14 @@ pub const TORN: i64 = -1;
 
 /// A machine that has volumes.
 pub trait Stores: Clone + 'static {
-    /// Its volumes, images and movers.
+    /// Its volumes, snapshots and movers.
     fn storage(&self) -> &Storage;
     /// The same machine with other ones.
     #[must_use]
     fn with_storage(&self, storage: Storage) -> Self;
 }
 
-/// The volumes, images and movers of one cluster, and the repository that it saves to.
+/// The volumes, snapshots and movers of one cluster, and the repository that it saves to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Storage {
     /// The uid of the cluster.
@@ -36,14 +36,14 @@ pub struct Storage {
     /// By handle.
     pub volumes: BTreeMap<String, Thing>,
     /// By handle.
-    pub images: BTreeMap<String, Thing>,
+    pub snapshots: BTreeMap<String, Thing>,
     /// By sync and attempt; one that is not here is unknown.
     pub movers: BTreeMap<(String, u32), Attempt>,
     /// The snapshots in the repository, the newest last.
     pub repository: Vec<(String, Data)>,
 }
 
-/// A volume or an image.
+/// A volume or a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Thing {
     /// It is being made.
@@ -54,12 +54,12 @@ pub enum Thing {
     Failed(Reason),
 }
 
-/// What is in a volume or an image, or will be.
+/// What is in a volume or a snapshot, or will be.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Copied {
     /// The writes.
     pub data: Data,
-    /// The image that a volume was made of, or the volume that an image was taken of.
+    /// The snapshot that a volume was made of, or the volume that a snapshot was taken of.
     pub of: Option<String>,
 }
 
@@ -96,7 +96,7 @@ impl Attempt {
 /// How something that takes long ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// A volume or an image is there.
+    /// A volume or a snapshot is there.
     Made,
     /// A mover is done.
     Moved,
@@ -154,18 +154,18 @@ impl Storage {
     #[must_use]
     pub fn crashed(&self) -> Storage {
         let mut left = self.clone();
-        for things in [&mut left.volumes, &mut left.images] {
+        for things in [&mut left.volumes, &mut left.snapshots] {
             things.retain(|_, thing| matches!(thing, Thing::Whole(_)));
         }
         left.movers.clear();
         left
     }
 
-    /// How far a volume or an image is.
+    /// How far a volume or a snapshot is.
     pub fn made(&self, asked: &DiskQuestion) -> Made {
         match asked {
             DiskQuestion::Volume(handle) => question(self.volumes.get(handle)),
-            DiskQuestion::Image(handle) => question(self.images.get(handle)),
+            DiskQuestion::Snapshot(handle) => question(self.snapshots.get(handle)),
         }
     }
 
@@ -174,9 +174,9 @@ impl Storage {
         whole(&self.volumes, handle)
     }
 
-    /// What is in an image that is whole.
-    pub fn image(&self, handle: &str) -> Option<Data> {
-        whole(&self.images, handle)
+    /// What is in a snapshot that is whole.
+    pub fn snapshot(&self, handle: &str) -> Option<Data> {
+        whole(&self.snapshots, handle)
     }
 
     /// How far an attempt of a mover is.
@@ -199,64 +199,64 @@ impl Storage {
         self.movers.values().any(writes)
     }
 
-    /// Whether something is being made of a volume or of an image.
+    /// Whether something is being made of a volume or of a snapshot.
     fn is_read(&self, handle: &str) -> bool {
         let is_of =
             |thing: &Thing| matches!(thing, Thing::Making(it) if it.of.as_deref() == Some(handle));
-        self.volumes.values().chain(self.images.values()).any(is_of)
+        self.volumes.values().chain(self.snapshots.values()).any(is_of)
     }
 
-    /// The disk after a deed. What is in use is refused, and the same comes again.
-    fn done(&self, deed: &DiskDeed) -> Storage {
+    /// The disk after a action. What is in use is refused, and the same comes again.
+    fn done(&self, action: &DiskAction) -> Storage {
         let mut after = self.clone();
-        match deed {
-            DiskDeed::MakeVolume { handle, from: None, .. } => {
+        match action {
+            DiskAction::MakeVolume { handle, from: None, .. } => {
                 begin(&mut after.volumes, handle, "", Some(Data::new()));
             }
-            DiskDeed::MakeVolume { handle, from: Some((image, digest)), .. } => {
+            DiskAction::MakeVolume { handle, from: Some((snapshot, digest)), .. } => {
                 let is_it = |data: &Data| content(data).digest == *digest;
-                let data = self.image(image).filter(is_it);
-                begin(&mut after.volumes, handle, image, data);
+                let data = self.snapshot(snapshot).filter(is_it);
+                begin(&mut after.volumes, handle, snapshot, data);
             }
-            DiskDeed::TakeImage { handle, volume } => {
+            DiskAction::TakeSnapshot { handle, volume } => {
                 if !self.is_written(volume) {
-                    begin(&mut after.images, handle, volume, self.volume(volume));
+                    begin(&mut after.snapshots, handle, volume, self.volume(volume));
                 }
             }
-            DiskDeed::Forget(asked) => {
+            DiskAction::Forget(asked) => {
                 let (things, handle) = match asked {
                     DiskQuestion::Volume(handle) => (&mut after.volumes, handle),
-                    DiskQuestion::Image(handle) => (&mut after.images, handle),
+                    DiskQuestion::Snapshot(handle) => (&mut after.snapshots, handle),
                 };
                 if matches!(things.get(handle), Some(Thing::Failed(_))) {
                     things.remove(handle);
                 }
             }
-            DiskDeed::DeleteVolume(handle) => {
+            DiskAction::DeleteVolume(handle) => {
                 if !self.is_read(handle) && !self.is_written(handle) {
                     after.volumes.remove(handle);
                 }
             }
-            DiskDeed::DeleteImage(handle) => {
+            DiskAction::DeleteSnapshot(handle) => {
                 if !self.is_read(handle) {
-                    after.images.remove(handle);
+                    after.snapshots.remove(handle);
                 }
             }
         }
         after
     }
 
-    /// The movers after a deed; `others` are the storages of all clusters.
-    fn moved(&self, others: &[&Storage], deed: &MoverDeed) -> Storage {
+    /// The movers after a action; `others` are the storages of all clusters.
+    fn moved(&self, others: &[&Storage], action: &MoverAction) -> Storage {
         let mut after = self.clone();
-        match deed {
-            MoverDeed::Forget(SyncId { id, attempt }) => {
+        match action {
+            MoverAction::Forget(SyncId { id, attempt }) => {
                 let key = (id.clone(), *attempt);
                 if self.movers.get(&key).is_some_and(|it| !it.runs()) {
                     after.movers.remove(&key);
                 }
             }
-            MoverDeed::Begin { id: SyncId { id, attempt }, job } => {
+            MoverAction::Begin { id: SyncId { id, attempt }, job } => {
                 let key = (id.clone(), *attempt);
                 let is_known = self.movers.contains_key(&key);
                 if let Some(begun) = self.begun(others, job).filter(|_| !is_known) {
@@ -284,7 +284,7 @@ impl Storage {
             Job::Backup { from, .. } => {
                 let (data, handle) = match from {
                     Folder::Volume(handle) => (self.volume(handle), handle),
-                    Folder::Image(handle) => (self.image(handle), handle),
+                    Folder::Snapshot(handle) => (self.snapshot(handle), handle),
                 };
                 let saves = || data.map_or(missing, Attempt::Saves);
                 (!self.is_written(handle)).then(saves)
@@ -293,9 +293,9 @@ impl Storage {
                 let newest = self.repository.last().map(|(_, data)| data.clone());
                 self.writes(into, newest.ok_or(Reason::NoEligibleSnapshot))
             }
-            Job::Copy { into, cluster, image, .. } => {
+            Job::Copy { into, cluster, snapshot, .. } => {
                 let source = others.iter().find(|other| other.cluster == *cluster);
-                let data = source.and_then(|source| source.image(image));
+                let data = source.and_then(|source| source.snapshot(snapshot));
                 self.writes(into, data.ok_or(Reason::SourceMissing))
             }
             Job::Tidy { .. } => Some(Attempt::Done { data: Data::new(), snapshot: None }),
@@ -318,12 +318,12 @@ impl Storage {
     /// Every way in which something that is under way can end now.
     pub fn endings(&self) -> Vec<(Ending, Storage)> {
         let mut endings = Vec::new();
-        for (place, things) in [&self.volumes, &self.images].into_iter().enumerate() {
+        for (place, things) in [&self.volumes, &self.snapshots].into_iter().enumerate() {
             for (handle, thing) in things {
                 let Thing::Making(copied) = thing else { continue };
                 let ends = |thing: Thing| {
                     let mut after = self.clone();
-                    let things = if place == 0 { &mut after.volumes } else { &mut after.images };
+                    let things = if place == 0 { &mut after.volumes } else { &mut after.snapshots };
                     things.insert(handle.clone(), thing);
                     after
                 };
@@ -378,9 +378,9 @@ impl<M: Stores> Driver<M> for Disk {
         machines[here].storage().made(asked)
     }
 
-    fn perform(machines: &[&M], here: usize, deed: &DiskDeed) -> M {
+    fn perform(machines: &[&M], here: usize, action: &DiskAction) -> M {
         let machine = machines[here];
-        machine.with_storage(machine.storage().done(deed))
+        machine.with_storage(machine.storage().done(action))
     }
 }
 
@@ -389,9 +389,9 @@ impl<M: Stores> Driver<M> for Mover {
         machines[here].storage().sync(asked)
     }
 
-    fn perform(machines: &[&M], here: usize, deed: &MoverDeed) -> M {
+    fn perform(machines: &[&M], here: usize, action: &MoverAction) -> M {
         let others: Vec<&Storage> = machines.iter().map(|machine| machine.storage()).collect();
         let machine = machines[here];
-        machine.with_storage(machine.storage().moved(&others, deed))
+        machine.with_storage(machine.storage().moved(&others, action))
     }
 }

@@ -7,9 +7,9 @@ use crate::kinds::{
 };
 use crate::sync::slots::SLOT_NAMESPACE;
 use interlock_api::names::{
-    ANNOTATION_BYTES, ANNOTATION_DIGEST, ANNOTATION_FILES, ANNOTATION_IMAGE,
-    ANNOTATION_LATEST_IMAGE_UID, ANNOTATION_SYNC_ID, FINALIZER_IMAGES, FINALIZER_POPULATE,
-    LOCAL_CLASS, LOCAL_DRIVER, PROVIDER_COPY, hold_finalizer,
+    ANNOTATION_BYTES, ANNOTATION_DIGEST, ANNOTATION_FILES, ANNOTATION_LATEST_IMAGE_UID,
+    ANNOTATION_SNAPSHOT, ANNOTATION_SYNC_ID, FINALIZER_POPULATE, FINALIZER_SNAPSHOTS, LOCAL_CLASS,
+    LOCAL_DRIVER, PROVIDER_COPY, hold_finalizer,
 };
 use interlock_kernel::Name;
 use interlock_world::Servers;
@@ -28,8 +28,8 @@ pub(super) const TARGET_VOLUME: &str = "target-volume";
 /// The volume of the other namespace, and what is in it.
 pub(super) const BANK_VOLUME: &str = "bank-volume";
 pub(super) const BANK_WRITE: i64 = 100;
-/// The images that a destination has published at the start, one after the other.
-const IMAGES: [&str; 2] = ["first", "second"];
+/// The snapshots that a destination has published at the start, one after the other.
+const SNAPSHOTS: [&str; 2] = ["first", "second"];
 /// The uid of the claim that is to be filled.
 const CLAIM_UID: &str = "persistentvolumeclaim-data-0";
 
@@ -49,25 +49,25 @@ pub(super) fn first<'a>(system: &Syncs, servers: &'a Servers) -> Start<'a> {
     }
     let class = json!({"provisioner": LOCAL_DRIVER});
     start.put(&STORAGE_CLASS, &Name::cluster_wide(LOCAL_CLASS), class);
-    start.bound((BANK, DATA), BANK_VOLUME, [BANK_WRITE].into());
+    start.bound(BANK, DATA, BANK_VOLUME, [BANK_WRITE].into());
     if !system.own {
         let is_source = system.kind != Kind::Destination;
         let data = if is_source { [1].into() } else { Data::new() };
-        start.bound((SHOP, TARGET), TARGET_VOLUME, data);
+        start.bound(SHOP, TARGET, TARGET_VOLUME, data);
     }
-    if system.kind != Kind::Images {
+    if system.kind != Kind::Snapshots {
         let secret = json!({"data": {
             "RESTIC_REPOSITORY": "L3JlcG9zaXRvcnk=", "RESTIC_PASSWORD": "c2VjcmV0"}});
         start.put(&SECRET, &Name::within(SHOP, "backup"), secret);
     }
     match system.kind {
-        Kind::Images | Kind::Backups => start.source(system.kind),
+        Kind::Snapshots | Kind::Backups => start.source(system.kind),
         Kind::Destination => start.destination(system),
     }
     if system.claims > 0 {
         let mut claim = claim();
         if system.done == 2 {
-            let pin = json!({ANNOTATION_IMAGE: uid_of_image(0)});
+            let pin = json!({ANNOTATION_SNAPSHOT: uid_of_snapshot(0)});
             claim["metadata"] = json!({"annotations": pin, "finalizers": [FINALIZER_POPULATE]});
         }
         start.put(&CLAIM, &Name::within(SHOP, DATA), claim);
@@ -85,8 +85,8 @@ pub(super) fn claim() -> Value {
     }})
 }
 
-fn uid_of_image(place: usize) -> String {
-    format!("volumesnapshot-{}-0", IMAGES[place])
+fn uid_of_snapshot(place: usize) -> String {
+    format!("volumesnapshot-{}-0", SNAPSHOTS[place])
 }
 
 impl Start<'_> {
@@ -95,7 +95,7 @@ impl Start<'_> {
     }
 
     /// A claim with its volume.
-    fn bound(&mut self, (namespace, name): (&str, &str), volume: &str, data: Data) {
+    fn bound(&mut self, namespace: &str, name: &str, volume: &str, data: Data) {
         let uid = format!("uid-{namespace}-{name}");
         let (modes, size) = (json!(["ReadWriteOnce"]), json!({"storage": "1Gi"}));
         let claim = json!({
@@ -124,7 +124,7 @@ impl Start<'_> {
     fn source(&mut self, kind: Kind) {
         let mut spec = json!({"sourcePVC": TARGET, "trigger": {"manual": "1"}});
         match kind {
-            Kind::Images => spec["external"] = json!({"provider": PROVIDER_COPY}),
+            Kind::Snapshots => spec["external"] = json!({"provider": PROVIDER_COPY}),
             Kind::Backups | Kind::Destination => {
                 spec["restic"] = json!({"repository": "backup", "copyMethod": "Snapshot"});
             }
@@ -150,14 +150,14 @@ impl Start<'_> {
         let spec = json!({"restic": restic, "trigger": {"manual": tag.to_string()}});
         let mut destination = json!({"metadata": {"generation": tag}, "spec": spec});
         for place in 0..system.done as usize {
-            self.image(system, place, &mut destination);
+            self.snapshot(system, place, &mut destination);
         }
         self.put(&DESTINATION, &Name::within(SHOP, SYNCING), destination);
     }
 
     /// A sync of the destination is done, and what it brought is published.
-    fn image(&mut self, system: &Syncs, place: usize, destination: &mut Value) {
-        let (name, uid, tag) = (IMAGES[place], uid_of_image(place), place as i64 + 1);
+    fn snapshot(&mut self, system: &Syncs, place: usize, destination: &mut Value) {
+        let (name, uid, tag) = (SNAPSHOTS[place], uid_of_snapshot(place), place as i64 + 1);
         let data: Data = (1..=tag).collect();
         let digest = ["1", "1-2"][place];
         let content = format!("snapcontent-{uid}");
@@ -170,7 +170,7 @@ impl Start<'_> {
         if system.claims > 0 && place + 1 < system.done as usize {
             finalizers.push(hold_finalizer(CLAIM_UID));
         }
-        let image = json!({
+        let snapshot = json!({
             "metadata": {
                 "finalizers": finalizers,
                 "annotations": {ANNOTATION_SYNC_ID: name, ANNOTATION_DIGEST: digest,
@@ -180,7 +180,7 @@ impl Start<'_> {
             "status": {"readyToUse": true, "boundVolumeSnapshotContentName": content,
                 "restoreSize": size.to_string(), "creationTime": time},
         });
-        self.put(&SNAPSHOT_KIND, &Name::within(SHOP, name), image);
+        self.put(&SNAPSHOT_KIND, &Name::within(SHOP, name), snapshot);
         let record = json!({
             "metadata": {"finalizers": [
                 "snapshot.storage.kubernetes.io/volumesnapshotcontent-bound-protection"]},
@@ -194,18 +194,18 @@ impl Start<'_> {
         self.put(&CONTENT, &Name::cluster_wide(&content), record);
         let of = Some(TARGET_VOLUME.to_owned());
         let whole = Thing::Whole(Copied { data: data.clone(), of });
-        self.storage.images.insert(format!("snapshot-{uid}"), whole);
+        self.storage.snapshots.insert(format!("snapshot-{uid}"), whole);
         if !system.own {
             let target = Thing::Whole(Copied { data, of: None });
             self.storage.volumes.insert(TARGET_VOLUME.to_owned(), target);
         }
-        destination["metadata"]["finalizers"] = json!([FINALIZER_IMAGES]);
+        destination["metadata"]["finalizers"] = json!([FINALIZER_SNAPSHOTS]);
         destination["metadata"]["annotations"] = json!({ANNOTATION_LATEST_IMAGE_UID: uid});
         destination["status"] = json!({
             "lastManualSync": tag.to_string(), "lastSyncTime": time,
             "latestImage": {"apiGroup": SNAPSHOT_KIND.group, "kind": SNAPSHOT_KIND.kind,
                 "name": name},
-            "external": {"syncID": name, "image": name, "imageUID": uid, "digest": digest,
+            "external": {"syncID": name, "snapshot": name, "snapshotUID": uid, "digest": digest,
                 "files": size.to_string(), "bytes": size.to_string()},
         });
     }

@@ -12,13 +12,13 @@ use crate::keeper::decide as keep;
 use crate::kinds::{CLAIM, DESTINATION};
 use crate::populator::decide as fill;
 use crate::populator::{self, Populator};
-use crate::storage::{Claims, Images, Volumes, image};
+use crate::storage::{Claims, Snapshots, Volumes, snapshot};
 use crate::sync::decide as sync;
 use crate::sync::{Here, Replication, Serves};
 use bends::{
     begins_before_its_intent, by_name, deletes_another, deletes_unseen, filled, hides_handed,
-    image_from_the_cache, images_look_ready, keeps_without_retain, lists_from_the_cache,
-    settles_to_stay, synced, syncing, tag_of_now, unguarded_hold,
+    keeps_without_retain, lists_from_the_cache, settles_to_stay, snapshot_from_the_cache,
+    snapshots_look_ready, synced, syncing, tag_of_now, unguarded_hold,
 };
 use interlock_checker::Size;
 use interlock_kernel::{Act, Altered, Bent, Decide, Observe, Room, Watch, Watcher};
@@ -32,7 +32,7 @@ pub(super) enum Bend {
     PopulatorActs(Act<Populator>),
     ClaimsObserve(Observe<Claims>),
     VolumesAct(Act<Volumes>),
-    ImagesDecide(Decide<Images>),
+    SnapshotsDecide(Decide<Snapshots>),
     KeeperDecides(Decide<Keeper>),
     SyncObserves(Observe<Replication>),
     SyncDecides(Decide<Replication>),
@@ -45,25 +45,25 @@ pub(super) enum Bend {
     SyncSleeps,
 }
 
-const IMAGE_GOES: &[&str] = &["ImageInUseExists", "HeldImageStays"];
+const SNAPSHOT_DELETED: &[&str] = &["ImageInUseExists", "HeldSnapshotStays"];
 
 /// The name, the sentence, what must break, what is done otherwise, and the least size in which it
 /// shows.
 struct Row(&'static str, &'static str, &'static [&'static str], &'static [Bend], &'static str);
 
-/// A claim is filled from an image that is there.
+/// A claim is filled from a snapshot that is there.
 const FILL: &str = "vandals=0,flights=0,stale=0,crash=0";
 /// The same, and the claim is deleted at some time.
 const FILL_DELETED: &str = "vandals=0,deletes=1,flights=0,stale=0,crash=0,live=1";
 /// The same, and the destination is deleted at some time.
 const FILL_LEAVE: &str = "vandals=0,leave=1,flights=0,stale=0,crash=0";
-/// A destination brings its first image.
+/// A destination brings its first snapshot.
 const BRING: &str = "vandals=0,claims=0,done=0,flights=0,stale=0,crash=0";
 
 const ROWS: &[Row] = &[
     Row(
         "hold-late",
-        "PVC' is made of an image that is not held yet",
+        "PVC' is made of a snapshot that is not held yet",
         &["ImageInUseExists"],
         &[Bend::PopulatorDecides(|facts| {
             filled(facts, |facts| {
@@ -76,22 +76,22 @@ const ROWS: &[Row] = &[
     ),
     Row(
         "latest-deleted",
-        "the latest image counts as one of the old ones",
+        "the latest snapshot counts as one of the old ones",
         &["LatestImageExists"],
         &[Bend::SyncDecides(|facts| {
-            synced(facts, |facts| facts.images.iter_mut().for_each(|it| it.is_latest = false))
+            synced(facts, |facts| facts.snapshots.iter_mut().for_each(|it| it.is_latest = false))
         })],
         BRING,
     ),
     Row(
         "destination-goes-early",
-        "the destination goes, and deletes an image that is held",
-        IMAGE_GOES,
+        "the destination is being deleted, and deletes a snapshot that is held",
+        SNAPSHOT_DELETED,
         &[Bend::SyncDecides(|facts| {
             synced(facts, |facts| {
-                if facts.is_going {
-                    facts.has_held_image = false;
-                    facts.images.iter_mut().for_each(|image| image.is_held = false);
+                if facts.is_terminating {
+                    facts.has_held_snapshot = false;
+                    facts.snapshots.iter_mut().for_each(|snapshot| snapshot.is_held = false);
                 }
             })
         })],
@@ -99,9 +99,9 @@ const ROWS: &[Row] = &[
     ),
     Row(
         "gone-while-held",
-        "the object goes, and its images after it, although one of them is held",
-        &["HeldImageStays"],
-        &[Bend::SyncDecides(|facts| synced(facts, |facts| facts.has_held_image = false))],
+        "the object goes, and its snapshots after it, although one of them is held",
+        &["HeldSnapshotStays"],
+        &[Bend::SyncDecides(|facts| synced(facts, |facts| facts.has_held_snapshot = false))],
         FILL_LEAVE,
     ),
     Row(
@@ -142,9 +142,9 @@ const ROWS: &[Row] = &[
     ),
     Row(
         "use-before-ready",
-        "an image is published and chosen before it is ready to use",
+        "a snapshot is published and chosen before it is ready to use",
         &["LatestImageExists", "BoundIsPopulated"],
-        &[Bend::SyncObserves(images_look_ready), Bend::PopulatorObserves(images_look_ready)],
+        &[Bend::SyncObserves(snapshots_look_ready), Bend::PopulatorObserves(snapshots_look_ready)],
         "vandals=0,done=0,flights=0,stale=0,crash=0",
     ),
     Row(
@@ -171,7 +171,7 @@ const ROWS: &[Row] = &[
                     destination.is_outcome_usable = true;
                 }
                 syncing(facts, |sync| {
-                    if let sync::Image::Ready { is_usable } = &mut sync.image {
+                    if let sync::Snapshot::Ready { is_usable } = &mut sync.snapshot {
                         *is_usable = true;
                     }
                 });
@@ -181,13 +181,13 @@ const ROWS: &[Row] = &[
     ),
     Row(
         "published-before-ready",
-        "an image is published while it is being taken",
+        "a snapshot is published while it is being taken",
         &["LatestImageExists"],
         &[Bend::SyncDecides(|facts| {
             synced(facts, |facts| {
                 syncing(facts, |sync| {
-                    if let sync::Image::NotReady(_) = sync.image {
-                        sync.image = sync::Image::Ready { is_usable: true };
+                    if let sync::Snapshot::NotReady(_) = sync.snapshot {
+                        sync.snapshot = sync::Snapshot::Ready { is_usable: true };
                     }
                 });
             })
@@ -196,22 +196,22 @@ const ROWS: &[Row] = &[
     ),
     Row(
         "begun-on-old-news",
-        "a mover begins although its image may be there already",
-        &["ImageUntouched"],
-        &[Bend::SyncObserves(image_from_the_cache)],
+        "a mover begins although its snapshot may be there already",
+        &["SnapshotUntouched"],
+        &[Bend::SyncObserves(snapshot_from_the_cache)],
         "vandals=0,claims=0,done=0,flights=0,stale=1,crash=1,relist=1",
     ),
     Row(
         "deleted-on-old-news",
-        "an image is deleted although somebody has taken hold of it since it was seen",
-        &["HeldImageStays"],
+        "a snapshot is deleted although somebody has taken hold of it since it was seen",
+        &["HeldSnapshotStays"],
         &[Bend::SyncActs(deletes_unseen)],
         "vandals=0,leave=1,flights=1,stale=0,crash=0",
     ),
     Row(
         "gone-on-old-news",
-        "the object goes because the cache shows no image of it",
-        &["HeldImageStays"],
+        "the object goes because the cache shows no snapshot of it",
+        &["HeldSnapshotStays"],
         &[Bend::SyncObserves(lists_from_the_cache)],
         "vandals=0,done=0,leave=1,second=2,flights=0,stale=1,crash=0",
     ),
@@ -219,16 +219,16 @@ const ROWS: &[Row] = &[
         "hold-read-from-the-cache",
         "PVC' goes because the cache shows no hold of its own yet",
         &["HolderExists"],
-        &[Bend::ClaimsObserve(image_from_the_cache)],
+        &[Bend::ClaimsObserve(snapshot_from_the_cache)],
         "vandals=0,deletes=1,flights=0,stale=1,crash=0",
     ),
     Row(
         "place-left-while-it-runs",
-        "a destination that goes gives back the place of a mover that runs",
+        "a destination that is being deleted gives back the place of a mover that runs",
         &["MoverHasAPlace"],
         &[Bend::SyncDecides(|facts| {
             synced(facts, |facts| {
-                if facts.is_going {
+                if facts.is_terminating {
                     syncing(facts, |sync| sync.mover = sync::Mover::Unknown);
                 }
             })
@@ -236,15 +236,15 @@ const ROWS: &[Row] = &[
         "vandals=0,claims=0,done=0,leave=1,flights=0,stale=0,crash=0",
     ),
     Row(
-        "image-deleted-on-the-disk",
-        "an image that is held is deleted on the disk",
-        &["HeldImageStays"],
-        &[Bend::ImagesDecide(|facts| {
+        "snapshot-deleted-on-the-disk",
+        "a snapshot that is held is deleted on the disk",
+        &["HeldSnapshotStays"],
+        &[Bend::SnapshotsDecide(|facts| {
             let mut facts = facts.clone();
-            if let image::Facts::Image(facts) = &mut facts {
+            if let snapshot::Facts::Snapshot(facts) = &mut facts {
                 facts.is_held = false;
             }
-            Images::decide(&facts)
+            Snapshots::decide(&facts)
         })],
         "vandals=1,flights=0,stale=0,crash=0",
     ),
@@ -288,7 +288,7 @@ const ROWS: &[Row] = &[
     ),
     Row(
         "populator-sleeps",
-        "the populator sleeps though the destination has published its first image",
+        "the populator sleeps though the destination has published its first snapshot",
         &["WorkWakes"],
         &[Bend::PopulatorSleeps],
         "vandals=0,done=0,flights=0,stale=0,crash=0,wakes=1",
@@ -311,18 +311,19 @@ const ROWS: &[Row] = &[
     ),
     Row(
         "hold-unguarded",
-        "a hold is put on an image whatever became of it since it was seen",
-        IMAGE_GOES,
+        "a hold is put on a snapshot whatever became of it since it was seen",
+        SNAPSHOT_DELETED,
         &[Bend::PopulatorActs(unguarded_hold)],
         "vandals=0,leave=1,flights=1,stale=0,crash=0",
     ),
     Row(
         "hold-not-dropped-for-the-next",
-        "the next image is chosen and held while the one before is held still",
-        &["OneImagePerHolder"],
+        "the next snapshot is chosen and held while the one before is held still",
+        &["OneSnapshotPerHolder"],
         &[Bend::PopulatorDecides(|facts| {
             filled(facts, |facts| {
-                let is_lost = matches!(facts.pin, Some(fill::Image::Gone | fill::Image::Dying));
+                let is_lost =
+                    matches!(facts.pin, Some(fill::Snapshot::Gone | fill::Snapshot::Dying));
                 if is_lost || facts.holds == fill::Holds::Other || facts.pin.is_none() {
                     facts.holds = fill::Holds::None;
                 }
@@ -332,19 +333,19 @@ const ROWS: &[Row] = &[
     ),
     Row(
         "no-second-choice",
-        "when somebody deletes the image by hand, the claim waits for it for ever",
+        "when somebody deletes the snapshot by hand, the claim waits for it for ever",
         &["EventuallyBound"],
         &[Bend::PopulatorDecides(|facts| {
             filled(facts, |facts| {
-                if let Some(fill::Image::Gone | fill::Image::Dying) = facts.pin {
-                    facts.pin = Some(fill::Image::NotReady);
+                if let Some(fill::Snapshot::Gone | fill::Snapshot::Dying) = facts.pin {
+                    facts.pin = Some(fill::Snapshot::NotReady);
                 }
             })
         })],
         "done=2,vandals=1,flights=0,stale=0,crash=0,live=1",
     ),
     Row(
-        "image-not-touched",
+        "snapshot-not-touched",
         "a hold comes after the claim that it was decided for is gone",
         &["HolderExists"],
         &[Bend::PopulatorDecides(|facts| filled(facts, |facts| facts.is_touched = true))],
@@ -374,8 +375,8 @@ const ROWS: &[Row] = &[
         "vandals=0,drops=1,flights=1,stale=0,crash=0",
     ),
     Row(
-        "source-not-looked-at",
-        "a PVC' that another populator made of an image of before is waited for",
+        "source-not-read",
+        "a PVC' that another populator made of a snapshot of before is waited for",
         &["EventuallyBound", "BoundIsPopulated"],
         &[Bend::PopulatorDecides(|facts| {
             filled(facts, |facts| {
@@ -391,10 +392,10 @@ const ROWS: &[Row] = &[
     ),
     Row(
         "hold-ignored",
-        "old images are deleted although a claim is being filled from them",
-        IMAGE_GOES,
+        "old snapshots are deleted although a claim is being filled from them",
+        SNAPSHOT_DELETED,
         &[Bend::SyncDecides(|facts| {
-            synced(facts, |facts| facts.images.iter_mut().for_each(|it| it.is_held = false))
+            synced(facts, |facts| facts.snapshots.iter_mut().for_each(|it| it.is_held = false))
         })],
         "vandals=0,syncs=3,flights=0,stale=0,crash=0",
     ),
@@ -465,10 +466,10 @@ pub(super) fn volumes(bends: &'static [Bend]) -> Box<dyn Actor<Machine>> {
     })
 }
 
-pub(super) fn images(bends: &'static [Bend]) -> Box<dyn Actor<Machine>> {
+pub(super) fn snapshots(bends: &'static [Bend]) -> Box<dyn Actor<Machine>> {
     shipped(move |_| {
-        bends.iter().fold(Bent::new(Images), |room, bend| match bend {
-            Bend::ImagesDecide(decide) => room.deciding(*decide),
+        bends.iter().fold(Bent::new(Snapshots), |room, bend| match bend {
+            Bend::SnapshotsDecide(decide) => room.deciding(*decide),
             _ => room,
         })
     })

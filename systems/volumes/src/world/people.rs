@@ -17,7 +17,7 @@ pub(super) const ACTIONS: [(&str, &str, bool); 12] = [
     ("SetTag", "people", false),
     ("DeleteClaim", "people", false),
     ("MakeClaimAgain", "people", false),
-    ("DeleteImage", "people", false),
+    ("DeleteSnapshot", "people", false),
     ("DeleteObject", "people", false),
     ("Collect", "garbage collector", true),
     ("Made", "disk", true),
@@ -30,7 +30,7 @@ pub(super) const ACTIONS: [(&str, &str, bool); 12] = [
 const SET_TAG: usize = 0;
 const DELETE_CLAIM: usize = 1;
 const MAKE_AGAIN: usize = 2;
-const DELETE_IMAGE: usize = 3;
+const DELETE_SNAPSHOT: usize = 3;
 const DELETE_OBJECT: usize = 4;
 const COLLECT: usize = 5;
 const MADE: usize = 6;
@@ -72,8 +72,8 @@ pub(super) fn next(system: &Syncs, scene: &Scene<'_, Syncs>) -> Vec<Move<Machine
     let mut moves = Vec::new();
     moves.extend(people.set_tag());
     moves.extend(people.deletes());
-    people.delete_by_hand((DELETE_IMAGE, Left::Vandals), &SNAPSHOT_KIND, &mut moves);
-    people.delete_by_hand((DELETE_PRIME, Left::Drops), &CLAIM, &mut moves);
+    people.delete_by_hand(DELETE_SNAPSHOT, Left::Vandals, &SNAPSHOT_KIND, &mut moves);
+    people.delete_by_hand(DELETE_PRIME, Left::Drops, &CLAIM, &mut moves);
     people.ends(&mut moves);
     let collected = collected(scene.servers, scene.contents[1], &people.owned());
     moves.extend(collected.into_iter().map(|server| people.on_server(COLLECT, server)));
@@ -155,7 +155,7 @@ impl People<'_> {
                 let all = (1..=tag).collect();
                 storage.repository.push((format!("r{tag}"), all));
             }
-            Kind::Images | Kind::Backups => {
+            Kind::Snapshots | Kind::Backups => {
                 if let Some(Thing::Whole(Copied { data, .. })) =
                     storage.volumes.get_mut(TARGET_VOLUME)
                 {
@@ -197,10 +197,11 @@ impl People<'_> {
         moves
     }
 
-    /// Somebody deletes an image or a PVC' by hand, whatever it is needed for.
+    /// Somebody deletes a snapshot or a PVC' by hand, whatever it is needed for.
     fn delete_by_hand(
         &self,
-        (name, of): (usize, Left),
+        name: usize,
+        of: Left,
         kind: &interlock_kernel::Kind,
         moves: &mut Vec<Move<Machine>>,
     ) {

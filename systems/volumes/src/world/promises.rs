@@ -3,7 +3,7 @@
 use super::first::{BANK_VOLUME, TARGET_VOLUME};
 use super::truth::{Truth, is_all_there};
 use super::{Kind, Syncs};
-use crate::sync::images::IMAGE_PREFIX;
+use crate::sync::snapshots::SNAPSHOT_PREFIX;
 use interlock_world::{Goal, Promise};
 
 fn promise(
@@ -16,7 +16,7 @@ fn promise(
 
 pub(super) fn promises(system: &Syncs) -> Vec<Promise<Syncs>> {
     let mut all = of_syncs();
-    all.extend(of_images());
+    all.extend(of_snapshots());
     if system.claims > 0 {
         all.extend(of_claims());
     }
@@ -31,7 +31,7 @@ fn of_syncs() -> Vec<Promise<Syncs>> {
             |system, truth| {
                 let Some(object) = &truth.object else { return true };
                 let is_lost = system.kind != Kind::Backups
-                    && (object.is_going
+                    && (object.is_terminating
                         || object.latest.iter().any(|it| truth.by_hand.contains(it)));
                 object.answered == 0
                     || object.product.as_ref().map_or(is_lost, |it| it.contains(&object.answered))
@@ -56,14 +56,12 @@ fn of_syncs() -> Vec<Promise<Syncs>> {
             },
         ),
         promise(
-            "ImageUntouched",
-            "no mover writes a volume while an image of it is taken for the same sync, or after",
+            "SnapshotUntouched",
+            "no mover writes a volume while a snapshot of it is taken for the same sync, or after",
             |_, truth| {
-                truth
-                    .running
-                    .iter()
-                    .filter(|(_, into)| into.is_some())
-                    .all(|(sync, _)| truth.images.values().all(|image| image.sync != *sync))
+                truth.running.iter().filter(|(_, into)| into.is_some()).all(|(sync, _)| {
+                    truth.snapshots.values().all(|snapshot| snapshot.sync != *sync)
+                })
             },
         ),
         promise(
@@ -79,37 +77,37 @@ fn of_syncs() -> Vec<Promise<Syncs>> {
     ]
 }
 
-fn of_images() -> Vec<Promise<Syncs>> {
+fn of_snapshots() -> Vec<Promise<Syncs>> {
     vec![
         promise(
             "LatestImageExists",
-            "the latest image is there, whole, and not being deleted, unless by hand",
+            "the latest snapshot is there, whole, and not being deleted, unless by hand",
             |_, truth| {
                 let Some(object) = truth.living_object() else { return true };
                 object.latest.iter().all(|uid| {
                     truth.by_hand.contains(uid)
-                        || truth.images.get(uid).is_some_and(super::truth::Image::is_usable)
+                        || truth.snapshots.get(uid).is_some_and(super::truth::Snapshot::is_usable)
                 })
             },
         ),
         promise(
-            "HeldImageStays",
-            "an image that is held is not deleted unless by hand, and is on the disk even then",
+            "HeldSnapshotStays",
+            "a snapshot that is held is not deleted unless by hand, and is on the disk even then",
             |_, truth| {
-                truth.images.iter().all(|(uid, image)| {
-                    let is_there = !image.is_ready || image.data.is_some();
-                    let stays = !image.is_going || truth.by_hand.contains(uid);
-                    image.holders.is_empty() || is_there && stays
+                truth.snapshots.iter().all(|(uid, snapshot)| {
+                    let is_there = !snapshot.is_ready || snapshot.data.is_some();
+                    let stays = !snapshot.is_terminating || truth.by_hand.contains(uid);
+                    snapshot.holders.is_empty() || is_there && stays
                 })
             },
         ),
-        promise("HolderExists", "no image is held for a claim that is gone", |_, truth| {
-            let mut held = truth.images.values().flat_map(|image| &image.holders);
+        promise("HolderExists", "no snapshot is held for a claim that is gone", |_, truth| {
+            let mut held = truth.snapshots.values().flat_map(|snapshot| &snapshot.holders);
             held.all(|holder| truth.claims.contains(holder))
         }),
-        promise("OneImagePerHolder", "nobody holds more than one image", |_, truth| {
+        promise("OneSnapshotPerHolder", "nobody holds more than one snapshot", |_, truth| {
             let mut held: Vec<&String> =
-                truth.images.values().flat_map(|image| &image.holders).collect();
+                truth.snapshots.values().flat_map(|snapshot| &snapshot.holders).collect();
             held.sort_unstable();
             held.windows(2).all(|pair| pair[0] != pair[1])
         }),
@@ -120,33 +118,35 @@ fn of_claims() -> Vec<Promise<Syncs>> {
     vec![
         promise(
             "ImageInUseExists",
-            "while PVC' waits, its image lives, unless somebody deleted it by hand",
+            "while PVC' waits, its snapshot lives, unless somebody deleted it by hand",
             |_, truth| {
                 let Some(claim) = truth.living_claim() else { return true };
                 truth.primes.iter().all(|prime| {
                     let waits = prime.heir == claim.uid
-                        && !prime.is_going
+                        && !prime.is_terminating
                         && !matches!(prime.phase.as_str(), "Bound" | "Lost")
                         && claim.volume.is_empty()
-                        && claim.pin.as_ref() == Some(&prime.image);
-                    let image = truth.images.get(&prime.image);
+                        && claim.pin.as_ref() == Some(&prime.snapshot);
+                    let snapshot = truth.snapshots.get(&prime.snapshot);
                     !waits
-                        || truth.by_hand.contains(&prime.image)
-                        || image.is_some_and(|image| !image.is_going)
+                        || truth.by_hand.contains(&prime.snapshot)
+                        || snapshot.is_some_and(|snapshot| !snapshot.is_terminating)
                 })
             },
         ),
         promise(
             "BoundIsPopulated",
-            "a bound claim has a volume of its own, whole, made of the image that it was pinned to",
+            "a bound claim has a volume of its own, whole, made of the snapshot that it was pinned to",
             |_, truth| {
                 let bound = truth.claim.as_ref().filter(|claim| claim.phase == "Bound");
-                let Some(claim) = bound.filter(|claim| !claim.is_going) else { return true };
-                let image = claim.pin.as_ref().map(|pin| format!("{IMAGE_PREFIX}{pin}"));
+                let Some(claim) = bound.filter(|claim| !claim.is_terminating) else { return true };
+                let snapshot = claim.pin.as_ref().map(|pin| format!("{SNAPSHOT_PREFIX}{pin}"));
                 truth.volumes.get(&claim.volume).is_some_and(|volume| {
                     volume.owner == claim.uid
                         && volume.inside.as_ref().is_some_and(|inside| {
-                            inside.of == image && image.is_some() && is_all_there(&inside.data)
+                            inside.of == snapshot
+                                && snapshot.is_some()
+                                && is_all_there(&inside.data)
                         })
                 })
             },
@@ -157,7 +157,7 @@ fn of_claims() -> Vec<Promise<Syncs>> {
         }),
         promise(
             "NeverLost",
-            "no volume is deleted on its way to a claim, unless its image was deleted by hand",
+            "no volume is deleted on its way to a claim, unless its snapshot was deleted by hand",
             |_, truth| {
                 let Some(claim) = truth.living_claim() else { return true };
                 let poured = format!("persistentvolumeclaim-prime-{}-", claim.uid);
@@ -188,7 +188,7 @@ pub(super) fn reachable(system: &Syncs) -> Vec<Promise<Syncs>> {
             "Filled",
             "a claim is filled, and nothing is left of what was needed for it",
             |_, truth| {
-                let is_held = truth.images.values().any(|image| !image.holders.is_empty());
+                let is_held = truth.snapshots.values().any(|snapshot| !snapshot.holders.is_empty());
                 truth.is_bound() && truth.primes.is_empty() && !is_held
             },
         ));
@@ -196,7 +196,7 @@ pub(super) fn reachable(system: &Syncs) -> Vec<Promise<Syncs>> {
     if system.done == 2 && system.claims > 0 && system.vandals > 0 {
         reachable.push(promise(
             "Healed",
-            "a claim whose image was deleted by hand is filled from another",
+            "a claim whose snapshot was deleted by hand is filled from another",
             |_, truth| {
                 let pin = truth.claim.as_ref().and_then(|claim| claim.pin.as_ref());
                 let latest = truth.object.as_ref().and_then(|object| object.published.as_ref());
@@ -230,13 +230,13 @@ pub(super) fn goals(system: &Syncs) -> Vec<Goal<Syncs>> {
     let goes: Goal<Syncs> = Goal {
         name: "DeletedGoes",
         sentence: "a source or destination that is deleted goes",
-        while_true: |_, truth| truth.object.as_ref().is_some_and(|object| object.is_going),
+        while_true: |_, truth| truth.object.as_ref().is_some_and(|object| object.is_terminating),
         then: |_, _| false,
     };
     let is_syncing = system.syncs > system.done;
     let mut goals = vec![answered];
-    goals.extend((is_syncing && system.kind != Kind::Images).then_some(given_back));
-    // Nothing keeps a source of backups, whose images do not outlive their sync.
+    goals.extend((is_syncing && system.kind != Kind::Snapshots).then_some(given_back));
+    // Nothing keeps a source of backups, whose snapshots do not outlive their sync.
     goals.extend((system.leave && system.kind != Kind::Backups).then_some(goes));
     if system.claims > 0 {
         goals.extend(goals_of_claims(system));
@@ -261,16 +261,16 @@ fn goals_of_claims(system: &Syncs) -> Vec<Goal<Syncs>> {
     let mut goals: Vec<Goal<Syncs>> = vec![
         Goal {
             name: "EventuallyBound",
-            sentence: "a claim is bound once there is an image, unless it is deleted",
+            sentence: "a claim is bound once there is a snapshot, unless it is deleted",
             while_true: |_, truth| truth.living_claim().is_some() && truth.has_latest(),
             then: |_, truth| truth.is_bound(),
         },
         Goal {
             name: "HoldsEnd",
-            sentence: "a claim that is bound or gone holds no image in the end",
+            sentence: "a claim that is bound or gone holds no snapshot in the end",
             while_true: |_, truth| {
                 let is_over = truth.claim.is_none() || truth.is_bound();
-                is_over && truth.images.values().any(|image| !image.holders.is_empty())
+                is_over && truth.snapshots.values().any(|snapshot| !snapshot.holders.is_empty())
             },
             then: |_, _| false,
         },

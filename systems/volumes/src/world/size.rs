@@ -9,7 +9,7 @@ const fn key(key: &'static str, help: &'static str, default: u64, most: u64) -> 
 }
 
 pub(super) const KEYS: [SizeKey; 19] = [
-    SizeKey::new("kind", "1: a source of images, 2: of backups, 3: a destination", 3, 1, 3),
+    SizeKey::new("kind", "1: a source of snapshots, 2: of backups, 3: a destination", 3, 1, 3),
     SizeKey::new("syncs", "tags that are set, one sync each", 1, 1, 3),
     key(
         "done",
@@ -20,15 +20,15 @@ pub(super) const KEYS: [SizeKey; 19] = [
     key("own", "1: the destination makes its volume, and deletes it again", 0, 1),
     key("claims", "claims of one name that are filled, one after the other", 1, 2),
     key("deletes", "claims that people delete", 0, 2),
-    key("vandals", "images that people delete by hand", 1, 2),
+    key("vandals", "snapshots that people delete by hand", 1, 2),
     key("drops", "PVC's that people delete by hand", 0, 1),
     key("leave", "1: people delete the source or destination", 0, 1),
-    key("faults", "volumes, images and movers that fail or die", 0, 2),
+    key("faults", "volumes, snapshots and movers that fail or die", 0, 2),
     key("second", "1: there is a second populator, 2: a second of what syncs", 0, 2),
     key("flights", "steps that are under way at once", 1, 2),
     key(
         "late",
-        "1: only steps of a second populator are under way; people spare the latest image",
+        "1: only steps of a second populator are under way; people spare the latest snapshot",
         0,
         1,
     ),
@@ -65,12 +65,12 @@ impl Syncs {
             live,
         ] = numbers;
         let kind = match kind {
-            1 => Kind::Images,
+            1 => Kind::Snapshots,
             2 => Kind::Backups,
             _ => Kind::Destination,
         };
         let is_destination = kind == Kind::Destination;
-        // The protocol has one populator, images that do not fail, and nobody who deletes PVC' or the
+        // The protocol has one populator, snapshots that do not fail, and nobody who deletes PVC' or the
         // destination.
         let is_comparable =
             is_destination && drops == 0 && leave == 0 && faults == 0 && second != 1;

@@ -41,7 +41,7 @@ fn steps_come_apart_and_caches_are_out_of_date() {
 }
 
 #[test]
-fn images_are_deleted_by_hand_and_claims_by_people() {
+fn snapshots_are_deleted_by_hand_and_claims_by_people() {
     holds("deletes=1,vandals=1,flights=0,stale=0,crash=1", 2_178);
     holds("vandals=1,leave=1,flights=0,stale=0,crash=1", 2_337);
     holds("vandals=0,claims=0,done=0,leave=1,flights=1,stale=1,crash=1", 14_448);
@@ -129,7 +129,7 @@ fn mistakes_are_found() {
         "deleted-on-old-news",
         "hold-read-from-the-cache",
         "place-left-while-it-runs",
-        "image-deleted-on-the-disk",
+        "snapshot-deleted-on-the-disk",
         "volume-not-settled",
         "handed-volume-not-seen",
         "another-volume-deleted",

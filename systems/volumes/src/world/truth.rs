@@ -1,4 +1,4 @@
-//! What is true of claims, images, volumes and syncs, in the words of the promises.
+//! What is true of claims, snapshots, volumes and syncs, in the words of the promises.
 
 use super::disks::{Attempt, Copied, Data, TORN, Thing};
 use super::first::{BANK, BANK_VOLUME, BANK_WRITE, DATA, SHOP};
@@ -6,11 +6,11 @@ use super::people::{Left, left};
 use super::{Kind, SYNCING, Syncs};
 use crate::kinds::{CLAIM, LEASE, SNAPSHOT_KIND, VOLUME};
 use crate::objects::{annotation, is_deleting, label, name_of, namespace_of, text, uid_of};
-use crate::sync::images::{IMAGE_PREFIX, holders, is_ready, sync_of};
 use crate::sync::intent::Intent;
 use crate::sync::slots;
+use crate::sync::snapshots::{SNAPSHOT_PREFIX, holders, is_ready, sync_of};
 use interlock_api::names::{
-    ANNOTATION_IMAGE, ANNOTATION_LATEST_IMAGE_UID, ANNOTATION_POPULATES, LABEL_PRIME_FOR,
+    ANNOTATION_LATEST_IMAGE_UID, ANNOTATION_POPULATES, ANNOTATION_SNAPSHOT, LABEL_PRIME_FOR,
 };
 use interlock_kernel::{Name, Object};
 use interlock_world::Scene;
@@ -25,13 +25,13 @@ pub struct Truth {
     pub(super) claim: Option<Claim>,
     /// How many more of its name somebody may make.
     pub(super) to_come: u32,
-    /// The claims that images are poured into.
+    /// The claims that snapshots are poured into.
     pub(super) primes: Vec<Prime>,
     /// All claims that are there, by uid.
     pub(super) claims: BTreeSet<String>,
     /// By uid.
-    pub(super) images: BTreeMap<String, Image>,
-    /// The images and PVC's that somebody deleted by hand.
+    pub(super) snapshots: BTreeMap<String, Snapshot>,
+    /// The snapshots and PVC's that somebody deleted by hand.
     pub(super) by_hand: BTreeSet<String>,
     /// The volumes that have a record, by name.
     pub(super) volumes: BTreeMap<String, Volume>,
@@ -48,7 +48,7 @@ pub struct Truth {
 /// A source or a destination.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Syncing {
-    pub(super) is_going: bool,
+    pub(super) is_terminating: bool,
     /// The tag that is set, the last that was answered, and the last that was given up.
     pub(super) tag: i64,
     pub(super) answered: i64,
@@ -59,7 +59,7 @@ pub(super) struct Syncing {
     pub(super) over: String,
     /// What answers the tag; None: it is gone.
     pub(super) product: Option<Data>,
-    /// The images that count as the latest, by uid: while one is published there are two.
+    /// The snapshots that count as the latest, by uid: while one is published there are two.
     pub(super) latest: BTreeSet<String>,
     /// The one of them that claims are filled from, by uid.
     pub(super) published: Option<String>,
@@ -69,30 +69,30 @@ pub(super) struct Syncing {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Claim {
     pub(super) uid: String,
-    pub(super) is_going: bool,
+    pub(super) is_terminating: bool,
     pub(super) phase: String,
-    /// The image that it is filled from, by uid.
+    /// The snapshot that it is filled from, by uid.
     pub(super) pin: Option<String>,
     /// The volume that it names.
     pub(super) volume: String,
 }
 
-/// A claim that an image is poured into.
+/// A claim that a snapshot is poured into.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Prime {
     pub(super) uid: String,
     /// The claim that it is for, by uid.
     pub(super) heir: String,
-    pub(super) is_going: bool,
+    pub(super) is_terminating: bool,
     pub(super) phase: String,
-    /// The image, by uid.
-    pub(super) image: String,
+    /// The snapshot, by uid.
+    pub(super) snapshot: String,
 }
 
-/// An image.
+/// A snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Image {
-    pub(super) is_going: bool,
+pub(super) struct Snapshot {
+    pub(super) is_terminating: bool,
     pub(super) is_ready: bool,
     /// Who holds it, by uid.
     pub(super) holders: BTreeSet<String>,
@@ -118,9 +118,9 @@ pub(super) struct Volume {
 /// What is remembered, for the protocol.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Past {
-    /// Every image that there was, by uid, in the order in which they came.
-    pub(super) images: Vec<String>,
-    /// The claims that were bound, by uid, each with the image that it was filled from.
+    /// Every snapshot that there was, by uid, in the order in which they came.
+    pub(super) snapshots: Vec<String>,
+    /// The claims that were bound, by uid, each with the snapshot that it was filled from.
     pub(super) bound: BTreeMap<String, String>,
 }
 
@@ -129,7 +129,7 @@ impl Past {
     pub(super) fn after(&self, before: &Truth, after: &Truth) -> Past {
         let mut past = self.clone();
         for truth in [before, after] {
-            past.images = past.with_images_of(truth);
+            past.snapshots = past.with_snapshots_of(truth);
             let bound = truth.claim.as_ref().filter(|claim| !claim.volume.is_empty());
             if let Some(claim) = bound {
                 let pin = claim.pin.clone().unwrap_or_default();
@@ -139,17 +139,17 @@ impl Past {
         past
     }
 
-    /// Every image that there was or is.
-    pub(super) fn with_images_of(&self, truth: &Truth) -> Vec<String> {
-        let new = truth.images.keys().filter(|uid| !self.images.contains(uid));
-        self.images.iter().chain(new).cloned().collect()
+    /// Every snapshot that there was or is.
+    pub(super) fn with_snapshots_of(&self, truth: &Truth) -> Vec<String> {
+        let new = truth.snapshots.keys().filter(|uid| !self.snapshots.contains(uid));
+        self.snapshots.iter().chain(new).cloned().collect()
     }
 }
 
-impl Image {
+impl Snapshot {
     /// Whether it can be filled from.
     pub(super) fn is_usable(&self) -> bool {
-        self.is_ready && !self.is_going && self.data.as_ref().is_some_and(is_all_there)
+        self.is_ready && !self.is_terminating && self.data.as_ref().is_some_and(is_all_there)
     }
 }
 
@@ -161,22 +161,22 @@ pub(super) fn is_all_there(data: &Data) -> bool {
 impl Truth {
     /// The claim, while it stays.
     pub(super) fn living_claim(&self) -> Option<&Claim> {
-        self.claim.as_ref().filter(|claim| !claim.is_going)
+        self.claim.as_ref().filter(|claim| !claim.is_terminating)
     }
 
     /// The source or destination, while it stays.
     pub(super) fn living_object(&self) -> Option<&Syncing> {
-        self.object.as_ref().filter(|object| !object.is_going)
+        self.object.as_ref().filter(|object| !object.is_terminating)
     }
 
     pub(super) fn is_bound(&self) -> bool {
         self.living_claim().is_some_and(|claim| claim.phase == "Bound")
     }
 
-    /// Whether the destination has an image that can be filled from.
+    /// Whether the destination has a snapshot that can be filled from.
     pub(super) fn has_latest(&self) -> bool {
         let latest = self.living_object().into_iter().flat_map(|object| &object.latest);
-        let is_usable = |uid: &String| self.images.get(uid).is_some_and(Image::is_usable);
+        let is_usable = |uid: &String| self.snapshots.get(uid).is_some_and(Snapshot::is_usable);
         latest.into_iter().all(is_usable)
             && self.living_object().is_some_and(|object| !object.latest.is_empty())
     }
@@ -220,14 +220,14 @@ pub(super) fn read(system: &Syncs, scene: &Scene<'_, Syncs>) -> Truth {
         let (heir, is_kept) = (heir.map(|(_, uid)| uid.to_owned()), policy == "Retain");
         (name, Volume { owner, heir, is_kept, inside })
     };
-    let image = |image: &Object| {
-        let uid = uid_of(image).to_owned();
-        let found = Image {
-            is_going: is_deleting(image),
-            is_ready: is_ready(image),
-            holders: holders(image).map(str::to_owned).collect(),
-            sync: sync_of(image).to_owned(),
-            data: storage.image(&format!("{IMAGE_PREFIX}{uid}")),
+    let snapshot = |snapshot: &Object| {
+        let uid = uid_of(snapshot).to_owned();
+        let found = Snapshot {
+            is_terminating: is_deleting(snapshot),
+            is_ready: is_ready(snapshot),
+            holders: holders(snapshot).map(str::to_owned).collect(),
+            sync: sync_of(snapshot).to_owned(),
+            data: storage.snapshot(&format!("{SNAPSHOT_PREFIX}{uid}")),
         };
         (uid, found)
     };
@@ -237,7 +237,7 @@ pub(super) fn read(system: &Syncs, scene: &Scene<'_, Syncs>) -> Truth {
         to_come: left(scene.chance, Left::Claims),
         primes: claims.iter().filter_map(prime).collect(),
         claims: claims.iter().map(|claim| uid_of(claim).to_owned()).collect(),
-        images: here.list(&SNAPSHOT_KIND).iter().map(image).collect(),
+        snapshots: here.list(&SNAPSHOT_KIND).iter().map(snapshot).collect(),
         by_hand: machine.by_hand.clone(),
         volumes: here.list(&VOLUME).iter().map(volume).collect(),
         folders: storage.volumes.keys().cloned().collect(),
@@ -254,9 +254,9 @@ pub(super) fn read(system: &Syncs, scene: &Scene<'_, Syncs>) -> Truth {
 fn claim(claim: &Object) -> Claim {
     Claim {
         uid: uid_of(claim).to_owned(),
-        is_going: is_deleting(claim),
+        is_terminating: is_deleting(claim),
         phase: text(&claim.data, &["status", "phase"]).to_owned(),
-        pin: annotation(claim, ANNOTATION_IMAGE).map(str::to_owned),
+        pin: annotation(claim, ANNOTATION_SNAPSHOT).map(str::to_owned),
         volume: text(&claim.data, &["spec", "volumeName"]).to_owned(),
     }
 }
@@ -265,9 +265,9 @@ fn prime(claim: &Object) -> Option<Prime> {
     Some(Prime {
         uid: uid_of(claim).to_owned(),
         heir: label(claim, LABEL_PRIME_FOR)?.to_owned(),
-        is_going: is_deleting(claim),
+        is_terminating: is_deleting(claim),
         phase: text(&claim.data, &["status", "phase"]).to_owned(),
-        image: annotation(claim, ANNOTATION_IMAGE).unwrap_or_default().to_owned(),
+        snapshot: annotation(claim, ANNOTATION_SNAPSHOT).unwrap_or_default().to_owned(),
     })
 }
 
@@ -275,9 +275,11 @@ fn syncing(kind: Kind, scene: &Scene<'_, Syncs>, object: &Object) -> Syncing {
     let status = &object.data["status"];
     let storage = &scene.machines[0].storage;
     let external = |key: &str| text(status, &["external", key]);
-    let image = external("imageUID");
+    let snapshot = external("snapshotUID");
     let product = match kind {
-        Kind::Images | Kind::Destination => storage.image(&format!("{IMAGE_PREFIX}{image}")),
+        Kind::Snapshots | Kind::Destination => {
+            storage.snapshot(&format!("{SNAPSHOT_PREFIX}{snapshot}"))
+        }
         Kind::Backups => {
             let is_it = |(name, _): &&(String, Data)| name == external("snapshotID");
             storage.repository.iter().find(is_it).map(|(_, data)| data.clone())
@@ -285,14 +287,14 @@ fn syncing(kind: Kind, scene: &Scene<'_, Syncs>, object: &Object) -> Syncing {
     };
     let published = annotation(object, ANNOTATION_LATEST_IMAGE_UID).unwrap_or_default();
     Syncing {
-        is_going: is_deleting(object),
+        is_terminating: is_deleting(object),
         tag: number(text(&object.data, &["spec", "trigger", "manual"])),
         answered: number(text(status, &["lastManualSync"])),
         given_up: number(external("gaveUpTag")),
         intent: Intent::read(object).ok().flatten().map(|intent| intent.id),
         over: external("syncID").to_owned(),
         product,
-        latest: [image, published].into_iter().filter_map(of_word).collect(),
+        latest: [snapshot, published].into_iter().filter_map(of_word).collect(),
         published: of_word(published),
     }
 }

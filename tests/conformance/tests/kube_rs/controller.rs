@@ -54,7 +54,7 @@ struct Context {
     recorder: Recorder,
 }
 
-/// What stands for something outside of the cluster: it has no owner, so only cleaning up removes it.
+/// What is for something outside of the cluster: it has no owner, so only cleaning up removes it.
 fn registration(site: &Site) -> String {
     format!("registration-{}", site.name_any())
 }
@@ -260,10 +260,10 @@ mod scenarios {
         let site = super::make_site(&client, "shop").await?;
         let events = super::Api::<super::Recorded>::default_namespaced(client.clone());
         let ready = super::ListParams::default().fields("reason=Ready");
-        let is_told = |events: &[super::Recorded]| {
+        let is_reported = |events: &[super::Recorded]| {
             events.iter().any(|event| event.note.as_deref() == Some("the site is served"))
         };
-        while !is_told(&events.list(&ready).await?.items) {
+        while !is_reported(&events.list(&ready).await?.items) {
             tokio::task::yield_now().await;
         }
         super::is_looked_after(&client, &site).await?;

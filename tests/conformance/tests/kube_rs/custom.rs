@@ -92,6 +92,11 @@ mod scenarios {
         assert_eq!(capabilities.subresources.len(), 2);
         let patch = json!({"apiVersion": "example.com/v1", "kind": "Queue",
             "spec": {"owner": "a", "unknown": 1}});
+        let refused = queues.patch("q", &PatchParams::apply("me"), &Patch::Apply(patch)).await;
+        let refused = refused.expect_err("it is not in the schema").to_string();
+        assert!(refused.contains(".spec.unknown: field not declared in schema"), "{refused}");
+        let patch =
+            json!({"apiVersion": "example.com/v1", "kind": "Queue", "spec": {"owner": "a"}});
         let applied = queues.patch("q", &PatchParams::apply("me"), &Patch::Apply(patch)).await?;
         assert_eq!((applied.spec.workers, applied.spec.limit), (1, 10));
         assert_eq!(applied.metadata.generation, Some(1));

@@ -1,6 +1,7 @@
 //! kube-rs against the API server: every scenario runs in process and over TLS, and cannot tell.
 
 mod access;
+mod admission;
 mod controller;
 mod custom;
 mod discovery;

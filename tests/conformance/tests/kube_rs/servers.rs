@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 /// A scenario that takes longer hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Runs a scenario with a client that calls a server in memory.
 pub(crate) async fn in_process<F>(scenario: impl FnOnce(Client) -> F)
@@ -38,7 +38,7 @@ where
 
 /// Fails if the scenario fails or hangs.
 pub(crate) async fn judge(scenario: impl Future<Output = anyhow::Result<()>>) {
-    match tokio::time::timeout(PATIENCE, scenario).await {
+    match tokio::time::timeout(TIMEOUT, scenario).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => panic!("{error:?}"),
         Err(_) => panic!("the scenario hangs"),

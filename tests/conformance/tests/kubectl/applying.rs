@@ -131,7 +131,7 @@ fn kubectl_apply_on_the_server_names_who_holds_a_field() {
 
 #[test]
 #[ignore = "needs kubectl: cargo xtask test-real"]
-fn kubectl_apply_is_told_what_is_wrong() {
+fn kubectl_apply_gets_what_is_wrong() {
     each(|k| {
         let unknown =
             r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"bad"},"dta":{}}"#;

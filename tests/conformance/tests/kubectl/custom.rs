@@ -1,6 +1,6 @@
 //! Custom kinds: definitions, columns, rules, status, scale, events.
 
-use crate::world::{World, each};
+use crate::world::{TestServer, each};
 
 const DEFINITION: &str = r#"
 apiVersion: apiextensions.k8s.io/v1
@@ -45,7 +45,7 @@ spec:
 
 const WIDGET: &str = r#"{"apiVersion":"shop.example/v1","kind":"Widget","metadata":{"name":"w"},"spec":{"colour":"red"}}"#;
 
-fn define(k: &World) {
+fn define(k: &TestServer) {
     k.file("definition.yaml", DEFINITION);
     k.says(
         "apply -f definition.yaml",
@@ -77,7 +77,7 @@ fn kubectl_works_with_a_custom_kind_as_with_any_other() {
         k.given(WIDGET, "apply -f -", "widget.shop.example/w unchanged");
         k.table("get wd", &["NAME COLOUR AGE", "w red <age>"]);
         k.table("get widgets w -o wide", &["NAME COLOUR SIZE AGE", "w red 3 <age>"]);
-        k.says("get all -o name", "widget.shop.example/w");
+        k.says("get all -o name", "service/kubernetes\nwidget.shop.example/w");
         k.refuses(
             &WIDGET.replace("red", "green"),
             "apply -f -",

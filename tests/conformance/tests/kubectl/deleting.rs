@@ -1,6 +1,6 @@
 //! Deleting: finalizers, owners, selections, namespaces.
 
-use crate::world::{World, each};
+use crate::world::{TestServer, each};
 
 #[test]
 #[ignore = "needs kubectl: cargo xtask test-real"]
@@ -50,7 +50,7 @@ fn kubectl_deletes_by_name_label_file_and_all() {
     });
 }
 
-fn owner_and_dependent(k: &World) {
+fn owner_and_dependent(k: &TestServer) {
     k.says("create cm owner", "configmap/owner created");
     let uid = k.ok("get cm owner -o jsonpath={.metadata.uid}");
     let dependent = serde_json::json!({

@@ -20,7 +20,7 @@ fn kubectl_rollout_waits_for_a_deployment_that_nobody_runs() {
 
 #[test]
 #[ignore = "needs kubectl: cargo xtask test-real"]
-fn kubectl_is_told_that_no_container_runs() {
+fn kubectl_gets_the_answer_that_no_container_runs() {
     each(|k| {
         k.says("run single --image=nginx", "pod/single created");
         let why = "pod single does not run: this server keeps pods, but runs none";

@@ -1,6 +1,6 @@
 //! Finding out what is there: versions, kinds, lists, descriptions, watches.
 
-use crate::world::{World, each};
+use crate::world::{TestServer, each};
 
 #[test]
 #[ignore = "needs kubectl: cargo xtask test-real"]
@@ -39,7 +39,7 @@ fn kubectl_finds_out_what_the_server_is_and_serves() {
     });
 }
 
-fn five_maps(k: &World) {
+fn five_maps(k: &TestServer) {
     for number in 1..=5 {
         let made = format!("configmap/c{number} created");
         k.says(&format!("create configmap c{number} --from-literal=n={number}"), &made);
@@ -138,6 +138,7 @@ fn kubectl_get_all_shows_the_columns_of_each_kind() {
                 "pod/single 0/1 Pending 0 <age>",
                 "NAME TYPE CLUSTER-IP EXTERNAL-IP PORT(S) AGE",
                 "service/web ClusterIP <none> <none> 80/TCP <age>",
+                "service/kubernetes ClusterIP 10.0.0.1 <none> 443/TCP <age>",
                 "NAME READY UP-TO-DATE AVAILABLE AGE",
                 "deployment.apps/web 0/2 0 0 <age>",
                 "NAME STATUS COMPLETIONS DURATION AGE",

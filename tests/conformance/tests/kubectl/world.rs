@@ -7,10 +7,10 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 /// How long anything may take before the test gives up on it.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A running `interlock serve`, and one kubectl.
-pub(crate) struct World {
+pub(crate) struct TestServer {
     kubectl: PathBuf,
     /// The kubectl's minor version: what it can do depends on it.
     pub(crate) minor: u32,
@@ -20,14 +20,14 @@ pub(crate) struct World {
 }
 
 /// Runs a test with each kubectl that is to be tried, on a server of its own.
-pub(crate) fn each(test: impl Fn(&World)) {
+pub(crate) fn each(test: impl Fn(&TestServer)) {
     each_mut(|world| test(world));
 }
 
 /// The same for a test that changes contexts.
-pub(crate) fn each_mut(test: impl Fn(&mut World)) {
+pub(crate) fn each_mut(test: impl Fn(&mut TestServer)) {
     for kubectl in kubectls() {
-        let mut world = World::start(kubectl);
+        let mut world = TestServer::start(kubectl);
         eprintln!("with {} (1.{})", world.kubectl.display(), world.minor);
         test(&mut world);
     }
@@ -64,8 +64,8 @@ fn interlock() -> PathBuf {
     binary
 }
 
-impl World {
-    fn start(kubectl: PathBuf) -> World {
+impl TestServer {
+    fn start(kubectl: PathBuf) -> TestServer {
         let directory = tempfile::tempdir().expect("a directory for the server");
         let mut server = Command::new(interlock())
             .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
@@ -84,9 +84,14 @@ impl World {
                 }
             }
         });
-        is_ready.recv_timeout(PATIENCE).expect("the server becomes ready");
+        is_ready.recv_timeout(TIMEOUT).expect("the server becomes ready");
         let minor = minor(&kubectl);
-        World { kubectl, minor, context: None, directory, server }
+        TestServer { kubectl, minor, context: None, directory, server }
+    }
+
+    /// The certificate that signs the server's own.
+    pub(crate) fn authority(&self) -> PathBuf {
+        self.directory.path().join("data/pki/ca.crt")
     }
 
     /// Whether the kubectl is at least of this minor version.
@@ -246,7 +251,7 @@ impl World {
                 }
             }
         });
-        watches.recv_timeout(PATIENCE).expect("kubectl begins to watch");
+        watches.recv_timeout(TIMEOUT).expect("kubectl begins to watch");
         let (sender, rows) = channel();
         std::thread::spawn(move || {
             for line in BufReader::new(out).lines().map_while(Result::ok) {
@@ -264,7 +269,7 @@ impl World {
     /// Runs the same question until it is answered as expected: for what the server does by itself.
     #[track_caller]
     pub(crate) fn comes_to_say(&self, line: &str, expected: &str) {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIMEOUT;
         loop {
             let said = self.run(line, "");
             if said.code == Some(0) && said.out.trim_end() == expected.trim_end() {
@@ -275,7 +280,7 @@ impl World {
     }
 }
 
-impl Drop for World {
+impl Drop for TestServer {
     fn drop(&mut self) {
         let _ = self.server.kill();
         let _ = self.server.wait();
@@ -321,7 +326,7 @@ impl Watching {
     /// The next line is this, whatever the spaces and ages.
     #[track_caller]
     pub(crate) fn prints(&self, expected: &str) {
-        let printed = self.rows.recv_timeout(PATIENCE).expect("kubectl prints one more line");
+        let printed = self.rows.recv_timeout(TIMEOUT).expect("kubectl prints one more line");
         assert_eq!(printed, expected);
     }
 }

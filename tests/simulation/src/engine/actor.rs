@@ -4,7 +4,7 @@
 use super::line::Lines;
 use interlock_kernel::{Controller, Kind, Name, Object, Place, Subject, View, Watch};
 use interlock_shell::faults::{Fault, Faults, Point, Seam};
-use interlock_shell::{Clock, Ended, Hands, Places, Wiring, step_once};
+use interlock_shell::{Clock, Driver, Ended, Places, Wiring, step_once};
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
@@ -38,7 +38,7 @@ struct Gone {
     subjects: BTreeSet<Subject>,
 }
 
-impl<C: Controller, H: Hands<C::Outside>> Wired<C, H> {
+impl<C: Controller, H: Driver<C::Outside>> Wired<C, H> {
     fn gone(&self) -> MutexGuard<'_, Gone> {
         self.gone.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -56,7 +56,7 @@ impl<C: Controller, H: Hands<C::Outside>> Wired<C, H> {
     }
 }
 
-impl<C: Controller, H: Hands<C::Outside>> Room for Wired<C, H> {
+impl<C: Controller, H: Driver<C::Outside>> Room for Wired<C, H> {
     fn name(&self) -> &'static str {
         self.wiring.controller.name()
     }
@@ -100,15 +100,15 @@ pub(crate) struct Plan {
     /// Before or after the next effect.
     pub(crate) next: Mutex<(Fault, Fault)>,
     /// The effects that were about to be done.
-    pub(crate) deeds: Mutex<Vec<String>>,
+    pub(crate) actions: Mutex<Vec<String>>,
 }
 
 struct Planned(Arc<Plan>);
 
 impl Faults for Planned {
     fn before(&self, point: &Point<'_>) -> Fault {
-        let words = format!("effect {}: {}", point.number, point.deed);
-        self.0.deeds.lock().unwrap_or_else(PoisonError::into_inner).push(words);
+        let words = format!("effect {}: {}", point.number, point.action);
+        self.0.actions.lock().unwrap_or_else(PoisonError::into_inner).push(words);
         std::mem::take(&mut self.0.next.lock().unwrap_or_else(PoisonError::into_inner).0)
     }
 
@@ -154,7 +154,7 @@ pub(crate) struct Actor {
 
 impl Actor {
     /// A program without controllers, on these servers.
-    pub(crate) fn empty(name: &str, places: Places, (clock, instance): (Clock, u64)) -> Actor {
+    pub(crate) fn empty(name: &str, places: Places, clock: Clock, instance: u64) -> Actor {
         let plan = Arc::new(Plan::default());
         Actor {
             name: name.to_owned(),
@@ -176,18 +176,18 @@ impl Actor {
     pub(crate) fn places_as(&self, user: &str, lines: &Lines) -> Places {
         let servers = self.is_cut.iter().filter_map(|(place, is_cut)| {
             let server = self.places.server(*place)?;
-            let client = lines.account((&self.name, user), server.name(), is_cut);
+            let client = lines.account(&self.name, user, server.name(), is_cut);
             Some((*place, server.acting_as(client)))
         });
         servers.collect()
     }
 
     /// One more controller, on its servers. The random choices of a seed depend on the order.
-    pub(crate) fn wire<C: Controller, H: Hands<C::Outside>>(
+    pub(crate) fn wire<C: Controller, H: Driver<C::Outside>>(
         &mut self,
         controller: C,
         places: Places,
-        hands: H,
+        driver: H,
     ) {
         for watch in controller.watches() {
             let Some(server) = self.places.server(watch.place) else { continue };
@@ -198,7 +198,7 @@ impl Actor {
                 self.caches.push(CacheAt { place, kind, seen: 0, deaf_until: 0 });
             }
         }
-        let mut wiring = Wiring::new(controller, places, hands);
+        let mut wiring = Wiring::new(controller, places, driver);
         wiring.clock = Arc::clone(&self.clock);
         wiring.seam = self.seam.clone();
         self.rooms.push(Arc::new(Wired { wiring, gone: Mutex::default() }));
@@ -213,7 +213,7 @@ impl Actor {
     }
 
     /// Shows one of its caches how everything of its kind was.
-    pub(crate) fn show(&mut self, cache: usize, (version, listed): (u64, Vec<Object>)) {
+    pub(crate) fn show(&mut self, cache: usize, version: u64, listed: Vec<Object>) {
         let CacheAt { place, kind, seen, .. } = &mut self.caches[cache];
         if let Some(server) = self.places.server(*place) {
             server.show(kind, &listed);

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use tower_service::Service;
 
-/// What becomes of a request, or of a question to the machine.
+/// What happens to a request, or of a question to the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
     /// It goes through, and so does its reply.
@@ -32,7 +32,7 @@ pub(crate) enum Way {
 /// What a step waits to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Errand {
-    /// A request to a server, or a question or a deed to a machine.
+    /// A request to a server, or a question or a action to a machine.
     Any,
     /// To start a process.
     Start,
@@ -81,7 +81,8 @@ impl Gate {
     /// Lets a step go on until it waits here again, or ends.
     pub(crate) async fn drive<T>(
         &self,
-        (step, way): (u64, Way),
+        step: u64,
+        way: Way,
         future: &mut Pin<Box<dyn Future<Output = T> + Send>>,
     ) -> Option<T> {
         let is_waiting = self.inside().waiting.remove(&step).is_some();
@@ -182,25 +183,21 @@ impl Lines {
     /// A client for somebody who may do everything: a person, or the simulation itself.
     pub(crate) fn admin(&self, who: &str, to: &str) -> Client {
         let identity = Identity::authenticated(who, vec![MASTERS.to_owned()], Scope::Hub);
-        self.client((who, identity), to, &Arc::default())
+        self.client(who, identity, to, &Arc::default())
     }
 
     /// A client for a program, as one of its accounts; the line is shared by all of them.
     pub(crate) fn account(
         &self,
-        (who, user): (&str, &str),
+        who: &str,
+        user: &str,
         to: &str,
         is_cut: &Arc<AtomicBool>,
     ) -> Client {
-        self.client((who, Identity::authenticated(user, Vec::new(), Scope::Hub)), to, is_cut)
+        self.client(who, Identity::authenticated(user, Vec::new(), Scope::Hub), to, is_cut)
     }
 
-    fn client(
-        &self,
-        (who, identity): (&str, Identity),
-        to: &str,
-        is_cut: &Arc<AtomicBool>,
-    ) -> Client {
+    fn client(&self, who: &str, identity: Identity, to: &str, is_cut: &Arc<AtomicBool>) -> Client {
         let logical = if to == crate::HUB { "root" } else { to };
         let line = Line {
             who: Arc::from(who),

@@ -1,13 +1,13 @@
 //! What programs know: when news comes to their caches, and how old their first lists are.
 
 use super::actor::{Actor, CacheAt};
-use super::{Broken, Engine, World};
+use super::{Broken, Engine, Simulated};
 use interlock_kernel::Place;
 
 /// For how many events a cache may be without news.
 const DEAF: usize = 300;
 
-impl<W: World> Engine<W> {
+impl<W: Simulated> Engine<W> {
     /// Fills the caches of a program that starts, from now or from some time since the beginning;
     /// what they are like, in words.
     pub(crate) fn first_lists(&mut self, actor: &mut Actor) -> String {
@@ -57,7 +57,7 @@ impl<W: World> Engine<W> {
         let at = actor.at(place);
         let listed = self.truth.all_at(at, kind, version).to_vec();
         self.counts.old_lists += u64::from(version < self.truth.changed(at, kind));
-        actor.show(cache, (version, listed));
+        actor.show(cache, version, listed);
     }
 
     /// Some event that is not too far away.
@@ -96,7 +96,7 @@ impl<W: World> Engine<W> {
         let actor = &mut self.actors[actor];
         let (place, kind) = (actor.caches[cache].place, &actor.caches[cache].kind);
         let listed = self.truth.all_at(actor.at(place), kind, version).to_vec();
-        actor.show(cache, (version, listed));
+        actor.show(cache, version, listed);
     }
 
     /// News comes to a cache: all of it, or only some.

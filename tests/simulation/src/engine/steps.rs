@@ -3,7 +3,7 @@
 
 use super::actor::{Actor, Room};
 use super::line::{Errand, Way};
-use super::{Broken, Engine, UnderWay, World};
+use super::{Broken, Engine, Simulated, UnderWay};
 use interlock_kernel::{Place, Subject};
 use interlock_shell::Ended;
 use interlock_shell::faults::Fault;
@@ -17,7 +17,7 @@ const TOGETHER: usize = 12;
 /// How many effects a controller may have about one subject in one round.
 const IN_A_ROUND: usize = 12;
 
-impl<W: World> Engine<W> {
+impl<W: Simulated> Engine<W> {
     /// An actor does all it can, mostly with all news, while others lag behind.
     pub(crate) async fn burst(&mut self) -> Result<(), Broken> {
         let hub = self.actors.iter().position(|actor| actor.cluster.is_none());
@@ -50,7 +50,7 @@ impl<W: World> Engine<W> {
                     (step.instance, step.room, &step.subject) == (instance, room.name(), &subject)
                 });
                 if !is_busy {
-                    self.do_all((instance, &room), &subject).await?;
+                    self.do_all(instance, &room, &subject).await?;
                 }
             }
         }
@@ -83,7 +83,7 @@ impl<W: World> Engine<W> {
             room: room.name(),
             subject: subject.clone(),
             future: Arc::clone(room).step(subject.clone()),
-            deeds: Vec::new(),
+            actions: Vec::new(),
             held_until: 0,
         };
         self.under_way.push(step);
@@ -125,17 +125,18 @@ impl<W: World> Engine<W> {
         let place = self.actors.iter().position(|actor| actor.instance == under_way.instance);
         let Some(place) = place else { return Ok(None) };
         let plan = Arc::clone(&self.actors[place].plan);
-        let ended = self.lines.gate.drive((under_way.number, way), &mut under_way.future).await;
-        let deeds = std::mem::take(&mut *plan.deeds.lock().unwrap_or_else(PoisonError::into_inner));
+        let ended = self.lines.gate.drive(under_way.number, way, &mut under_way.future).await;
+        let actions =
+            std::mem::take(&mut *plan.actions.lock().unwrap_or_else(PoisonError::into_inner));
         let name = self.actors[place].name.clone();
         let who = format!("{name}: {} about {}", under_way.room, under_way.subject);
         self.count(way);
         if way != Way::Through {
             self.note(format!("{who}: {way:?}"));
         }
-        for deed in deeds {
-            self.note(format!("{who}: {deed}"));
-            under_way.deeds.push(deed);
+        for action in actions {
+            self.note(format!("{who}: {action}"));
+            under_way.actions.push(action);
         }
         let instance = under_way.instance;
         match &ended {
@@ -160,7 +161,7 @@ impl<W: World> Engine<W> {
             Some(Ended::Crashed) => self.die(place).await?,
             Some(Ended::Acted { .. }) => {
                 self.note(format!("{who}: done"));
-                W::acted(self, instance, &under_way.deeds).await?;
+                W::acted(self, instance, &under_way.actions).await?;
             }
             Some(other) => self.note(format!("{who}: {other:?}")),
         }
@@ -220,7 +221,7 @@ impl<W: World> Engine<W> {
             let instance = self.actors[actor].instance;
             for room in self.actors[actor].rooms.clone() {
                 for subject in room.subjects() {
-                    effects += self.do_all((instance, &room), &subject).await?;
+                    effects += self.do_all(instance, &room, &subject).await?;
                 }
             }
         }
@@ -231,7 +232,8 @@ impl<W: World> Engine<W> {
     /// stopped, or die, in the middle of it.
     pub(crate) async fn do_all(
         &mut self,
-        (instance, room): (u64, &Arc<dyn Room>),
+        instance: u64,
+        room: &Arc<dyn Room>,
         subject: &Subject,
     ) -> Result<usize, Broken> {
         for effects in 0..IN_A_ROUND {
@@ -251,14 +253,14 @@ impl<W: World> Engine<W> {
                 room: room.name(),
                 subject: Subject::clone(subject),
                 future: Arc::clone(room).step(Subject::clone(subject)),
-                deeds: Vec::new(),
+                actions: Vec::new(),
                 held_until: 0,
             });
             match self.go_through(self.numbered).await? {
                 Some(Ended::Acted { .. }) => {}
                 None | Some(Ended::Rests | Ended::Waits(_)) => return Ok(effects),
                 Some(Ended::Crashed) if self.is_trouble => return Ok(effects),
-                Some(Ended::Overtaken(_) | Ended::Unknown(_) | Ended::Unreachable(_)) => {
+                Some(Ended::WriteConflict(_) | Ended::Unknown(_) | Ended::Unreachable(_)) => {
                     return Ok(effects + 1);
                 }
                 Some(Ended::Refused(why)) if W::is_busy(&why) => return Ok(effects + 1),
@@ -301,10 +303,10 @@ impl<W: World> Engine<W> {
         self.happened < self.haste.0
     }
 
-    /// Whether a program takes no step now: it is stopped, or all others make haste to overtake it.
+    /// Whether a program takes no step now: it is stopped, or all others make haste to outrun it.
     pub(crate) fn is_standing(&self, actor: &Actor) -> bool {
-        let is_overtaken = self.is_hasty() && self.haste.1 == actor.instance;
-        self.is_trouble && (actor.stopped_until > self.happened || is_overtaken)
+        let is_outrun = self.is_hasty() && self.haste.1 == actor.instance;
+        self.is_trouble && (actor.stopped_until > self.happened || is_outrun)
     }
 
     /// The program dies: caches, locks in its hands and steps under way are gone with it.

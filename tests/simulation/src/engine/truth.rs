@@ -2,12 +2,12 @@
 
 use super::Broken;
 use super::line::{Lines, Sent};
-use interlock_kernel::{Kind, Object};
+use interlock_kernel::{GroupVersion, Kind, Object};
 use interlock_shell::Server;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What every server has: it is read for the newest version, where nothing else was written that is known.
-const NAMESPACE: Kind = Kind::cluster_wide(("", "v1"), "Namespace", "namespaces");
+const NAMESPACE: Kind = Kind::cluster_wide(GroupVersion::new("", "v1"), "Namespace", "namespaces");
 
 /// How the objects of a kind were, each time that they changed: the version, and all of them.
 type History = Vec<(u64, Vec<Object>)>;
@@ -47,8 +47,10 @@ impl Truth {
     /// One object, by its namespace and name.
     pub(crate) fn get(
         &self,
-        (at, kind): (&str, &Kind),
-        (namespace, name): (Option<&str>, &str),
+        at: &str,
+        kind: &Kind,
+        namespace: Option<&str>,
+        name: &str,
     ) -> Option<&Object> {
         let mut all = self.all(at, kind).iter();
         all.find(|object| {
@@ -71,7 +73,8 @@ impl Truth {
     pub(crate) async fn begin(
         &mut self,
         lines: &Lines,
-        (at_hub, at_cluster): (&[Kind], &[Kind]),
+        at_hub: &[Kind],
+        at_cluster: &[Kind],
     ) -> Result<(), Broken> {
         for at in [crate::HUB].into_iter().chain(crate::CLUSTERS) {
             let server = Server::new(at, lines.admin("truth", at));

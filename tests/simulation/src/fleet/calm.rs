@@ -1,4 +1,4 @@
-//! Times without trouble: the beginning, and the end, in which every wish must be met.
+//! Times without trouble: the beginning, and the end, in which every namespace must be on its desired cluster.
 
 use super::Fleet;
 use super::granted::Granted;
@@ -9,10 +9,10 @@ use interlock_api::placement::condition::READY;
 use interlock_kernel::Object;
 use interlock_placement::kinds::{CLAIM, FORCE_RELEASE, GRANT, NAMESPACE, POD, WORKLOAD_CLUSTER};
 
-/// How many rounds it may take until every wish is met.
+/// How many rounds it may take until every namespace is on its desired cluster.
 const ROUNDS: usize = 90;
 impl Engine<Fleet> {
-    /// Until all clusters are ready, and a namespace is wished for.
+    /// Until all clusters are ready, and a namespace has a desired cluster.
     pub(crate) async fn calm_beginning(&mut self) -> Result<(), Broken> {
         for _ in 0..6 {
             self.round(5).await?;
@@ -33,12 +33,12 @@ impl Engine<Fleet> {
         Ok(())
     }
 
-    /// The faults stop: every wish that can be met is met, and then all is still.
+    /// The faults stop: every namespace that can be is on its desired cluster, and then nothing changes.
     pub(crate) async fn calm_end(&mut self) -> Result<(), Broken> {
         self.note("the faults stop".to_owned());
         self.world.disks().is_calm = true;
         self.settle().await?;
-        self.wish_what_can_be().await?;
+        self.set_possible_clusters().await?;
         let mut wanting = String::new();
         for round in 0..ROUNDS {
             self.give_up_copies().await?;
@@ -75,7 +75,7 @@ impl Engine<Fleet> {
         Ok(())
     }
 
-    /// The first thing that is not as people wish it, if there is one.
+    /// The first thing that is not as people want it, if there is one.
     fn wanting(&self) -> Option<String> {
         let forces = self.truth.all(crate::HUB, &FORCE_RELEASE).iter();
         let outcome = |force: &Object| force.data["status"]["outcome"].clone();
@@ -116,8 +116,8 @@ impl Engine<Fleet> {
         let Some(place) = place.filter(|_| phase == "Granted") else {
             return Some(format!("{name} is on no cluster: {granted:?}"));
         };
-        let wish = namespace.metadata.annotations.as_ref();
-        let wish = wish.and_then(|notes| notes.get(ANNOTATION_CLUSTER)).map(String::as_str);
+        let desired = namespace.metadata.annotations.as_ref();
+        let desired = desired.and_then(|notes| notes.get(ANNOTATION_CLUSTER)).map(String::as_str);
         // Nothing carries data where volumes are not made here: what has a claim stays.
         let stays = !self.carries_data()
             && self
@@ -125,10 +125,12 @@ impl Engine<Fleet> {
                 .all(crate::HUB, &CLAIM)
                 .iter()
                 .any(|claim| claim.metadata.namespace.as_deref() == Some(name));
-        if let Some(wish) = wish.filter(|wish| !stays && self.takes_new_ones(wish))
-            && self.world.clusters[place].name != wish
+        if let Some(desired) = desired.filter(|desired| !stays && self.takes_new_ones(desired))
+            && self.world.clusters[place].name != desired
         {
-            return Some(format!("{name} is wished on {wish} and is on {granted:?}"));
+            return Some(format!(
+                "the desired cluster of {name} is {desired}, and it is on {granted:?}"
+            ));
         }
         if self.waits_for_a_person(&grant) {
             return None;
@@ -152,10 +154,10 @@ impl Engine<Fleet> {
         })
     }
 
-    /// Whether a volume that may have what no image has is in the way: nobody but a person gives
+    /// Whether a volume that may have what no snapshot has is in the way: nobody but a person gives
     /// that up.
     fn waits_for_a_person(&self, grant: &str) -> bool {
-        let found = self.truth.get((crate::HUB, &GRANT), (None, grant));
+        let found = self.truth.get(crate::HUB, &GRANT, None, grant);
         found.is_some_and(|found| {
             let conditions = found.data["status"]["conditions"].as_array().into_iter().flatten();
             let mut filled = conditions.filter(|condition| condition["type"] == "Filled");
@@ -164,7 +166,7 @@ impl Engine<Fleet> {
     }
 
     pub(crate) fn takes_new_ones(&self, cluster: &str) -> bool {
-        let found = self.truth.get((crate::HUB, &WORKLOAD_CLUSTER), (None, cluster));
+        let found = self.truth.get(crate::HUB, &WORKLOAD_CLUSTER, None, cluster);
         found.is_some_and(|found| found.metadata.deletion_timestamp.is_none())
     }
 }

@@ -1,14 +1,15 @@
 //! What must hold of data after every event: an owner that runs has every acknowledged write, claims
-//! are filled from their pins and whole, and an image that anybody needs is there.
+//! are filled from their pins and whole, and a snapshot that anybody needs is there.
 
 use super::Fleet;
 use super::disk::{Disks, Numbers, Volume, lacking};
 use super::granted::Granted;
 use super::promises::Promises;
-use crate::engine::truth::Truth;
+use crate::engine::line::Sent;
+use crate::engine::truth::{Truth, named, plural};
 use crate::engine::{Broken, Engine, api_of, said};
-use interlock_api::names::{ANNOTATION_EPOCH, ANNOTATION_IMAGE, LABEL_PRIME_FOR};
-use interlock_api::placement::{Fill, GrantStatus, Image, Phase, Pin, Ref};
+use interlock_api::names::{ANNOTATION_EPOCH, ANNOTATION_SNAPSHOT, LABEL_PRIME_FOR};
+use interlock_api::placement::{Fill, GrantStatus, Phase, Pin, Ref, Snapshot};
 use interlock_kernel::Object;
 use interlock_placement::kinds::{CLAIM, DESTINATION, GRANT};
 use interlock_volumes::kinds::{LEASE, SNAPSHOT_KIND, SOURCE, VOLUME};
@@ -72,9 +73,9 @@ impl Engine<Fleet> {
             for kind in &kinds {
                 for object in self.truth.all(cluster, kind) {
                     let owners = object.metadata.owner_references.as_deref().unwrap_or_default();
-                    let is_going = object.metadata.deletion_timestamp.is_some();
+                    let is_terminating = object.metadata.deletion_timestamp.is_some();
                     let is_left = owners.iter().all(|owner| !is_there(&owner.uid));
-                    if !owners.is_empty() && is_left && !is_going {
+                    if !owners.is_empty() && is_left && !is_terminating {
                         left.push((kind, Object::clone(object)));
                     }
                 }
@@ -104,7 +105,7 @@ impl Engine<Fleet> {
             // A program that started with an old list may make what nobody asks for any more, and that
             // stays; what pods wrote to must not.
             let is_left = |(name, volume): &(&String, &Volume)| {
-                let record = self.truth.get((&cluster.name, &VOLUME), (None, name));
+                let record = self.truth.get(&cluster.name, &VOLUME, None, name);
                 volume.used_by.is_some() && record.is_none()
             };
             if let Some((volume, _)) = disk.volumes.iter().find(is_left) {
@@ -154,7 +155,7 @@ impl Checked<'_> {
             for claim in filled.filter(|_| status.phase == Phase::Granted) {
                 let key = (name.clone(), status.epoch, claim.uid.clone());
                 if known.filled.insert(key) {
-                    self.has_all(name, (status, &claim.name), disks)?;
+                    self.has_all(name, status, &claim.name, disks)?;
                 }
             }
         }
@@ -193,22 +194,23 @@ impl Checked<'_> {
 
     /// What a pin stands for; an error: it is not there.
     fn pinned(&self, pin: &Pin, disks: &Disks) -> Result<Option<Numbers>, Broken> {
-        match &pin.image {
-            Image::Fresh {} => Ok(Some(Numbers::new())),
-            Image::VolumeSnapshot { cluster, uid, .. } => {
+        match &pin.snapshot {
+            Snapshot::Fresh {} => Ok(Some(Numbers::new())),
+            Snapshot::VolumeSnapshot { cluster, uid, .. } => {
                 let handle = format!("snapshot-{uid}");
                 let place = self.place(cluster);
-                let found = place.and_then(|place| disks.all[place].images.get(&handle)).cloned();
+                let found =
+                    place.and_then(|place| disks.all[place].snapshots.get(&handle)).cloned();
                 let gone = || format!("{handle} on {cluster} is pinned, and is not there");
                 found.map(Some).ok_or_else(gone)
             }
-            Image::InPlace { cluster, volume } => {
+            Snapshot::InPlace { cluster, volume } => {
                 let place = self.place(cluster);
                 let found = place.and_then(|place| disks.all[place].volumes.get(volume));
                 let gone = || format!("{volume} on {cluster} is pinned, and is not there");
                 found.map(|found| Some(found.numbers.clone())).ok_or_else(gone)
             }
-            Image::Restic { .. } => Ok(None),
+            Snapshot::Restic { .. } => Ok(None),
         }
     }
 
@@ -216,7 +218,7 @@ impl Checked<'_> {
     fn give_up(&self, name: &str, status: &GrantStatus, disks: &mut Disks) -> Result<(), Broken> {
         for pin in &status.pins {
             if let Some(left) = self.pinned(pin, disks)? {
-                disks.give_up_all_but((name, &pin.claim), left);
+                disks.give_up_all_but(name, &pin.claim, left);
             }
         }
         Ok(())
@@ -243,17 +245,18 @@ impl Checked<'_> {
         Ok(())
     }
 
-    /// The hub was told that a claim is filled: it has its volume, with all that was acknowledged.
+    /// The hub was informed that a claim is filled: it has its volume, with all that was acknowledged.
     fn has_all(
         &self,
         name: &str,
-        (status, claim): (&GrantStatus, &str),
+        status: &GrantStatus,
+        claim: &str,
         disks: &Disks,
     ) -> Result<(), Broken> {
         let owner = status.owner.as_ref();
         let Some(place) = owner.and_then(|owner| self.place(owner)) else { return Ok(()) };
         let cluster = &self.clusters[place];
-        let found = self.truth.get((&cluster.name, &CLAIM), (Some(name), claim));
+        let found = self.truth.get(&cluster.name, &CLAIM, Some(name), claim);
         let handle = found.and_then(|found| found.data["spec"]["volumeName"].as_str());
         let volume = handle.and_then(|handle| disks.all[place].volumes.get(handle));
         let Some(volume) = volume else {
@@ -267,7 +270,7 @@ impl Checked<'_> {
         }
     }
 
-    /// No volume that pods wrote to is deleted, and no image that a grant pins, unless a person
+    /// No volume that pods wrote to is deleted, and no snapshot that a grant pins, unless a person
     /// deleted the namespace.
     fn nothing_goes_that_is_needed(
         &self,
@@ -282,29 +285,29 @@ impl Checked<'_> {
             }
         }
         let pins = known.grants.values().flat_map(|(_, status)| {
-            let last = status.claims.iter().filter_map(|claim| claim.last_image.as_ref());
+            let last = status.claims.iter().filter_map(|claim| claim.last_snapshot.as_ref());
             status.pins.iter().chain(last)
         });
         let pinned: BTreeSet<String> = pins
-            .filter_map(|pin| match &pin.image {
-                Image::VolumeSnapshot { uid, .. } => Some(format!("snapshot-{uid}")),
-                Image::Restic { .. } | Image::InPlace { .. } | Image::Fresh {} => None,
+            .filter_map(|pin| match &pin.snapshot {
+                Snapshot::VolumeSnapshot { uid, .. } => Some(format!("snapshot-{uid}")),
+                Snapshot::Restic { .. } | Snapshot::InPlace { .. } | Snapshot::Fresh {} => None,
             })
             .collect();
-        let unwanted = std::mem::take(&mut disks.unwanted_images);
-        match unwanted.into_iter().find(|image| pinned.contains(image)) {
-            Some(image) => Err(format!("{image} is deleted while a grant pins it")),
+        let unwanted = std::mem::take(&mut disks.unwanted_snapshots);
+        match unwanted.into_iter().find(|snapshot| pinned.contains(snapshot)) {
+            Some(snapshot) => Err(format!("{snapshot} is deleted while a grant pins it")),
             None => Ok(()),
         }
     }
 
-    /// A claim that is bound has the volume of its image, whole; the image of one that is being
+    /// A claim that is bound has the volume of its snapshot, whole; the snapshot of one that is being
     /// filled is there.
     fn claims_are_filled(&self, known: &mut DataPromises, disks: &Disks) -> Result<(), Broken> {
         for (place, cluster) in self.clusters.iter().enumerate() {
             for claim in self.truth.all(&cluster.name, &CLAIM) {
                 if claim.metadata.deletion_timestamp.is_none() {
-                    is_filled(claim, (cluster, &disks.all[place]), known)?;
+                    is_filled(claim, cluster, &disks.all[place], known)?;
                 }
             }
         }
@@ -314,47 +317,49 @@ impl Checked<'_> {
 
 fn is_filled(
     claim: &Object,
-    (cluster, disk): (&Ref, &super::disk::Disk),
+    cluster: &Ref,
+    disk: &super::disk::Disk,
     known: &mut DataPromises,
 ) -> Result<(), Broken> {
     let uid = claim.metadata.uid.as_deref().unwrap_or_default();
     let named = claim.metadata.name.as_deref().unwrap_or_default();
-    let image = claim.metadata.annotations.as_ref();
-    let image = image.and_then(|notes| notes.get(ANNOTATION_IMAGE));
-    let image = image.map(|image| format!("snapshot-{image}"));
+    let snapshot = claim.metadata.annotations.as_ref();
+    let snapshot = snapshot.and_then(|notes| notes.get(ANNOTATION_SNAPSHOT));
+    let snapshot = snapshot.map(|snapshot| format!("snapshot-{snapshot}"));
     if claim.data["status"]["phase"] == "Bound" {
         let handle = claim.data["spec"]["volumeName"].as_str().unwrap_or_default();
         let Some(volume) = disk.volumes.get(handle) else {
             return Err(format!("{named} on {cluster} is bound to {handle}, which is not there"));
         };
         let is_first = known.bound.insert(uid.to_owned());
-        if is_first && volume.of != image {
-            let (of, image) = (&volume.of, &image);
-            return Err(format!("{named} on {cluster} is filled from {of:?} and not {image:?}"));
+        if is_first && volume.of != snapshot {
+            let (of, snapshot) = (&volume.of, &snapshot);
+            return Err(format!("{named} on {cluster} is filled from {of:?} and not {snapshot:?}"));
         }
         return Ok(());
     }
     let labels = claim.metadata.labels.as_ref();
     let is_prime = labels.is_some_and(|labels| labels.contains_key(LABEL_PRIME_FOR));
     let is_poured = disk.volumes.contains_key(&format!("pvc-{uid}"));
-    match image.filter(|image| is_prime && !is_poured && !disk.images.contains_key(image)) {
-        Some(image) => Err(format!("{named} on {cluster} is filled from {image}, which is gone")),
+    match snapshot
+        .filter(|snapshot| is_prime && !is_poured && !disk.snapshots.contains_key(snapshot))
+    {
+        Some(snapshot) => {
+            Err(format!("{named} on {cluster} is filled from {snapshot}, which is gone"))
+        }
         None => Ok(()),
     }
 }
 
 /// Whether a controller may delete something by which data is moved. `truth` is from before.
-pub(crate) fn may_go(
-    (plural, cluster): (&str, &str),
-    (namespace, name): (Option<&str>, &str),
-    truth: &Truth,
-) -> bool {
+pub(crate) fn may_go(sent: &Sent, truth: &Truth) -> bool {
+    let (cluster, (namespace, name)) = (&*sent.to, named(&sent.path));
     let grant = namespace.and_then(|namespace| Granted::named(truth, namespace));
-    match plural {
+    match plural(&sent.path) {
         // Whether what is behind these may go is seen on the disk; places are only places.
         "persistentvolumes" | "volumesnapshotcontents" | "volumesnapshots" | "leases" => true,
         "persistentvolumeclaims" => {
-            let Some(claim) = truth.get((cluster, &CLAIM), (namespace, name)) else { return true };
+            let Some(claim) = truth.get(cluster, &CLAIM, namespace, name) else { return true };
             let epoch = claim.metadata.annotations.as_ref();
             let epoch = epoch.and_then(|notes| notes.get(ANNOTATION_EPOCH)?.parse::<i64>().ok());
             // Claims that are made to be deleted belong to somebody; others make room for a later
@@ -363,7 +368,7 @@ pub(crate) fn may_go(
                 || epoch.is_some_and(|epoch| grant.is_some_and(|grant| epoch < grant.epoch))
         }
         "replicationdestinations" => {
-            let found = truth.get((cluster, &DESTINATION), (namespace, name));
+            let found = truth.get(cluster, &DESTINATION, namespace, name);
             let epoch = found.and_then(|found| found.metadata.annotations.as_ref());
             let epoch = epoch.and_then(|notes| notes.get(ANNOTATION_EPOCH)?.parse::<i64>().ok());
             let mut claims = truth.all(cluster, &CLAIM).iter();

@@ -1,5 +1,5 @@
-//! Disks that are not there: volumes, images and the mover's copies are data. All machines have one,
-//! and a copy reads the image of another machine, as on one computer.
+//! Disks that are not there: volumes, snapshots and the mover's copies are data. All machines have one,
+//! and a copy reads the snapshot of another machine, as on one computer.
 //!
 //! What is in a volume are the numbers that its pods wrote, each used once in a whole life. What is
 //! whole stays, whatever dies; what is being made, and what a program knows of it, is gone with that
@@ -8,12 +8,12 @@
 use super::flaws::Flaw;
 use crate::engine::chance::{Chance, SimulatedClock};
 use interlock_volumes::outside::{
-    Content, DiskDeed, DiskQuestion, Failure, Made, Progress, Reason,
+    Content, DiskAction, DiskQuestion, Failure, Made, Progress, Reason,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What is in a volume or an image.
+/// What is in a volume or a snapshot.
 pub(crate) type Numbers = Vec<u64>;
 
 /// How often, once in so many steps, something on a disk fails in times of trouble.
@@ -26,7 +26,7 @@ pub(crate) const BUSY: &str = "somebody else has it";
 pub(crate) struct Volume {
     /// What is in it.
     pub(crate) numbers: Numbers,
-    /// The image that it was made of, by its handle.
+    /// The snapshot that it was made of, by its handle.
     pub(crate) of: Option<String>,
     /// The namespace on the cluster whose pods wrote to it.
     pub(crate) used_by: Option<String>,
@@ -43,20 +43,20 @@ pub(crate) struct Job {
     pub(crate) left: usize,
     /// How many it took.
     pub(crate) done: usize,
-    /// It is all on the disk, and nobody is told yet.
+    /// It is all on the disk, and nobody is informed yet.
     pub(crate) is_over: bool,
 }
 
 /// What is done on a disk.
 #[derive(Debug, Clone)]
 pub(crate) enum Work {
-    /// A volume is made, empty or of an image.
+    /// A volume is made, empty or of a snapshot.
     Volume { handle: String, from: Option<String> },
-    /// An image is taken; until all of it is read whoever writes to the volume is frozen.
-    Image { handle: String, volume: String, taken: Option<Numbers> },
-    /// A volume is brought to what an image has, which is on the machine at this place. So much of it
+    /// A snapshot is taken; until all of it is read whoever writes to the volume is frozen.
+    Snapshot { handle: String, volume: String, taken: Option<Numbers> },
+    /// A volume is brought to what a snapshot has, which is on the machine at this place. So much of it
     /// was in the volume already, and is not written again.
-    Copy { id: String, into: String, image: (usize, String), had: usize },
+    Copy { id: String, into: String, snapshot: (usize, String), had: usize },
 }
 
 /// The program that asks, and the place of its machine.
@@ -73,7 +73,7 @@ pub(crate) struct Disk {
     pub(crate) cluster: String,
     pub(crate) is_off: bool,
     pub(crate) volumes: BTreeMap<String, Volume>,
-    pub(crate) images: BTreeMap<String, Numbers>,
+    pub(crate) snapshots: BTreeMap<String, Numbers>,
     pub(crate) jobs: Vec<Job>,
     /// What programs know of what failed, each for itself.
     pub(crate) failed: BTreeMap<(u64, String), Failure>,
@@ -88,8 +88,8 @@ pub(crate) struct Disks {
     pub(crate) is_calm: bool,
     /// Volumes that were deleted since somebody looked: where, which, and whose pods wrote to it.
     pub(crate) deleted_volumes: Vec<(usize, String, Option<String>)>,
-    /// Images that were deleted since somebody looked, or were to be and are read.
-    pub(crate) unwanted_images: Vec<String>,
+    /// Snapshots that were deleted since somebody looked, or were to be and are read.
+    pub(crate) unwanted_snapshots: Vec<String>,
     /// How much was done, so that it is seen that something changed.
     pub(crate) changes: u64,
     /// How many copies came to their end, and how many of anything failed.
@@ -106,12 +106,12 @@ pub(crate) struct Disks {
 
 impl Disks {
     /// No disks yet.
-    pub(crate) fn new((clock, chance): (&Arc<SimulatedClock>, &Arc<Chance>), flaw: Flaw) -> Disks {
+    pub(crate) fn new(clock: &Arc<SimulatedClock>, chance: &Arc<Chance>, flaw: Flaw) -> Disks {
         Disks {
             all: Vec::new(),
             is_calm: false,
             deleted_volumes: Vec::new(),
-            unwanted_images: Vec::new(),
+            unwanted_snapshots: Vec::new(),
             changes: 0,
             copied: 0,
             failures: 0,
@@ -140,7 +140,7 @@ impl Disks {
     }
 
     /// A person gave up what is not in these numbers.
-    pub(crate) fn give_up_all_but(&mut self, (namespace, claim): (&str, &str), left: Numbers) {
+    pub(crate) fn give_up_all_but(&mut self, namespace: &str, claim: &str, left: Numbers) {
         self.must.insert((namespace.to_owned(), claim.to_owned()), left);
     }
 
@@ -149,7 +149,8 @@ impl Disks {
         &mut self,
         place: usize,
         handle: &str,
-        (namespace, claim): (&str, &str),
+        namespace: &str,
+        claim: &str,
     ) -> Result<(), String> {
         let Some(volume) = self.all[place].volumes.get(handle) else {
             return Err(format!("volume {handle} of claim {claim} is not there"));
@@ -166,7 +167,7 @@ impl Disks {
     }
 
     /// A process writes its next number, unless it is frozen.
-    pub(crate) fn write(&mut self, place: usize, handle: &str, (namespace, claim): (&str, &str)) {
+    pub(crate) fn write(&mut self, place: usize, handle: &str, namespace: &str, claim: &str) {
         if self.is_frozen(place, handle) {
             return;
         }
@@ -189,8 +190,8 @@ impl Disks {
 
     fn is_frozen(&self, place: usize, handle: &str) -> bool {
         self.all[place].jobs.iter().any(|job| match &job.work {
-            Work::Image { volume, taken: None, .. } => volume == handle,
-            Work::Image { .. } | Work::Volume { .. } | Work::Copy { .. } => false,
+            Work::Snapshot { volume, taken: None, .. } => volume == handle,
+            Work::Snapshot { .. } | Work::Volume { .. } | Work::Copy { .. } => false,
         })
     }
 
@@ -202,7 +203,8 @@ impl Disks {
 
     fn is_volume_read(&self, place: usize, handle: &str) -> bool {
         let jobs = self.all[place].jobs.iter().filter(|job| !job.is_over);
-        jobs.clone().any(|job| matches!(&job.work, Work::Image { volume, .. } if volume == handle))
+        jobs.clone()
+            .any(|job| matches!(&job.work, Work::Snapshot { volume, .. } if volume == handle))
     }
 
     /// Whether somebody has a volume, to read or to write it.
@@ -210,18 +212,18 @@ impl Disks {
         self.is_copied_into(place, handle) || self.is_volume_read(place, handle)
     }
 
-    /// Whether somebody reads an image, on this machine or from another one.
-    pub(crate) fn is_image_read(&self, place: usize, handle: &str) -> bool {
+    /// Whether somebody reads a snapshot, on this machine or from another one.
+    pub(crate) fn is_snapshot_read(&self, place: usize, handle: &str) -> bool {
         self.all.iter().enumerate().any(|(at, disk)| {
             disk.jobs.iter().filter(|job| !job.is_over).any(|job| match &job.work {
                 Work::Volume { from, .. } => at == place && from.as_deref() == Some(handle),
-                Work::Copy { image, .. } => image.0 == place && image.1 == handle,
-                Work::Image { .. } => false,
+                Work::Copy { snapshot, .. } => snapshot.0 == place && snapshot.1 == handle,
+                Work::Snapshot { .. } => false,
             })
         })
     }
 
-    /// How far a volume or an image is, as one program sees it.
+    /// How far a volume or a snapshot is, as one program sees it.
     pub(crate) fn state(&self, whose: Whose, question: &DiskQuestion) -> Made {
         let disk = &self.all[whose.place];
         let mut jobs = disk.jobs.iter().filter(|job| job.is_about(question));
@@ -231,7 +233,7 @@ impl Disks {
         }
         let whole = match question {
             DiskQuestion::Volume(handle) => disk.volumes.get(handle).map(|found| &found.numbers),
-            DiskQuestion::Image(handle) => disk.images.get(handle),
+            DiskQuestion::Snapshot(handle) => disk.snapshots.get(handle),
         };
         if let Some(whole) = whole {
             return Made::Whole(content(whole));
@@ -246,17 +248,19 @@ impl Disks {
     }
 
     /// Does something to a disk, or begins to.
-    pub(crate) fn perform(&mut self, whose: Whose, deed: DiskDeed) -> Result<(), String> {
+    pub(crate) fn perform(&mut self, whose: Whose, action: DiskAction) -> Result<(), String> {
         self.changes += 1;
-        match deed {
-            DiskDeed::MakeVolume { handle, from, .. } => self.make_volume(whose, handle, from),
-            DiskDeed::TakeImage { handle, volume } => self.take_image(whose, handle, volume),
-            DiskDeed::Forget(question) => {
+        match action {
+            DiskAction::MakeVolume { handle, from, .. } => self.make_volume(whose, handle, from),
+            DiskAction::TakeSnapshot { handle, volume } => {
+                self.take_snapshot(whose, handle, volume)
+            }
+            DiskAction::Forget(question) => {
                 self.all[whose.place].failed.remove(&(whose.instance, named(&question)));
                 Ok(())
             }
-            DiskDeed::DeleteVolume(handle) => self.delete_volume(whose, handle),
-            DiskDeed::DeleteImage(handle) => self.delete_image(whose, handle),
+            DiskAction::DeleteVolume(handle) => self.delete_volume(whose, handle),
+            DiskAction::DeleteSnapshot(handle) => self.delete_snapshot(whose, handle),
         }
     }
 
@@ -276,14 +280,15 @@ impl Disks {
         if self.is_begun(whose, &question) {
             return Ok(());
         }
-        let work = Work::Volume { handle, from: from.as_ref().map(|(image, _)| image.clone()) };
-        if let Some((image, digest)) = from {
-            let Some(found) = self.all[whose.place].images.get(&image) else {
-                self.note_failure((whose, &work), Reason::SourceMissing);
+        let work =
+            Work::Volume { handle, from: from.as_ref().map(|(snapshot, _)| snapshot.clone()) };
+        if let Some((snapshot, digest)) = from {
+            let Some(found) = self.all[whose.place].snapshots.get(&snapshot) else {
+                self.note_failure(whose, &work, Reason::SourceMissing);
                 return Ok(());
             };
             if !digest.is_empty() && content(found).digest != digest {
-                self.note_failure((whose, &work), Reason::DigestMismatch);
+                self.note_failure(whose, &work, Reason::DigestMismatch);
                 return Ok(());
             }
         }
@@ -291,8 +296,13 @@ impl Disks {
         Ok(())
     }
 
-    fn take_image(&mut self, whose: Whose, handle: String, volume: String) -> Result<(), String> {
-        let question = DiskQuestion::Image(handle.clone());
+    fn take_snapshot(
+        &mut self,
+        whose: Whose,
+        handle: String,
+        volume: String,
+    ) -> Result<(), String> {
+        let question = DiskQuestion::Snapshot(handle.clone());
         if self.is_begun(whose, &question) {
             return Ok(());
         }
@@ -300,10 +310,10 @@ impl Disks {
         if is_there && self.is_copied_into(whose.place, &volume) {
             return Err(format!("{volume}: {BUSY}"));
         }
-        let work = Work::Image { handle, volume, taken: None };
+        let work = Work::Snapshot { handle, volume, taken: None };
         match is_there {
             true => self.begin(whose, work),
-            false => self.note_failure((whose, &work), Reason::SourceMissing),
+            false => self.note_failure(whose, &work, Reason::SourceMissing),
         }
         Ok(())
     }
@@ -324,17 +334,17 @@ impl Disks {
         Ok(())
     }
 
-    fn delete_image(&mut self, whose: Whose, handle: String) -> Result<(), String> {
-        let question = DiskQuestion::Image(handle.clone());
+    fn delete_snapshot(&mut self, whose: Whose, handle: String) -> Result<(), String> {
+        let question = DiskQuestion::Snapshot(handle.clone());
         if self.give_up(whose, &question) {
             return Ok(());
         }
         let is_made = self.all[whose.place].jobs.iter().any(|job| job.is_about(&question));
-        self.unwanted_images.push(handle.clone());
-        if is_made || self.is_image_read(whose.place, &handle) {
+        self.unwanted_snapshots.push(handle.clone());
+        if is_made || self.is_snapshot_read(whose.place, &handle) {
             return Err(format!("{handle}: {BUSY}"));
         }
-        self.all[whose.place].images.remove(&handle);
+        self.all[whose.place].snapshots.remove(&handle);
         Ok(())
     }
 
@@ -411,7 +421,7 @@ impl Job {
     fn is_about(&self, question: &DiskQuestion) -> bool {
         match (&self.work, question) {
             (Work::Volume { handle, .. }, DiskQuestion::Volume(asked))
-            | (Work::Image { handle, .. }, DiskQuestion::Image(asked)) => handle == asked,
+            | (Work::Snapshot { handle, .. }, DiskQuestion::Snapshot(asked)) => handle == asked,
             _ => false,
         }
     }
@@ -436,11 +446,11 @@ pub(crate) fn lacking(numbers: &[u64], must: &[u64]) -> Option<String> {
 pub(crate) fn named(question: &DiskQuestion) -> String {
     match question {
         DiskQuestion::Volume(handle) => format!("volume {handle}"),
-        DiskQuestion::Image(handle) => format!("image {handle}"),
+        DiskQuestion::Snapshot(handle) => format!("snapshot {handle}"),
     }
 }
 
-/// What is in a volume or an image, as it is told.
+/// What is in a volume or a snapshot, as it is reported.
 pub(crate) fn content(numbers: &[u64]) -> Content {
     let mut digest = 0xcbf2_9ce4_8422_2325_u64;
     for number in numbers {

@@ -2,8 +2,8 @@
 
 use interlock_api::names::{ANNOTATION_EPOCH, ANNOTATION_RELEASED, hold_finalizer};
 use interlock_kernel::{
-    Controller, Index, Kind, Looks, Name, Object, Outside, Place, Read, Step, Subject, View, Watch,
-    Watcher,
+    Controller, Index, Kind, LiveReads, Name, Object, Outside, Place, Read, Step, Subject, View,
+    Watch, Watcher,
 };
 use interlock_placement::kinds::{GRANT, NAMESPACE, SNAPSHOT};
 use jiff::Timestamp;
@@ -17,7 +17,7 @@ pub enum Flaw {
     /// Nothing: what is shipped.
     #[default]
     None,
-    /// A machine says that a process is gone, and its lock free, as soon as it was told to stop.
+    /// A machine says that a process is gone, and its lock free, as soon as it was asked to stop.
     GoneTooEarly,
     /// A machine says that every lock is free, to whoever asks; what it says of processes is right.
     LocksAreAlwaysFree,
@@ -41,8 +41,8 @@ pub enum Flaw {
     DoneBeforeAllIsCopied,
     /// A mover says that it is done, and has copied nothing.
     CopyIsEmpty,
-    /// A syncer takes a last image for held as soon as it is there.
-    ImageIsNotHeld,
+    /// A syncer takes a last snapshot for held as soon as it is there.
+    SnapshotIsNotHeld,
 }
 
 impl Flaw {
@@ -60,7 +60,7 @@ impl Flaw {
         Flaw::FalseAttestation,
         Flaw::DoneBeforeAllIsCopied,
         Flaw::CopyIsEmpty,
-        Flaw::ImageIsNotHeld,
+        Flaw::SnapshotIsNotHeld,
     ];
 }
 
@@ -72,7 +72,7 @@ impl Flaw {
             Flaw::SyncerBelievesItsCache => ("placement/syncer", Lie::CacheForHub),
             Flaw::SyncerStopsWhatItsCacheShows => ("placement/syncer", Lie::CacheForNotes),
             Flaw::SyncerAcknowledgesFirst => ("placement/syncer", Lie::Shown(as_closed)),
-            Flaw::ImageIsNotHeld => ("placement/syncer", Lie::Shown(as_held)),
+            Flaw::SnapshotIsNotHeld => ("placement/syncer", Lie::Shown(as_held)),
             Flaw::RuntimeBelievesItsCache => ("placement/runtime", Lie::CacheForPermit),
             // These are about machines, disks and people.
             Flaw::None
@@ -113,7 +113,7 @@ pub(crate) enum Lie {
 
 impl Lie {
     /// Whether these questions are the ones that are answered by the cache.
-    fn is_about<O: Outside>(self, reads: &[Read<O>], known: &Looks<O>) -> bool {
+    fn is_about<O: Outside>(self, reads: &[Read<O>], known: &LiveReads<O>) -> bool {
         let at_hub = |read: &Read<O>| match read {
             Read::Object(address) => address.place == Place::HUB,
             Read::List { place, .. } => *place == Place::HUB,
@@ -142,8 +142,8 @@ impl Lie {
 }
 
 /// What a cache says to these questions.
-fn answers<O: Outside>(reads: &[Read<O>], view: &dyn View, known: &Looks<O>) -> Looks<O> {
-    let mut believed = Looks {
+fn answers<O: Outside>(reads: &[Read<O>], view: &dyn View, known: &LiveReads<O>) -> LiveReads<O> {
+    let mut believed = LiveReads {
         objects: known.objects.clone(),
         lists: known.lists.clone(),
         answers: known.answers.clone(),
@@ -165,13 +165,13 @@ fn answers<O: Outside>(reads: &[Read<O>], view: &dyn View, known: &Looks<O>) -> 
 }
 
 /// How a deceived controller is shown an object.
-type Shown = fn((Place, &Kind), Object, &dyn View) -> Object;
+type Shown = fn(Place, &Kind, Object, &dyn View) -> Object;
 
 /// A controller that is lied to.
 pub(crate) struct Deceived<C>(pub(crate) C, pub(crate) Lie);
 
 /// What is being revoked, as if it were released.
-fn as_released((_, kind): (Place, &Kind), object: Object, _: &dyn View) -> Object {
+fn as_released(_: Place, kind: &Kind, object: Object, _: &dyn View) -> Object {
     if *kind != GRANT || object.data["status"]["phase"] != "Revoking" {
         return object;
     }
@@ -181,8 +181,8 @@ fn as_released((_, kind): (Place, &Kind), object: Object, _: &dyn View) -> Objec
 }
 
 /// A namespace on a cluster that has to be closed, as if it were.
-fn as_closed(at: (Place, &Kind), object: Object, view: &dyn View) -> Object {
-    if at != (Place::CLUSTER, &NAMESPACE) {
+fn as_closed(place: Place, kind: &Kind, object: Object, view: &dyn View) -> Object {
+    if (place, kind) != (Place::CLUSTER, &NAMESPACE) {
         return object;
     }
     let grant = view.get(Place::HUB, &GRANT, &Name::of(&object));
@@ -196,9 +196,9 @@ fn as_closed(at: (Place, &Kind), object: Object, view: &dyn View) -> Object {
     Arc::new(object)
 }
 
-/// An image on a cluster, as if it were held for the grant of its namespace.
-fn as_held(at: (Place, &Kind), object: Object, view: &dyn View) -> Object {
-    if at != (Place::CLUSTER, &SNAPSHOT) {
+/// A snapshot on a cluster, as if it were held for the grant of its namespace.
+fn as_held(place: Place, kind: &Kind, object: Object, view: &dyn View) -> Object {
+    if (place, kind) != (Place::CLUSTER, &SNAPSHOT) {
         return object;
     }
     let grant = Name::cluster_wide(object.metadata.namespace.as_deref().unwrap_or_default());
@@ -230,15 +230,15 @@ impl<C: Controller> Controller for Deceived<C> {
         &self,
         subject: &Subject,
         view: &dyn View,
-        looks: &Looks<C::Outside>,
+        live_reads: &LiveReads<C::Outside>,
     ) -> Step<C::Outside> {
         if let Lie::Shown(shown) = self.1 {
-            return self.0.step(subject, &Deception { view, shown }, looks);
+            return self.0.step(subject, &Deception { view, shown }, live_reads);
         }
-        let step = self.0.step(subject, view, looks);
+        let step = self.0.step(subject, view, live_reads);
         match &step {
-            Step::Look { reads, .. } if self.1.is_about(reads, looks) => {
-                self.0.step(subject, view, &answers(reads, view, looks))
+            Step::LiveRead { reads, .. } if self.1.is_about(reads, live_reads) => {
+                self.0.step(subject, view, &answers(reads, view, live_reads))
             }
             _ => step,
         }
@@ -256,19 +256,17 @@ impl View for Deception<'_> {
     }
 
     fn get(&self, place: Place, kind: &Kind, name: &Name) -> Option<Object> {
-        self.view
-            .get(place, kind, name)
-            .map(|object| (self.shown)((place, kind), object, self.view))
+        self.view.get(place, kind, name).map(|object| (self.shown)(place, kind, object, self.view))
     }
 
     fn list(&self, place: Place, kind: &Kind, namespace: Option<&str>) -> Vec<Object> {
         let objects = self.view.list(place, kind, namespace).into_iter();
-        objects.map(|object| (self.shown)((place, kind), object, self.view)).collect()
+        objects.map(|object| (self.shown)(place, kind, object, self.view)).collect()
     }
 
     fn find(&self, place: Place, index: &Index, value: &str) -> Vec<Object> {
         let objects = self.view.find(place, index, value).into_iter();
-        objects.map(|object| (self.shown)((place, &index.kind), object, self.view)).collect()
+        objects.map(|object| (self.shown)(place, &index.kind, object, self.view)).collect()
     }
 
     fn count(&self, place: Place, index: &Index, value: &str) -> usize {

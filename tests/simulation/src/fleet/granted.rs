@@ -36,6 +36,6 @@ impl Granted {
 
     /// The grant of this name, as the server has it.
     pub(crate) fn named(truth: &Truth, name: &str) -> Option<Granted> {
-        truth.get((crate::HUB, &GRANT), (None, name)).map(|grant| Granted::of(grant))
+        truth.get(crate::HUB, &GRANT, None, name).map(|grant| Granted::of(grant))
     }
 }

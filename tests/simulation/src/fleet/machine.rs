@@ -9,12 +9,12 @@ use crate::engine::chance::{Chance, SimulatedClock};
 use crate::engine::line::{Errand, Gate, Way};
 use interlock_kernel::Nothing;
 use interlock_placement::runtime::outside::{
-    Answer, Deed, Ending, Held, Known, LockName, Machine as Processes, Question, Run, Started,
+    Action, Answer, Ending, Held, Known, LockName, Machine as Processes, Question, Run, Started,
 };
 use interlock_placement::syncer::{Holding, Locks, LocksOf};
-use interlock_shell::Hands;
+use interlock_shell::Driver;
 use interlock_volumes::outside::{
-    Disk, DiskDeed, DiskQuestion, Made, Mover, MoverDeed, Sync, SyncId,
+    Disk, DiskAction, DiskQuestion, Made, Mover, MoverAction, Sync, SyncId,
 };
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Life {
     Lives,
-    /// It was told to stop, and does so then, or never by itself.
+    /// It was asked to stop, and does so then, or never by itself.
     Stopping(Option<Timestamp>),
     Killed,
     Gone(Ending, Option<Timestamp>),
@@ -83,7 +83,8 @@ impl Machine {
     /// A machine that is on.
     pub(crate) fn new(
         cluster: &str,
-        (clock, chance): (&Arc<SimulatedClock>, &Arc<Chance>),
+        clock: &Arc<SimulatedClock>,
+        chance: &Arc<Chance>,
         flaw: Flaw,
     ) -> Arc<Machine> {
         Arc::new(Machine {
@@ -146,9 +147,9 @@ impl Machine {
         std::mem::take(&mut self.state().broken)
     }
 
-    /// Time passed: those who were told to stop may have, and each that lives writes one number, and
+    /// Time passed: those who were asked to stop may have, and each that lives writes one number, and
     /// one to each of its volumes.
-    pub(crate) fn tick(&self, records: &mut Records, (place, disks): (usize, &mut Disks)) {
+    pub(crate) fn tick(&self, records: &mut Records, place: usize, disks: &mut Disks) {
         let now = self.clock.now();
         let mut state = self.state();
         let State { processes, broken, .. } = &mut *state;
@@ -171,7 +172,7 @@ impl Machine {
             written.push((self.cluster.clone(), process.epoch));
             process.next = written.len();
             for (claim, handle) in &process.mounts {
-                disks.write(place, handle, (&process.namespace, claim));
+                disks.write(place, handle, &process.namespace, claim);
             }
             match process.life {
                 Life::Killed => process.life = Life::Gone(Ending::Signal(9), Some(now)),
@@ -211,7 +212,7 @@ impl Machine {
         }
     }
 
-    /// What a runtime is told about a lock.
+    /// What a runtime is reported about a lock.
     fn answer(&self, lock: &LockName, instance: u64) -> Held {
         match self.held(lock, instance) {
             Held::Taken if self.flaw == Flaw::LocksAreAlwaysFree => Held::Free,
@@ -283,7 +284,7 @@ pub(crate) struct OnMachine {
     pub(crate) machine: Arc<Machine>,
     /// Which program this is: locks in its hands are its own.
     pub(crate) instance: u64,
-    /// Where questions and deeds wait.
+    /// Where questions and actions wait.
     pub(crate) gate: Arc<Gate>,
     /// What processes write to.
     pub(crate) records: Arc<Mutex<Records>>,
@@ -309,14 +310,14 @@ impl OnMachine {
             let none = || format!("claim {} has no volume on this machine", of.claim);
             let handle = of.handle.as_ref().ok_or_else(none)?;
             let mut disks = disk.disks.lock().unwrap_or_else(PoisonError::into_inner);
-            disks.mount(disk.whose.place, handle, (&run.lock.namespace, &of.claim))?;
+            disks.mount(disk.whose.place, handle, &run.lock.namespace, &of.claim)?;
         }
         self.machine.start(run, self.instance, &self.records);
         Ok(())
     }
 }
 
-impl Hands<Processes> for OnMachine {
+impl Driver<Processes> for OnMachine {
     async fn ask(&self, question: Question) -> Result<Answer, String> {
         self.gate.turn(Errand::Any).await;
         Ok(match question {
@@ -332,65 +333,67 @@ impl Hands<Processes> for OnMachine {
         })
     }
 
-    async fn perform(&self, deed: Deed) -> Result<(), String> {
-        let errand = match deed {
-            Deed::Start(_) => Errand::Start,
-            Deed::TakeLock(_) | Deed::LetGo(_) | Deed::Terminate(_) | Deed::Kill(_) => Errand::Any,
+    async fn perform(&self, action: Action) -> Result<(), String> {
+        let errand = match action {
+            Action::Start(_) => Errand::Start,
+            Action::TakeLock(_) | Action::LetGo(_) | Action::Terminate(_) | Action::Kill(_) => {
+                Errand::Any
+            }
         };
         let way = self.gate.turn(errand).await;
         if way == Way::RequestLost {
             return Err("it could not be done".to_owned());
         }
-        match deed {
-            Deed::TakeLock(lock) => self.take_lock(lock),
-            Deed::LetGo(lock) => {
+        match action {
+            Action::TakeLock(lock) => self.take_lock(lock),
+            Action::LetGo(lock) => {
                 self.machine.state().taken.retain(|taken| *taken != (lock.clone(), self.instance));
             }
-            Deed::Start(run) => return self.start(*run),
-            Deed::Terminate(pod) => self.machine.stop(&pod, false),
-            Deed::Kill(pod) => self.machine.stop(&pod, true),
+            Action::Start(run) => return self.start(*run),
+            Action::Terminate(pod) => self.machine.stop(&pod, false),
+            Action::Kill(pod) => self.machine.stop(&pod, true),
         }
         Ok(())
     }
 }
 
-impl Hands<Locks> for OnMachine {
+impl Driver<Locks> for OnMachine {
     async fn ask(&self, question: LocksOf) -> Result<Holding, String> {
         self.gate.turn(Errand::Any).await;
         Ok(self.machine.holding(&question.namespace))
     }
 
-    async fn perform(&self, deed: Nothing) -> Result<(), String> {
-        match deed {}
+    async fn perform(&self, action: Nothing) -> Result<(), String> {
+        match action {}
     }
 }
 
-impl Hands<Nothing> for OnMachine {
+impl Driver<Nothing> for OnMachine {
     async fn ask(&self, question: Nothing) -> Result<Nothing, String> {
         match question {}
     }
 
-    async fn perform(&self, deed: Nothing) -> Result<(), String> {
-        match deed {}
+    async fn perform(&self, action: Nothing) -> Result<(), String> {
+        match action {}
     }
 }
 
-impl Hands<Disk> for OnMachine {
+impl Driver<Disk> for OnMachine {
     async fn ask(&self, question: DiskQuestion) -> Result<Made, String> {
-        Hands::<Disk>::ask(self.disk()?, question).await
+        Driver::<Disk>::ask(self.disk()?, question).await
     }
 
-    async fn perform(&self, deed: DiskDeed) -> Result<(), String> {
-        Hands::<Disk>::perform(self.disk()?, deed).await
+    async fn perform(&self, action: DiskAction) -> Result<(), String> {
+        Driver::<Disk>::perform(self.disk()?, action).await
     }
 }
 
-impl Hands<Mover> for OnMachine {
+impl Driver<Mover> for OnMachine {
     async fn ask(&self, id: SyncId) -> Result<Sync, String> {
-        Hands::<Mover>::ask(self.disk()?, id).await
+        Driver::<Mover>::ask(self.disk()?, id).await
     }
 
-    async fn perform(&self, deed: MoverDeed) -> Result<(), String> {
-        Hands::<Mover>::perform(self.disk()?, deed).await
+    async fn perform(&self, action: MoverAction) -> Result<(), String> {
+        Driver::<Mover>::perform(self.disk()?, action).await
     }
 }

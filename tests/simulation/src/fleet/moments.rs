@@ -23,15 +23,15 @@ impl Engine<Fleet> {
     }
 
     /// A program has done something; it may be what others rest on.
-    pub(crate) async fn moment(&mut self, instance: u64, deeds: &[String]) -> Result<(), Broken> {
-        let weighs = |deed: &String| {
-            let is_note = deed.contains("patch Namespace") && deed.ends_with("at the cluster");
-            is_note || deed.contains("apply Pod") || deed.contains("patch the status of Grant")
+    pub(crate) async fn moment(&mut self, instance: u64, actions: &[String]) -> Result<(), Broken> {
+        let weighs = |action: &String| {
+            let is_note = action.contains("patch Namespace") && action.ends_with("at the cluster");
+            is_note || action.contains("apply Pod") || action.contains("patch the status of Grant")
         };
-        let is_weighty = deeds.iter().any(weighs);
+        let is_weighty = actions.iter().any(weighs);
         // There are many of these, so seldom is something aimed at one of them.
         let is_of_data =
-            !is_weighty && self.carries_data() && deeds.iter().any(|deed| moves_data(deed));
+            !is_weighty && self.carries_data() && actions.iter().any(|action| moves_data(action));
         if !self.is_trouble || !(is_weighty || is_of_data && self.chance.once_in(6)) {
             return Ok(());
         }
@@ -49,7 +49,7 @@ impl Engine<Fleet> {
             }
             3 => self.think_again().await,
             4 => self.fails_at_the_owner().await,
-            5..=6 => self.overtake(place).await,
+            5..=6 => self.outrun(place).await,
             _ => Ok(()),
         }
     }
@@ -70,8 +70,8 @@ impl Engine<Fleet> {
     }
 
     /// A program of a cluster hears of all that it did, and then nothing more of its cluster;
-    /// somebody wishes again, and all others make haste to do it before the program goes on.
-    async fn overtake(&mut self, place: usize) -> Result<(), Broken> {
+    /// somebody changes the desired cluster, and all others make haste to do it before the program goes on.
+    async fn outrun(&mut self, place: usize) -> Result<(), Broken> {
         if self.actors[place].cluster.is_none() {
             return self.think_again().await;
         }
@@ -82,7 +82,7 @@ impl Engine<Fleet> {
         let deaf_until = hasty_until + self.chance.below(LAG) as u64;
         self.turn_deaf(&mut actor, deaf_until, |cache| cache.place == Place::CLUSTER);
         self.haste = (hasty_until, actor.instance);
-        let event = format!("{} is overtaken: all others make haste", actor.name);
+        let event = format!("{} is outrun: all others make haste", actor.name);
         self.actors.insert(place, actor);
         self.note(event);
         self.think_again().await
@@ -99,7 +99,7 @@ impl Engine<Fleet> {
     }
 
     /// A program hears nothing any more, or not all; if it serves a cluster, another instance is
-    /// started beside it. The others may make haste to overtake it.
+    /// started beside it. The others may make haste to outrun it.
     async fn somebody_else_goes_on(&mut self, place: usize) -> Result<(), Broken> {
         // What it did last it may still hear of: then it knows all up to this moment.
         if self.chance.once_in(2) {
@@ -145,12 +145,12 @@ impl Engine<Fleet> {
         Ok(())
     }
 
-    /// Somebody wishes for another place, perhaps.
+    /// Somebody may change the desired cluster.
     async fn think_again(&mut self) -> Result<(), Broken> {
-        let is_there = self.truth.get((crate::HUB, &NAMESPACE), (None, "shop")).is_some();
+        let is_there = self.truth.get(crate::HUB, &NAMESPACE, None, "shop").is_some();
         // Data takes its time: if everybody thought again and again, none would ever arrive.
-        let is_patient = self.carries_data() && !self.chance.once_in(4);
-        if is_there && !is_patient { self.wish("shop").await } else { Ok(()) }
+        let waits = self.carries_data() && !self.chance.once_in(4);
+        if is_there && !waits { self.change_desired_cluster("shop").await } else { Ok(()) }
     }
 
     /// Whoever makes something on a disk dies, or the power fails there, or where its data comes from.
@@ -161,8 +161,8 @@ impl Engine<Fleet> {
             let jobs: Vec<(usize, u64, usize)> = jobs
                 .flat_map(|(place, disk)| {
                     disk.jobs.iter().map(move |job| match &job.work {
-                        Work::Copy { image, .. } => (place, job.instance, image.0),
-                        Work::Volume { .. } | Work::Image { .. } => (place, job.instance, place),
+                        Work::Copy { snapshot, .. } => (place, job.instance, snapshot.0),
+                        Work::Volume { .. } | Work::Snapshot { .. } => (place, job.instance, place),
                     })
                 })
                 .collect();
@@ -187,9 +187,9 @@ impl Engine<Fleet> {
 }
 
 /// Whether an effect is a step on the way of data from one cluster to another.
-fn moves_data(deed: &str) -> bool {
+fn moves_data(action: &str) -> bool {
     let objects = ["Replication", "VolumeSnapshot", "PersistentVolume"];
-    deed.ends_with("outside") || objects.iter().any(|object| deed.contains(object))
+    action.ends_with("outside") || objects.iter().any(|object| action.contains(object))
 }
 
 /// Whether a cache is of what a syncer notes on its cluster.

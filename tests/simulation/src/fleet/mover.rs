@@ -1,12 +1,12 @@
-//! How what takes its time goes on and ends on the disks: volumes, images, and copies between
+//! How what takes its time goes on and ends on the disks: volumes, snapshots, and copies between
 //! machines; and what programs ask of both.
 
 use super::disk::{BUSY, Disks, Job, Numbers, Volume, Whose, Work, alike, content, named};
 use super::flaws::Flaw;
 use crate::engine::line::{Errand, Gate, Way};
-use interlock_shell::Hands;
+use interlock_shell::Driver;
 use interlock_volumes::outside::{
-    Disk, DiskDeed, DiskQuestion, Failure, Job as MoverJob, Made, Mover, MoverDeed, Outcome,
+    Disk, DiskAction, DiskQuestion, Failure, Job as MoverJob, Made, Mover, MoverAction, Outcome,
     Progress, Reason, Sync, SyncId,
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,13 +29,13 @@ impl Disks {
         }
         if self.is_failing() {
             let reason = self.some_reason(&job.work);
-            self.note_failure((whose, &job.work), reason);
+            self.note_failure(whose, &job.work, reason);
             return None;
         }
         let is_done = match self.work_on(place, &mut job) {
             Ok(is_done) => is_done,
             Err(reason) => {
-                self.note_failure((whose, &job.work), reason);
+                self.note_failure(whose, &job.work, reason);
                 return None;
             }
         };
@@ -56,8 +56,8 @@ impl Disks {
             Work::Volume { handle, from } => {
                 let numbers = match from {
                     None => Numbers::new(),
-                    Some(image) => {
-                        let found = self.all[place].images.get(&*image);
+                    Some(snapshot) => {
+                        let found = self.all[place].snapshots.get(&*snapshot);
                         found.cloned().ok_or(Reason::SourceMissing)?
                     }
                 };
@@ -67,18 +67,18 @@ impl Disks {
                 }
                 Ok(is_last)
             }
-            Work::Image { handle, volume, taken } => {
+            Work::Snapshot { handle, volume, taken } => {
                 if taken.is_none() {
                     let found = self.all[place].volumes.get(&*volume);
                     *taken = Some(found.ok_or(Reason::SourceMissing)?.numbers.clone());
                 }
                 if let Some(taken) = taken.clone().filter(|_| is_last) {
-                    self.all[place].images.insert(handle.clone(), taken);
+                    self.all[place].snapshots.insert(handle.clone(), taken);
                 }
                 Ok(is_last)
             }
-            Work::Copy { into, image, had, .. } => {
-                let all = self.read(&*image)?;
+            Work::Copy { into, snapshot, had, .. } => {
+                let all = self.read(snapshot.0, &snapshot.1)?;
                 let written = match (self.flaw, is_last) {
                     (Flaw::CopyIsEmpty, _) => 0,
                     (Flaw::DoneBeforeAllIsCopied, _) => all.len() / 2,
@@ -93,25 +93,25 @@ impl Disks {
         }
     }
 
-    /// Reads an image of any machine that has power.
-    fn read(&mut self, (place, handle): &(usize, String)) -> Result<Numbers, Reason> {
-        let disk = &self.all[*place];
+    /// Reads a snapshot of any machine that has power.
+    fn read(&mut self, place: usize, handle: &str) -> Result<Numbers, Reason> {
+        let disk = &self.all[place];
         if disk.is_off {
             return Err(Reason::SourceUnreadable);
         }
-        let found = disk.images.get(handle).cloned();
+        let found = disk.snapshots.get(handle).cloned();
         found.ok_or_else(|| {
-            self.broken.push(format!("image {handle} is gone while it is copied"));
+            self.broken.push(format!("snapshot {handle} is gone while it is copied"));
             Reason::SourceMissing
         })
     }
 
     /// Its program knows that it is over.
     fn tell(&mut self, whose: Whose, work: &Work) {
-        let Work::Copy { id, image, .. } = work else { return };
+        let Work::Copy { id, snapshot, .. } = work else { return };
         self.copied += 1;
-        // The image may be gone since, if nobody needs it any more; what was read is what counts.
-        let read = self.all[image.0].images.get(&image.1).map(|numbers| content(numbers));
+        // The snapshot may be gone since, if nobody needs it any more; what was read is what counts.
+        let read = self.all[snapshot.0].snapshots.get(&snapshot.1).map(|numbers| content(numbers));
         let now = Some(self.clock.now());
         let outcome = Outcome {
             snapshot: None,
@@ -125,13 +125,13 @@ impl Disks {
     }
 
     /// Its program knows that it failed.
-    pub(crate) fn note_failure(&mut self, (whose, work): (Whose, &Work), reason: Reason) {
+    pub(crate) fn note_failure(&mut self, whose: Whose, work: &Work, reason: Reason) {
         self.failures += 1;
         let failure = Failure { reason, message: format!("it failed: {}", reason.word()) };
         let disk = &mut self.all[whose.place];
         let question = match work {
             Work::Volume { handle, .. } => DiskQuestion::Volume(handle.clone()),
-            Work::Image { handle, .. } => DiskQuestion::Image(handle.clone()),
+            Work::Snapshot { handle, .. } => DiskQuestion::Snapshot(handle.clone()),
             Work::Copy { id, .. } => {
                 let key = (whose.instance, id.clone());
                 disk.syncs.insert(key, Ended::Failed(failure));
@@ -145,7 +145,7 @@ impl Disks {
     fn some_reason(&self, work: &Work) -> Reason {
         let reasons: &[Reason] = match work {
             Work::Volume { .. } => &[Reason::TargetFull, Reason::SnapshotFailed],
-            Work::Image { .. } => &[
+            Work::Snapshot { .. } => &[
                 Reason::TargetFull,
                 Reason::FreezeTooLong,
                 Reason::SnapshotFailed,
@@ -177,16 +177,17 @@ impl Disks {
     }
 
     /// Begins a copy, or forgets one.
-    pub(crate) fn do_by_mover(&mut self, whose: Whose, deed: MoverDeed) -> Result<(), String> {
+    pub(crate) fn do_by_mover(&mut self, whose: Whose, action: MoverAction) -> Result<(), String> {
         self.changes += 1;
-        match deed {
-            MoverDeed::Begin { id, job } => match *job {
-                MoverJob::Copy { into, cluster, image, digest, allow_empty } => {
+        match action {
+            MoverAction::Begin { id, job } => match *job {
+                MoverJob::Copy { into, cluster, snapshot, digest, allow_empty } => {
                     let source = self.all.iter().position(|disk| disk.cluster == cluster);
                     let Some(source) = source else {
                         return Err(format!("there is no cluster {cluster}"));
                     };
-                    let wanted = Wanted { id, into, image: (source, image), digest, allow_empty };
+                    let wanted =
+                        Wanted { id, into, snapshot: (source, snapshot), digest, allow_empty };
                     self.begin_copy(whose, wanted)
                 }
                 MoverJob::Backup { .. } | MoverJob::Restore { .. } | MoverJob::Tidy { .. } => {
@@ -194,7 +195,7 @@ impl Disks {
                     Err("there are no repositories here".to_owned())
                 }
             },
-            MoverDeed::Forget(id) => {
+            MoverAction::Forget(id) => {
                 self.all[whose.place].syncs.remove(&(whose.instance, name(&id)));
                 Ok(())
             }
@@ -202,19 +203,20 @@ impl Disks {
     }
 
     fn begin_copy(&mut self, whose: Whose, wanted: Wanted) -> Result<(), String> {
-        let Wanted { id, into, image, digest, allow_empty } = wanted;
+        let Wanted { id, into, snapshot, digest, allow_empty } = wanted;
         if matches!(self.sync_state(whose, &id), Sync::Runs(_) | Sync::Done(_)) {
             return Ok(());
         }
-        let source = &self.all[image.0];
+        let source = &self.all[snapshot.0];
         let there = self.all[whose.place].volumes.get(&into);
-        let had = match (there, source.images.get(&image.1)) {
+        let had = match (there, source.snapshots.get(&snapshot.1)) {
             (Some(volume), Some(found)) => alike(&volume.numbers, found),
             _ => 0,
         };
         let id_of_sync = name(&id);
-        let work = Work::Copy { id: id_of_sync, into: into.clone(), image: image.clone(), had };
-        let in_the_way = match (source.is_off, source.images.get(&image.1)) {
+        let work =
+            Work::Copy { id: id_of_sync, into: into.clone(), snapshot: snapshot.clone(), had };
+        let in_the_way = match (source.is_off, source.snapshots.get(&snapshot.1)) {
             (true, _) => Some(Reason::SourceUnreadable),
             (false, None) => Some(Reason::SourceMissing),
             (false, Some(found)) => {
@@ -228,7 +230,7 @@ impl Disks {
         let used_by = volume.and_then(|volume| volume.used_by.clone());
         let is_missing = volume.is_none().then_some(Reason::SourceMissing);
         if let Some(reason) = in_the_way.or(is_missing) {
-            self.note_failure((whose, &work), reason);
+            self.note_failure(whose, &work, reason);
             return Ok(());
         }
         if self.is_volume_held(whose.place, &into) {
@@ -246,7 +248,7 @@ impl Disks {
 struct Wanted {
     id: SyncId,
     into: String,
-    image: (usize, String),
+    snapshot: (usize, String),
     digest: Option<String>,
     allow_empty: bool,
 }
@@ -263,7 +265,7 @@ pub(crate) struct OnDisk {
     pub(crate) disks: Arc<Mutex<Disks>>,
     /// Which program this is, on which machine.
     pub(crate) whose: Whose,
-    /// Where questions and deeds wait.
+    /// Where questions and actions wait.
     pub(crate) gate: Arc<Gate>,
 }
 
@@ -295,22 +297,22 @@ impl OnDisk {
     }
 }
 
-impl Hands<Disk> for OnDisk {
+impl Driver<Disk> for OnDisk {
     async fn ask(&self, question: DiskQuestion) -> Result<Made, String> {
         self.asked(|disks| disks.state(self.whose, &question)).await
     }
 
-    async fn perform(&self, deed: DiskDeed) -> Result<(), String> {
-        self.done(|disks| disks.perform(self.whose, deed)).await
+    async fn perform(&self, action: DiskAction) -> Result<(), String> {
+        self.done(|disks| disks.perform(self.whose, action)).await
     }
 }
 
-impl Hands<Mover> for OnDisk {
+impl Driver<Mover> for OnDisk {
     async fn ask(&self, id: SyncId) -> Result<Sync, String> {
         self.asked(|disks| disks.sync_state(self.whose, &id)).await
     }
 
-    async fn perform(&self, deed: MoverDeed) -> Result<(), String> {
-        self.done(|disks| disks.do_by_mover(self.whose, deed)).await
+    async fn perform(&self, action: MoverAction) -> Result<(), String> {
+        self.done(|disks| disks.do_by_mover(self.whose, action)).await
     }
 }

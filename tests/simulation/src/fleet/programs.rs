@@ -8,46 +8,50 @@ use interlock_api::placement::{Ref, Syncer};
 use interlock_kernel::{Controller, Outside, Place};
 use interlock_placement::heartbeat::decide::PERIOD;
 use interlock_programs::{Account, Agent, Hub, Machine, Program, Visitor};
-use interlock_shell::{Clock, Hands, NoHands, Places, Server};
+use interlock_shell::{Clock, Driver, NoDriver, Places, Server};
 use std::sync::Arc;
 
+/// What every program of the simulation begins with.
+pub(crate) struct Wings<'a> {
+    pub(crate) lines: &'a Lines,
+    pub(crate) clock: Clock,
+    pub(crate) flaw: Flaw,
+}
+
 /// The controllers of the hub.
-pub(crate) fn hub(lines: &Lines, (clock, flaw): (Clock, Flaw), instance: u64) -> Actor {
+pub(crate) fn hub(wings: Wings<'_>, instance: u64) -> Actor {
+    let Wings { lines, clock, flaw } = wings;
     let hub = Server::new(crate::HUB, lines.admin(crate::HUB, crate::HUB));
     let places = Places::from([(Place::HUB, hub)]);
-    let mut actor = Actor::empty(crate::HUB, places, (clock, instance));
+    let mut actor = Actor::empty(crate::HUB, places, clock, instance);
     actor.is_cut.push((Place::HUB, Arc::default()));
-    let mut rehearsal = Rehearsal { actor: &mut actor, lines, of: None, hands: NoHands, flaw };
+    let mut rehearsal = Rehearsal { actor: &mut actor, lines, of: None, driver: NoDriver, flaw };
     Hub::default().visit(&mut rehearsal);
     actor
 }
 
 /// The agents of a cluster.
-pub(crate) fn agent(
-    (name, of): (&str, &Ref),
-    lines: &Lines,
-    (clock, flaw): (Clock, Flaw),
-    hands: &OnMachine,
-) -> Actor {
+pub(crate) fn agent(wings: Wings<'_>, name: &str, of: &Ref, driver: &OnMachine) -> Actor {
+    let Wings { lines, clock, flaw } = wings;
     let server = |at: &str| Server::new(at, lines.admin(name, at));
     let places = [(Place::HUB, server(crate::HUB)), (Place::CLUSTER, server(&of.name))];
     let places = Places::from(places);
-    let mut actor = Actor::empty(name, places, (clock, hands.instance));
+    let mut actor = Actor::empty(name, places, clock, driver.instance);
     actor.is_cut = vec![(Place::HUB, Arc::default()), (Place::CLUSTER, Arc::default())];
     let program = Agent {
         of: of.clone(),
         introduction: Syncer {
-            instance: format!("{name}-{}", hands.instance),
+            instance: format!("{name}-{}", driver.instance),
             version: "simulated".to_owned(),
-            boot_id: hands.machine.boot_id(),
+            boot_id: driver.machine.boot_id(),
         },
         further: Vec::new(),
-        machine: Some(Machine { is_root: false, has_volumes: hands.disk.is_some() }),
+        machine: Some(Machine { is_root: false, has_volumes: driver.disk.is_some() }),
         heartbeat_every: PERIOD,
     };
     let of = Some(of.name.as_str());
-    let hands = hands.clone();
-    program.visit(&mut Rehearsal { actor: &mut actor, lines, of, hands, flaw });
+    let driver = driver.clone();
+    program.visit(&mut Rehearsal { actor: &mut actor, lines, of, driver, flaw });
     actor
 }
 
@@ -61,20 +65,20 @@ struct Rehearsal<'a, H> {
     lines: &'a Lines,
     /// The cluster that it is an agent of.
     of: Option<&'a str>,
-    hands: H,
+    driver: H,
     flaw: Flaw,
 }
 
-impl<O: Outside, H: Hands<O> + Clone> Visitor<O> for Rehearsal<'_, H> {
+impl<O: Outside, H: Driver<O> + Clone> Visitor<O> for Rehearsal<'_, H> {
     fn room<C: Controller<Outside = O>>(&mut self, account: Account, controller: C) {
         if !SYSTEMS.iter().any(|system| controller.name().starts_with(system)) {
             return;
         }
-        let hands = self.hands.clone();
+        let driver = self.driver.clone();
         let places = self.actor.places_as(&account.user(self.of), self.lines);
         match self.flaw.lie_to(controller.name()) {
-            Some(lie) => self.actor.wire(Deceived(controller, lie), places, hands),
-            None => self.actor.wire(controller, places, hands),
+            Some(lie) => self.actor.wire(Deceived(controller, lie), places, driver),
+            None => self.actor.wire(controller, places, driver),
         }
     }
 }

@@ -40,7 +40,8 @@ impl Promises {
     pub(crate) fn check(
         &mut self,
         truth: &Truth,
-        (machines, clusters): (&[Arc<Machine>], &[Ref]),
+        machines: &[Arc<Machine>],
+        clusters: &[Ref],
     ) -> Result<(), Broken> {
         for machine in machines {
             if let Some(broken) = machine.take_broken().into_iter().next() {
@@ -118,7 +119,8 @@ impl Promises {
     pub(crate) fn check_deletions(
         &self,
         sent: &[Sent],
-        (truth, clusters): (&Truth, &[Ref]),
+        truth: &Truth,
+        clusters: &[Ref],
     ) -> Result<(), Broken> {
         let deletions = sent.iter().filter(|sent| sent.method == Method::DELETE && sent.is_done);
         for sent in deletions.filter(|sent| &*sent.who != "user") {
@@ -127,12 +129,10 @@ impl Promises {
             let is_right = match (plural(&sent.path), namespace, cluster) {
                 ("grants" | "namespaces", _, _) => self.deleted.contains(name),
                 ("pods", Some(namespace), Some(cluster)) => {
-                    self.may_stop((namespace, name), (truth, cluster))
+                    self.may_stop(namespace, name, truth, cluster)
                 }
                 (_, Some(namespace), _) if self.deleted.contains(namespace) => true,
-                (plural, namespace, Some(cluster)) => {
-                    may_go((plural, &cluster.name), (namespace, name), truth)
-                }
+                (_, _, Some(_)) => may_go(sent, truth),
                 _ => false,
             };
             if !is_right {
@@ -145,9 +145,9 @@ impl Promises {
         Ok(())
     }
 
-    fn may_stop(&self, (grant, pod): (&str, &str), (truth, cluster): (&Truth, &Ref)) -> bool {
-        let here = truth.get((&cluster.name, &POD), (Some(grant), pod));
-        let is_going = here.is_none_or(|here| here.metadata.deletion_timestamp.is_some());
+    fn may_stop(&self, grant: &str, pod: &str, truth: &Truth, cluster: &Ref) -> bool {
+        let here = truth.get(&cluster.name, &POD, Some(grant), pod);
+        let is_terminating = here.is_none_or(|here| here.metadata.deletion_timestamp.is_some());
         let epoch = here.and_then(|here| *self.pods.get(here.metadata.uid.as_deref()?)?);
         let is_in_use = Granted::named(truth, grant).is_some_and(|granted| {
             granted.phase == "Granted"
@@ -155,7 +155,7 @@ impl Promises {
                 && Some(granted.epoch) == epoch
         });
         let namespace = grant.rsplit_once('-').map_or(grant, |(name, _)| name).to_owned();
-        is_going
+        is_terminating
             || !is_in_use
             || self.deleted.contains(grant)
             || self.deleted_pod_names.contains(&(namespace, pod.to_owned()))
@@ -164,7 +164,7 @@ impl Promises {
 
 /// The epoch that may run in a namespace on a cluster.
 fn permitted(truth: &Truth, cluster: &Ref, namespace: &str) -> Option<i64> {
-    let found = truth.get((&cluster.name, &NAMESPACE), (None, namespace))?;
+    let found = truth.get(&cluster.name, &NAMESPACE, None, namespace)?;
     let running = found.metadata.annotations.as_ref()?.get(ANNOTATION_RUNNING)?;
     Permit::read(running).map(|permit| permit.epoch)
 }

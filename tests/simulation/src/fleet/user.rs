@@ -21,7 +21,7 @@ impl Engine<Fleet> {
     /// A person does something.
     pub(crate) async fn user_acts(&mut self) -> Result<(), Broken> {
         let name = NAMESPACES[usize::from(self.chance.once_in(4))];
-        let Some(found) = self.truth.get((crate::HUB, &NAMESPACE), (None, name)).cloned() else {
+        let Some(found) = self.truth.get(crate::HUB, &NAMESPACE, None, name).cloned() else {
             return self.place(name).await;
         };
         if found.metadata.deletion_timestamp.is_some() && self.chance.once_in(2) {
@@ -31,7 +31,7 @@ impl Engine<Fleet> {
             return self.acts_with_data(name, &found).await;
         }
         match self.chance.below(24) {
-            0..=12 => self.wish(name).await,
+            0..=12 => self.change_desired_cluster(name).await,
             13 => self.delete_namespace(&found).await,
             14..=15 | 19..=20 => self.add_pod(name).await,
             16 => self.delete_pod(name).await,
@@ -42,46 +42,47 @@ impl Engine<Fleet> {
         }
     }
 
-    /// The same, where a move takes longer: people have more patience.
+    /// The same, where a move takes longer: people wait longer.
     async fn acts_with_data(&mut self, name: &str, found: &DynamicObject) -> Result<(), Broken> {
         match self.chance.below(24) {
-            0..=4 => self.wish(name).await,
+            0..=4 => self.change_desired_cluster(name).await,
             5 if self.chance.once_in(2) => self.delete_namespace(found).await,
             6..=8 => self.add_pod(name).await,
             9 => self.delete_pod(name).await,
             10 => self.add_claim(name).await,
             11 if self.seed % 5 == 1 => self.delete_cluster().await,
-            12..=13 => self.delete_image_by_hand().await,
+            12..=13 => self.delete_snapshot_by_hand().await,
             14..=18 => self.force(name).await,
             _ => Ok(()),
         }
     }
 
-    /// Somebody tidies up, and knows not what an image is for: the last one of a volume that moves,
+    /// Somebody tidies up, and knows not what a snapshot is for: the last one of a volume that moves,
     /// ready or not, or the one that a claim is to be filled from.
-    async fn delete_image_by_hand(&mut self) -> Result<(), Broken> {
+    async fn delete_snapshot_by_hand(&mut self) -> Result<(), Broken> {
         let cluster = crate::CLUSTERS[self.chance.below(crate::CLUSTERS.len())];
-        let images = self.truth.all(cluster, &SNAPSHOT).to_vec();
-        let Some(image) = self.chance.one_of(&images) else { return Ok(()) };
-        if image.metadata.deletion_timestamp.is_some() {
+        let snapshots = self.truth.all(cluster, &SNAPSHOT).to_vec();
+        let Some(snapshot) = self.chance.one_of(&snapshots) else { return Ok(()) };
+        if snapshot.metadata.deletion_timestamp.is_some() {
             return Ok(());
         }
-        let (namespace, name) = (image.metadata.namespace.as_deref(), image.metadata.name.clone());
+        let (namespace, name) =
+            (snapshot.metadata.namespace.as_deref(), snapshot.metadata.name.clone());
         let name = name.unwrap_or_default();
         self.counts.by_hand += 1;
-        self.note(format!("user: deletes image {name} at {cluster} by hand"));
+        self.note(format!("user: deletes snapshot {name} at {cluster} by hand"));
         let user = self.lines.admin("user", cluster);
-        let images = api_of(&user, &SNAPSHOT, namespace);
-        images.delete(&name, &DeleteParams::default()).await.map(|_| ()).map_err(said)
+        let snapshots = api_of(&user, &SNAPSHOT, namespace);
+        snapshots.delete(&name, &DeleteParams::default()).await.map(|_| ()).map_err(said)
     }
 
     /// A namespace with a pod in it, and most often with a claim that the pod writes to.
     pub(crate) async fn place(&mut self, name: &str) -> Result<(), Broken> {
-        let wish = crate::CLUSTERS[self.chance.below(crate::CLUSTERS.len())];
-        self.note(format!("user: places {name} on {wish}"));
+        let desired = crate::CLUSTERS[self.chance.below(crate::CLUSTERS.len())];
+        self.note(format!("user: places {name} on {desired}"));
         let namespace = json!({"metadata": {
             "name": name, "labels": {LABEL_PLACED: "true"},
-            "annotations": {ANNOTATION_CLUSTER: wish},
+            "annotations": {ANNOTATION_CLUSTER: desired},
         }});
         let made = self.create(&NAMESPACE, None, namespace).await?;
         let uid = made.metadata.uid.unwrap_or_default();
@@ -95,25 +96,25 @@ impl Engine<Fleet> {
         self.add(name, PODS[0]).await
     }
 
-    pub(crate) async fn wish(&mut self, name: &str) -> Result<(), Broken> {
-        let wish = crate::CLUSTERS[self.chance.below(crate::CLUSTERS.len())];
-        self.wish_on(name, wish).await
+    pub(crate) async fn change_desired_cluster(&mut self, name: &str) -> Result<(), Broken> {
+        let desired = crate::CLUSTERS[self.chance.below(crate::CLUSTERS.len())];
+        self.set_desired_cluster(name, desired).await
     }
 
-    async fn wish_on(&mut self, name: &str, wish: &str) -> Result<(), Broken> {
-        self.note(format!("user: wishes {name} on {wish}"));
-        let change = json!({"metadata": {"annotations": {ANNOTATION_CLUSTER: wish}}});
-        self.change(&NAMESPACE, (None, name), change).await
+    async fn set_desired_cluster(&mut self, name: &str, desired: &str) -> Result<(), Broken> {
+        self.note(format!("user: sets the desired cluster of {name} to {desired}"));
+        let change = json!({"metadata": {"annotations": {ANNOTATION_CLUSTER: desired}}});
+        self.change(&NAMESPACE, None, name, change).await
     }
 
-    /// Whoever wished for a cluster that is being deleted thinks again.
-    pub(crate) async fn wish_what_can_be(&mut self) -> Result<(), Broken> {
+    /// A user whose desired cluster is being deleted names another one.
+    pub(crate) async fn set_possible_clusters(&mut self) -> Result<(), Broken> {
         for name in NAMESPACES {
-            let found = self.truth.get((crate::HUB, &NAMESPACE), (None, name));
+            let found = self.truth.get(crate::HUB, &NAMESPACE, None, name);
             let notes = found.and_then(|found| found.metadata.annotations.as_ref());
-            let wish = notes.and_then(|notes| notes.get(ANNOTATION_CLUSTER));
-            if wish.is_some_and(|wish| !self.takes_new_ones(wish)) {
-                self.wish_on(name, crate::CLUSTERS[2]).await?;
+            let desired = notes.and_then(|notes| notes.get(ANNOTATION_CLUSTER));
+            if desired.is_some_and(|desired| !self.takes_new_ones(desired)) {
+                self.set_desired_cluster(name, crate::CLUSTERS[2]).await?;
             }
             // Pods that write to a claim wait for it.
             if self.carries_data() {
@@ -126,7 +127,8 @@ impl Engine<Fleet> {
     async fn change(
         &self,
         kind: &Kind,
-        (namespace, name): (Option<&str>, &str),
+        namespace: Option<&str>,
+        name: &str,
         change: Value,
     ) -> Result<(), Broken> {
         let patch = Patch::Merge(change);
@@ -142,27 +144,23 @@ impl Engine<Fleet> {
         let name = name.unwrap_or_default();
         self.note(format!("user: deletes {name}"));
         self.world.promises.deleted.insert(grant_name(&name, &uid.unwrap_or_default()));
-        self.delete(&NAMESPACE, (None, &name)).await
+        self.delete(&NAMESPACE, None, &name).await
     }
 
-    async fn delete(
-        &self,
-        kind: &Kind,
-        (namespace, name): (Option<&str>, &str),
-    ) -> Result<(), Broken> {
+    async fn delete(&self, kind: &Kind, namespace: Option<&str>, name: &str) -> Result<(), Broken> {
         let deleted = self.api(kind, namespace).delete(name, &DeleteParams::default()).await;
         deleted.map(|_| ()).map_err(said)
     }
 
-    fn is_going(&self, namespace: &str) -> bool {
-        let found = self.truth.get((crate::HUB, &NAMESPACE), (None, namespace));
+    fn is_terminating(&self, namespace: &str) -> bool {
+        let found = self.truth.get(crate::HUB, &NAMESPACE, None, namespace);
         found.is_none_or(|found| found.metadata.deletion_timestamp.is_some())
     }
 
     async fn add_pod(&mut self, namespace: &str) -> Result<(), Broken> {
         let name = PODS[self.chance.below(PODS.len())];
-        let known = self.truth.get((crate::HUB, &POD), (Some(namespace), name));
-        if known.is_some() || self.is_going(namespace) {
+        let known = self.truth.get(crate::HUB, &POD, Some(namespace), name);
+        if known.is_some() || self.is_terminating(namespace) {
             return Ok(());
         }
         self.add(namespace, name).await
@@ -190,17 +188,17 @@ impl Engine<Fleet> {
 
     async fn delete_pod(&mut self, namespace: &str) -> Result<(), Broken> {
         let name = PODS[self.chance.below(PODS.len())];
-        let known = self.truth.get((crate::HUB, &POD), (Some(namespace), name));
+        let known = self.truth.get(crate::HUB, &POD, Some(namespace), name);
         let Some(uid) = known.and_then(|pod| pod.metadata.uid.clone()) else { return Ok(()) };
         self.note(format!("user: deletes pod {name} of {namespace}"));
         self.world.promises.deleted_pods.insert(uid);
         self.world.promises.deleted_pod_names.insert((namespace.to_owned(), name.to_owned()));
-        self.delete(&POD, (Some(namespace), name)).await
+        self.delete(&POD, Some(namespace), name).await
     }
 
     async fn add_claim(&mut self, namespace: &str) -> Result<(), Broken> {
-        let known = self.truth.get((crate::HUB, &CLAIM), (Some(namespace), "data"));
-        if known.is_some() || self.is_going(namespace) {
+        let known = self.truth.get(crate::HUB, &CLAIM, Some(namespace), "data");
+        if known.is_some() || self.is_terminating(namespace) {
             return Ok(());
         }
         self.add_claim_to(namespace).await
@@ -221,12 +219,12 @@ impl Engine<Fleet> {
     /// Whatever runs there: it must stay until nothing does.
     async fn delete_cluster(&mut self) -> Result<(), Broken> {
         let name = crate::CLUSTERS[0];
-        let found = self.truth.get((crate::HUB, &WORKLOAD_CLUSTER), (None, name));
+        let found = self.truth.get(crate::HUB, &WORKLOAD_CLUSTER, None, name);
         if found.is_none_or(|found| found.metadata.deletion_timestamp.is_some()) {
             return Ok(());
         }
         self.note(format!("user: deletes cluster {name}"));
-        self.delete(&WORKLOAD_CLUSTER, (None, name)).await
+        self.delete(&WORKLOAD_CLUSTER, None, name).await
     }
 
     fn grant_of(&self, namespace: &str) -> Option<&Object> {
@@ -281,7 +279,7 @@ impl Engine<Fleet> {
                 self.note(format!("user: gives up what {cluster} has of a deleted namespace"));
                 let uid = grant.metadata.uid.clone();
                 let change = json!({"metadata": {"annotations": {ANNOTATION_FORGET_COPIES: uid}}});
-                self.change(&WORKLOAD_CLUSTER, (None, cluster), change).await?;
+                self.change(&WORKLOAD_CLUSTER, None, cluster, change).await?;
             }
         }
         Ok(())

@@ -57,7 +57,7 @@ pub enum CertificateError {
         /// The directory of both.
         path: PathBuf,
     },
-    /// The authority has run out: every client must be told about a new one, which we do not do
+    /// The authority has run out: every client must be informed about a new one, which we do not do
     /// unasked.
     #[error("the certificate authority in {path} has expired")]
     AuthorityExpired {
@@ -114,7 +114,7 @@ pub struct ServingFiles {
     pub certificate: PathBuf,
     /// Its key.
     pub key: PathBuf,
-    /// The authority that clients must trust; without it, clients are told about the file's own
+    /// The authority that clients must trust; without it, clients are informed about the file's own
     /// certificates.
     pub authority: Option<PathBuf>,
 }

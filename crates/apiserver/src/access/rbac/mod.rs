@@ -78,7 +78,7 @@ impl<'a> Attributes<'a> {
 pub struct Decision {
     /// Whether it may.
     pub allowed: bool,
-    /// Which binding allowed it, or what could not be looked at; may be empty.
+    /// Which binding allowed it, or what could not be read; may be empty.
     pub reason: String,
 }
 
@@ -362,7 +362,7 @@ impl fmt::Display for Reason<'_> {
     }
 }
 
-/// What could not be looked at, for somebody who was allowed nothing.
+/// What could not be read, for somebody who was allowed nothing.
 fn denial(mut missing: Vec<String>) -> String {
     missing.sort();
     missing.dedup();

@@ -131,7 +131,7 @@ fn a_bad_token_is_an_answer_and_no_token_is_not() {
 }
 
 #[test]
-fn whoever_asks_who_they_are_is_told() {
+fn whoever_asks_who_they_are_gets_an_answer() {
     let review = self_review(&alice(), 0);
     assert_eq!(review["status"]["userInfo"]["username"], "alice");
     assert_eq!(review["metadata"]["creationTimestamp"], "1970-01-01T00:00:00Z");

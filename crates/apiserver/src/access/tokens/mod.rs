@@ -1,5 +1,8 @@
 //! ServiceAccount tokens: JWTs signed with ES256, each good for one logical cluster.
 //!
+//! Every logical cluster is an issuer of its own, so that a verifier that trusts one cluster refuses
+//! the tokens of every other one. The clusters share the key.
+//!
 //! A token is only as good as its account: whoever verifies one must still look whether the account
 //! exists with the same uid ([`Claims::account`]), and whether the object it is bound to does
 //! ([`Claims::bound`]).
@@ -18,11 +21,15 @@ use serde_json::{Map, Value, json};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
-/// Longer tokens are not looked at.
+/// Longer tokens are not read.
 const MAX_TOKEN_BYTES: usize = 16 * 1024;
-/// Who issues tokens where nothing else is said; it is upstream's default, too.
-const DEFAULT_ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+/// The API server as clients inside of a cluster name it: an audience of every token that names none,
+/// as upstream has it, and where issuers are as long as nobody knows where the server is reached.
+const IN_CLUSTER: &str = "https://kubernetes.default.svc.cluster.local";
+/// Under this path of the server every logical cluster has its documents for verifiers, by its id.
+pub(crate) const ISSUERS: &str = "issuers";
 /// The claim that says which logical cluster a token is good for.
 const CLUSTER_CLAIM: &str = "interlock.dev/cluster";
 
@@ -214,12 +221,13 @@ impl Claims {
 pub struct TokenKey {
     key: EcdsaKeyPair,
     key_id: String,
-    issuer: String,
+    /// Where verifiers reach the server: known once it listens.
+    external_url: OnceLock<String>,
 }
 
 impl fmt::Debug for TokenKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("TokenKey").field("issuer", &self.issuer).finish_non_exhaustive()
+        formatter.debug_struct("TokenKey").field("key_id", &self.key_id).finish_non_exhaustive()
     }
 }
 
@@ -248,25 +256,25 @@ impl TokenKey {
         let algorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
         let key = EcdsaKeyPair::from_pkcs8(algorithm, document, &SystemRandom::new()).ok()?;
         let key_id = BASE64.encode(digest::digest(&digest::SHA256, key.public_key().as_ref()));
-        Some(TokenKey { key, key_id, issuer: DEFAULT_ISSUER.to_owned() })
+        Some(TokenKey { key, key_id, external_url: OnceLock::new() })
     }
 
-    /// The same key under another issuer: what tokens say about where they are from, and their
-    /// audience where none is asked for.
-    #[must_use]
-    pub fn with_issuer(mut self, issuer: impl Into<String>) -> Self {
-        self.issuer = issuer.into();
-        self
+    /// Says where verifiers reach the server. The first word counts: an issuer does not change while
+    /// the server runs.
+    pub fn reached_at(&self, url: &str) {
+        let _ = self.external_url.set(url.trim_end_matches('/').to_owned());
     }
 
-    /// Where the tokens say they are from.
-    pub fn issuer(&self) -> &str {
-        &self.issuer
+    /// Where the tokens of the cluster with this id say they are from. Ids are never used again, so
+    /// neither is an issuer.
+    pub fn issuer(&self, cluster: &str) -> String {
+        let url = self.external_url.get().map_or(IN_CLUSTER, String::as_str);
+        format!("{url}/{ISSUERS}/{cluster}")
     }
 
-    /// The audiences of the API server itself.
-    pub fn own_audiences(&self) -> [&str; 1] {
-        [&self.issuer]
+    /// The audiences of the API server itself, for tokens of the cluster with this id.
+    pub fn own_audiences(&self, cluster: &str) -> [String; 2] {
+        [self.issuer(cluster), IN_CLUSTER.to_owned()]
     }
 
     /// A token. It is a secret.
@@ -301,13 +309,13 @@ impl TokenKey {
             kubernetes["warnafter"] = json!(now_seconds.saturating_add(seconds));
         }
         let audiences = match spec.audiences.as_slice() {
-            [] => json!(self.own_audiences()),
+            [] => json!(self.own_audiences(&spec.cluster)),
             some => json!(some),
         };
         let account =
             ServiceAccount { namespace: &spec.namespace, name: &spec.name, uid: &spec.uid };
         Ok(json!({
-            "iss": self.issuer,
+            "iss": self.issuer(&spec.cluster),
             "sub": account.user(),
             "aud": audiences,
             "iat": now_seconds,
@@ -319,19 +327,17 @@ impl TokenKey {
         }))
     }
 
-    /// What a token says, if we signed it, it is good now, and it is for one of these audiences. Of
-    /// the claims' audiences only those that were asked about are returned.
+    /// What a token says, if we signed it, it is good now, and it is for one of these audiences; None
+    /// stands for the API server itself. Of the claims' audiences only those that were asked about
+    /// are returned.
     pub fn verify(
         &self,
         token: &str,
-        audiences: &[&str],
+        audiences: Option<&[&str]>,
         now_seconds: i64,
     ) -> Result<Claims, TokenRefusal> {
         let payload = self.signed_payload(token).ok_or(TokenRefusal::Invalid)?;
         let claims: Value = serde_json::from_slice(&payload).map_err(|_| TokenRefusal::Invalid)?;
-        if claims.get("iss").and_then(Value::as_str) != Some(self.issuer.as_str()) {
-            return Err(TokenRefusal::Invalid);
-        }
         let moment = |name: &str| claims.get(name).and_then(Value::as_i64);
         let expires_at_seconds = moment("exp").ok_or(TokenRefusal::Invalid)?;
         if expires_at_seconds.saturating_add(LEEWAY_SECONDS) <= now_seconds {
@@ -341,8 +347,18 @@ impl TokenKey {
         if starts.max().is_some_and(|start| start.saturating_sub(LEEWAY_SECONDS) > now_seconds) {
             return Err(TokenRefusal::NotYetValid);
         }
+        let issuer = claims.get("iss").and_then(Value::as_str).unwrap_or_default().to_owned();
         let mut claims = read_claims(&claims, expires_at_seconds).ok_or(TokenRefusal::Invalid)?;
-        claims.audiences.retain(|audience| audiences.contains(&audience.as_str()));
+        if !is_issuer_of(&issuer, &claims.cluster) {
+            return Err(TokenRefusal::Invalid);
+        }
+        match audiences {
+            Some(some) => claims.audiences.retain(|audience| some.contains(&audience.as_str())),
+            None => {
+                let own = self.own_audiences(&claims.cluster);
+                claims.audiences.retain(|audience| own.contains(audience));
+            }
+        }
         if claims.audiences.is_empty() {
             return Err(TokenRefusal::WrongAudience);
         }
@@ -368,7 +384,7 @@ impl TokenKey {
         BASE64.decode(payload).ok()
     }
 
-    /// The key set at `/openid/v1/jwks`, for others who verify our tokens.
+    /// The key set at `/openid/v1/jwks` of an issuer, for others who verify our tokens.
     pub fn key_set(&self) -> Value {
         // An uncompressed point: one byte that says so, then both coordinates.
         let point = self.key.public_key().as_ref();
@@ -381,16 +397,24 @@ impl TokenKey {
         }]})
     }
 
-    /// The document at `/.well-known/openid-configuration`.
-    pub fn discovery(&self, key_set_url: &str) -> Value {
+    /// The document at `/.well-known/openid-configuration` of the cluster with this id.
+    pub fn discovery(&self, cluster: &str) -> Value {
+        let issuer = self.issuer(cluster);
         json!({
-            "issuer": self.issuer,
-            "jwks_uri": key_set_url,
+            "jwks_uri": format!("{issuer}/openid/v1/jwks"),
+            "issuer": issuer,
             "response_types_supported": ["id_token"],
             "subject_types_supported": ["public"],
             "id_token_signing_alg_values_supported": ["ES256"],
         })
     }
+}
+
+/// Whether an issuer is that of a cluster. A server that moved to another URL still knows the tokens
+/// that it signed before: the key says that they are its own, and the id whose they are.
+fn is_issuer_of(issuer: &str, cluster: &str) -> bool {
+    let url = issuer.strip_suffix(cluster).and_then(|url| url.strip_suffix('/'));
+    url.and_then(|url| url.strip_suffix(ISSUERS)).is_some_and(|url| url.ends_with('/'))
 }
 
 fn read_claims(claims: &Value, expires_at_seconds: i64) -> Option<Claims> {

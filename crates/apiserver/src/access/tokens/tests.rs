@@ -10,7 +10,9 @@ fn issuer() -> (tempfile::TempDir, TokenKey) {
 }
 
 fn load(directory: &Path, issuer: &str) -> Result<TokenKey, TokenError> {
-    Ok(TokenKey::load_or_create(directory)?.with_issuer(issuer))
+    let key = TokenKey::load_or_create(directory)?;
+    key.reached_at(issuer);
+    Ok(key)
 }
 
 fn spec() -> TokenSpec {
@@ -40,7 +42,7 @@ fn forged(issuer: &TokenKey, header: &str, change: impl FnOnce(&mut Value)) -> S
 fn what_was_issued_is_what_is_read() {
     let (_directory, issuer) = issuer();
     let mut spec = spec();
-    spec.audiences = vec!["vault".into(), "https://hub".into()];
+    spec.audiences = vec!["vault".into(), "https://hub/issuers/c1".into()];
     spec.bound = Some(Bound {
         kind: BoundKind::Pod,
         object: Reference { name: "p".into(), uid: "pu".into() },
@@ -48,8 +50,8 @@ fn what_was_issued_is_what_is_read() {
     spec.node = Some(Reference { name: "n".into(), uid: String::new() });
     spec.warn_after_seconds = Some(600);
     let token = issuer.issue(&spec, NOW).expect("signed");
-    let claims = issuer.verify(&token, &["https://hub"], NOW).expect("good");
-    assert_eq!(claims.audiences, ["https://hub"]);
+    let claims = issuer.verify(&token, None, NOW).expect("good");
+    assert_eq!(claims.audiences, ["https://hub/issuers/c1"]);
     assert_eq!(claims.account(), ServiceAccount { namespace: "ci", name: "builder", uid: "u-1" });
     assert_eq!((claims.bound.clone(), claims.node.clone()), (spec.bound, spec.node));
     assert_eq!(claims.expires_at_seconds, NOW + 3600);
@@ -66,16 +68,18 @@ fn what_was_issued_is_what_is_read() {
 fn a_token_without_audiences_is_for_the_server() {
     let (_directory, issuer) = issuer();
     let token = issuer.issue(&spec(), NOW).expect("signed");
-    assert!(issuer.verify(&token, &issuer.own_audiences(), NOW).is_ok());
-    assert_eq!(issuer.verify(&token, &["vault"], NOW), Err(TokenRefusal::WrongAudience));
-    assert_eq!(issuer.verify(&token, &[], NOW), Err(TokenRefusal::WrongAudience));
+    assert!(issuer.verify(&token, None, NOW).is_ok());
+    assert_eq!(issuer.verify(&token, Some(&["vault"]), NOW), Err(TokenRefusal::WrongAudience));
+    assert_eq!(issuer.verify(&token, Some(&[]), NOW), Err(TokenRefusal::WrongAudience));
+    let other = Some(["https://hub/issuers/c2"].as_slice());
+    assert_eq!(issuer.verify(&token, other, NOW), Err(TokenRefusal::WrongAudience));
 }
 
 #[test]
 fn time_has_five_minutes_of_leeway_and_no_more() {
     let (_directory, issuer) = issuer();
     let token = issuer.issue(&spec(), NOW).expect("signed");
-    let at = |now| issuer.verify(&token, &["https://hub"], now).map(drop);
+    let at = |now| issuer.verify(&token, None, now).map(drop);
     assert_eq!(at(NOW + 3600 + 299), Ok(()));
     assert_eq!(at(NOW + 3600 + 300), Err(TokenRefusal::Expired));
     assert_eq!(at(NOW - 300), Ok(()));
@@ -89,7 +93,7 @@ fn the_key_survives_a_restart_and_belongs_to_the_owner_alone() {
     let (directory, first) = issuer();
     let token = first.issue(&spec(), NOW).expect("signed");
     let second = load(directory.path(), "https://hub").expect("readable");
-    assert!(second.verify(&token, &["https://hub"], NOW).is_ok());
+    assert!(second.verify(&token, None, NOW).is_ok());
     let path = directory.path().join("service-account.key");
     let mode = std::fs::metadata(&path).expect("there").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -99,14 +103,22 @@ fn the_key_survives_a_restart_and_belongs_to_the_owner_alone() {
 }
 
 #[test]
-fn tokens_of_another_key_or_issuer_are_nothing() {
-    let (directory, here) = issuer();
+fn tokens_of_another_key_are_nothing() {
+    let (_directory, here) = issuer();
     let (_other, there) = issuer();
     let token = there.issue(&spec(), NOW).expect("signed");
-    assert_eq!(here.verify(&token, &["https://hub"], NOW), Err(TokenRefusal::Invalid));
-    let renamed = load(directory.path(), "https://other").expect("readable");
-    let token = renamed.issue(&spec(), NOW).expect("signed");
-    assert_eq!(here.verify(&token, &["https://hub"], NOW), Err(TokenRefusal::Invalid));
+    assert_eq!(here.verify(&token, None, NOW), Err(TokenRefusal::Invalid));
+}
+
+#[test]
+fn a_server_that_moved_to_another_url_knows_its_tokens() {
+    let (directory, here) = issuer();
+    let token = here.issue(&spec(), NOW).expect("signed");
+    let moved = load(directory.path(), "https://other:8443/").expect("readable");
+    assert_eq!(moved.issuer("c1"), "https://other:8443/issuers/c1");
+    let claims = moved.verify(&token, None, NOW).expect("the key is the same");
+    assert_eq!(claims.audiences, [IN_CLUSTER]);
+    assert!(here.verify(&moved.issue(&spec(), NOW).expect("signed"), None, NOW).is_ok());
 }
 
 #[test]
@@ -118,19 +130,19 @@ fn the_header_cannot_choose_an_algorithm() {
     for header in [r#"{"alg":"none"}"#, r#"{"alg":"HS256"}"#, r#"{"alg":"ES256"}"#, "{}"] {
         for signature in ["", "AAAA"] {
             let forged = format!("{}.{payload}.{signature}", BASE64.encode(header));
-            let refused = issuer.verify(&forged, &["https://hub"], NOW);
+            let refused = issuer.verify(&forged, None, NOW);
             assert_eq!(refused, Err(TokenRefusal::Invalid), "{header}");
         }
     }
     let signed = forged(&issuer, r#"{"alg":"none"}"#, |_| ());
-    assert_eq!(issuer.verify(&signed, &["https://hub"], NOW), Err(TokenRefusal::Invalid));
+    assert_eq!(issuer.verify(&signed, None, NOW), Err(TokenRefusal::Invalid));
 }
 
 #[test]
 fn a_token_without_a_cluster_an_end_or_an_account_is_nothing() {
     let (_directory, issuer) = issuer();
     let header = r#"{"alg":"ES256"}"#;
-    assert!(issuer.verify(&forged(&issuer, header, |_| ()), &["https://hub"], NOW).is_ok());
+    assert!(issuer.verify(&forged(&issuer, header, |_| ()), None, NOW).is_ok());
     for (field, value) in [
         (CLUSTER_CLAIM, json!(null)),
         (CLUSTER_CLAIM, json!("")),
@@ -140,11 +152,15 @@ fn a_token_without_a_cluster_an_end_or_an_account_is_nothing() {
         ("aud", json!({})),
         ("jti", json!(7)),
         ("iss", json!("https://elsewhere")),
+        ("iss", json!("https://hub/issuers/c2")),
+        ("iss", json!("https://hub/issuersc1")),
+        ("iss", json!("https://hub/clusters/c1")),
+        ("iss", json!("issuers/c1")),
         ("kubernetes.io", json!([])),
         ("kubernetes.io", json!({"namespace": "ci", "serviceaccount": {"name": "b", "uid": ""}})),
     ] {
         let token = forged(&issuer, header, |claims| claims[field] = value.clone());
-        let refused = issuer.verify(&token, &["https://hub"], NOW);
+        let refused = issuer.verify(&token, None, NOW);
         assert_eq!(refused, Err(TokenRefusal::Invalid), "{field}: {value}");
     }
 }
@@ -174,11 +190,11 @@ fn garbage_is_refused_and_never_panics() {
         }
         let token: String = token.into_iter().collect();
         if token != good {
-            assert_eq!(issuer.verify(&token, &["https://hub"], NOW), Err(TokenRefusal::Invalid));
+            assert_eq!(issuer.verify(&token, None, NOW), Err(TokenRefusal::Invalid));
         }
     }
     let long = format!("{}.{}", "a".repeat(MAX_TOKEN_BYTES), good);
-    assert_eq!(issuer.verify(&long, &["https://hub"], NOW), Err(TokenRefusal::Invalid));
+    assert_eq!(issuer.verify(&long, None, NOW), Err(TokenRefusal::Invalid));
 }
 
 #[test]
@@ -187,7 +203,9 @@ fn the_public_key_is_published_and_the_private_one_is_not() {
     let keys = issuer.key_set();
     assert_eq!(keys["keys"][0]["x"].as_str().map(str::len), Some(43));
     assert_eq!(keys["keys"][0]["y"].as_str().map(str::len), Some(43));
-    assert_eq!(issuer.discovery("https://hub/openid/v1/jwks")["issuer"], "https://hub");
+    let document = issuer.discovery("c1");
+    assert_eq!(document["issuer"], "https://hub/issuers/c1");
+    assert_eq!(document["jwks_uri"], "https://hub/issuers/c1/openid/v1/jwks");
     let key = std::fs::read_to_string(directory.path().join("service-account.key")).expect("there");
     let secret = key.lines().nth(1).expect("a body");
     assert!(!format!("{issuer:?} {keys}").contains(secret));
@@ -207,6 +225,7 @@ fn ids_of_tokens_are_random_uuids() {
 fn a_key_can_live_in_memory_only() {
     let key = TokenKey::generate().expect("random");
     let token = key.issue(&spec(), NOW).expect("signed");
-    assert!(key.verify(&token, &key.own_audiences(), NOW).is_ok());
-    assert_eq!(key.own_audiences(), [DEFAULT_ISSUER]);
+    assert!(key.verify(&token, None, NOW).is_ok());
+    let issuer = format!("{IN_CLUSTER}/issuers/root");
+    assert_eq!(key.own_audiences("root"), [issuer, IN_CLUSTER.to_owned()]);
 }

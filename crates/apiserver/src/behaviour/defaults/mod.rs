@@ -24,7 +24,7 @@ pub(crate) fn defaults(resource: &Resource, object: &mut Value) {
         "apps" | "batch" => workloads::fill_in(kind, object),
         "events.k8s.io" if kind == "Event" => events::defaults(object),
         "autoscaling" if kind == "HorizontalPodAutoscaler" => {
-            others::autoscaler(&resource.version, object);
+            others::autoscaler(object);
         }
         group => others::fill_in(group, kind, object),
     }

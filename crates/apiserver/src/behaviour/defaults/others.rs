@@ -68,14 +68,11 @@ fn network_policy(object: &mut Value) {
     }
 }
 
-pub(super) fn autoscaler(version: &str, object: &mut Value) {
+/// An autoscaler in the form that is stored, whichever version it came in.
+pub(super) fn autoscaler(object: &mut Value) {
     let has_no_metrics = is_empty_list(object, "spec.metrics");
     let Some(spec) = ensured(object, "spec") else { return };
     fill(spec, "minReplicas", 1);
-    if version == "v1" {
-        fill(spec, "targetCPUUtilizationPercentage", 80);
-        return;
-    }
     if has_no_metrics {
         let cpu = json!([{
             "type": "Resource",

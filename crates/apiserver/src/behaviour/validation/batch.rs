@@ -1,7 +1,7 @@
 //! Checks of jobs.
 
 use super::checks::{none_or_one_of, not_negative, one_of};
-use super::{cron, pod};
+use super::{cron, pod, time_zone};
 use crate::behaviour::read::{at, integer, is_set, is_true, text};
 use crate::behaviour::selector;
 use crate::status::{FieldError, Path};
@@ -97,10 +97,7 @@ fn cron_job(object: &Value, errors: &mut Vec<FieldError>) {
             errors.push(FieldError::invalid(schedule_path, &json!(schedule), detail));
         }
     }
-    if at(spec, "timeZone").as_str() == Some("") {
-        let detail = "timeZone must be nil or non-empty string";
-        errors.push(FieldError::invalid(path.field("timeZone"), &json!(""), detail));
-    }
+    time_zone::validate(at(spec, "timeZone"), &path.field("timeZone"), errors);
     let policies = ["Allow", "Forbid", "Replace"];
     let policy_path = path.field("concurrencyPolicy");
     one_of(at(spec, "concurrencyPolicy"), &policies, &policy_path, errors);

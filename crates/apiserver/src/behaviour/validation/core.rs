@@ -1,7 +1,7 @@
 //! Checks of the core group's plain kinds.
 
 use super::checks::{by_rule, config_key, quantity, too_long};
-use super::{pod, service, volumes, workloads};
+use super::{endpoints, pod, scheduling, service, volumes, workloads};
 use crate::behaviour::read::{at, entries, is_set, list, text};
 use crate::name;
 use crate::status::{FieldError, Path};
@@ -42,6 +42,11 @@ pub(super) fn validate(kind: &str, object: &Value, errors: &mut Vec<FieldError>)
             amounts(object, "spec.hard", &spec.field("hard"), errors);
         }
         "LimitRange" => limit_range(object, errors),
+        "Endpoints" => endpoints::validate(object, errors),
+        "Node" => {
+            let path = root.field("spec");
+            scheduling::taints(at(object, "spec"), &path.field("taints"), errors);
+        }
         _ => {}
     }
 }

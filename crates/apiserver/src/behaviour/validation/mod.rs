@@ -5,10 +5,14 @@ mod changes;
 mod checks;
 mod core;
 mod cron;
+mod endpoints;
+mod flowcontrol;
 mod network;
 mod others;
 mod pod;
+mod scheduling;
 mod service;
+mod time_zone;
 mod volumes;
 mod workloads;
 
@@ -31,6 +35,10 @@ pub(crate) fn validate(resource: &Resource, object: &Value) -> Vec<FieldError> {
         "apps" => workloads::validate(kind, object, &mut errors),
         "batch" => batch::validate(kind, object, &mut errors),
         "networking.k8s.io" | "discovery.k8s.io" => network::validate(kind, object, &mut errors),
+        crate::flowcontrol::GROUP if kind == "FlowSchema" => {
+            flowcontrol::schema(object, &mut errors)
+        }
+        crate::flowcontrol::GROUP => flowcontrol::level(object, &mut errors),
         _ => others::validate(group, kind, object, &mut errors),
     }
     errors

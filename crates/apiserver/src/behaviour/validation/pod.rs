@@ -2,6 +2,7 @@
 
 use super::checks::quantity;
 use super::checks::{by_rule, label_name, not_negative, one_of, port, port_name, port_number};
+use super::scheduling;
 use crate::behaviour::read::{at, entries, is_set, list, number, text};
 use crate::behaviour::selector;
 use crate::name;
@@ -75,11 +76,40 @@ pub(super) fn spec(spec: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) 
             by_rule(given, name::dns1123_label, &path.field(field), errors);
         }
     }
-    not_negative(spec, &["terminationGracePeriodSeconds"], path, errors);
+    scheduling::pod(spec, path, errors);
+    let aliases = path.field("hostAliases");
+    for (index, alias) in list(spec, "hostAliases").iter().enumerate() {
+        let path = aliases.index(index);
+        by_rule(text(alias, "ip"), name::address, &path.field("ip"), errors);
+        for (index, hostname) in list(alias, "hostnames").iter().enumerate() {
+            let names = path.field("hostnames");
+            let given = hostname.as_str().unwrap_or_default();
+            by_rule(given, name::dns1123_subdomain, &names.index(index), errors);
+        }
+    }
+    host_ports(spec, &containers_path, errors);
     let deadline = at(spec, "activeDeadlineSeconds");
     if deadline.as_i64().is_some_and(|seconds| !(1..=i64::from(i32::MAX)).contains(&seconds)) {
         let detail = "must be between 1 and 2147483647, inclusive";
         errors.push(FieldError::invalid(path.field("activeDeadlineSeconds"), deadline, detail));
+    }
+}
+
+/// No two containers of a pod can have the same port of the node.
+fn host_ports(spec: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let mut seen = BTreeSet::new();
+    for (index, container) in list(spec, "containers").iter().enumerate() {
+        let container_path = path.index(index);
+        let ports = container_path.field("ports");
+        for (index, port) in list(container, "ports").iter().enumerate() {
+            let number = number(port, "hostPort");
+            let place = format!("{}/{}/{number}", text(port, "protocol"), text(port, "hostIP"));
+            if number != 0 && !seen.insert(place.clone()) {
+                let port_path = ports.index(index);
+                let field = port_path.field("hostPort");
+                errors.push(FieldError::duplicate(field, &json!(place)));
+            }
+        }
     }
 }
 

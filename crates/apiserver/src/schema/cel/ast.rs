@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// Trees may be so deep: they are walked recursively, on stacks that are not ours to size.
 const MAX_DEPTH: u16 = 120;
 
-/// An expression, and where in the source it stands.
+/// An expression, and where in the source it is.
 #[derive(Debug)]
 pub(super) struct Expr {
     pub(super) at: u32,
@@ -39,6 +39,11 @@ impl Expr {
             return Err(SourceError::new(at, message));
         }
         Ok(Expr { at, depth, kind })
+    }
+
+    /// How deep it is nested.
+    pub(super) fn depth(&self) -> u16 {
+        self.depth
     }
 }
 

@@ -3,8 +3,8 @@
 
 use super::ast::{Call, Expr, Index, Kind, Literal, Macro, MacroKind, Select, SelectMode};
 use super::signatures::{overloads, type_named};
-use super::types::{BOOL, INT, Ty, Visible, apply, binary, common, field, matches, unwrapped};
-use super::{Declarations, SourceError};
+use super::types::{BOOL, INT, Ty, apply, binary, common, field, matches, unwrapped};
+use super::{Names, SourceError};
 use crate::schema::checks::Pattern;
 use crate::schema::formats;
 use std::collections::HashMap;
@@ -13,36 +13,31 @@ pub(super) struct Checked<'s> {
     pub(super) result: Ty<'s>,
     pub(super) errors: Vec<SourceError>,
     pub(super) patterns: HashMap<Box<str>, Pattern>,
-    pub(super) uses_old_self: bool,
+    pub(super) names: Vec<Box<str>>,
 }
 
 /// Checks an expression.
-pub(super) fn check<'s>(expression: &Expr, declarations: Declarations<'s>) -> Checked<'s> {
+pub(super) fn check<'s>(expression: &Expr, names: &dyn Names<'s>) -> Checked<'s> {
     let mut checker = Checker {
-        declarations,
+        declared: names,
         scope: Vec::new(),
         errors: Vec::new(),
         patterns: HashMap::new(),
-        uses_old_self: false,
+        names: Vec::new(),
     };
     let result = checker.ty(expression);
-    Checked {
-        result,
-        errors: checker.errors,
-        patterns: checker.patterns,
-        uses_old_self: checker.uses_old_self,
-    }
+    Checked { result, errors: checker.errors, patterns: checker.patterns, names: checker.names }
 }
 
 struct Checker<'e, 's> {
-    declarations: Declarations<'s>,
+    declared: &'e dyn Names<'s>,
     scope: Vec<(&'e str, Ty<'s>)>,
     errors: Vec<SourceError>,
     patterns: HashMap<Box<str>, Pattern>,
-    uses_old_self: bool,
+    names: Vec<Box<str>>,
 }
 
-/// At most so many errors are told about one expression.
+/// At most so many errors are reported about one expression.
 const MAX_ERRORS: usize = 20;
 
 impl<'e, 's> Checker<'e, 's> {
@@ -148,21 +143,38 @@ impl<'e, 's> Checker<'e, 's> {
         if let Some((_, ty)) = self.scope.iter().rev().find(|(known, _)| *known == name) {
             return ty.clone();
         }
-        let Declarations { shape, is_whole_object, has_optional_old_self } = self.declarations;
-        let visible = if is_whole_object { Visible::Whole } else { Visible::All };
+        if let Some(ty) = self.declared(name) {
+            return ty;
+        }
         match name {
-            "self" => Ty::of(shape, visible),
-            "oldSelf" => {
-                self.uses_old_self = true;
-                let ty = Ty::of(shape, visible);
-                if has_optional_old_self { Ty::Optional(ty.inside()) } else { ty }
-            }
             _ if type_named(name).is_some() => Ty::Plain('T'),
             _ => self.complain(at, format!("undeclared reference to '{name}' (in container '')")),
         }
     }
 
+    /// The type of a name that is given from outside; it is noted that the expression refers to it.
+    fn declared(&mut self, name: &str) -> Option<Ty<'s>> {
+        let ty = self.declared.type_of(name)?;
+        if !self.names.iter().any(|known| **known == *name) {
+            self.names.push(name.into());
+        }
+        Some(ty)
+    }
+
+    /// `authorizer.requestResource` is a name with a dot in it.
+    fn dotted(&mut self, select: &Select) -> Option<Ty<'s>> {
+        let Kind::Ident(first) = &select.operand.kind else { return None };
+        if select.mode != SelectMode::Get || self.scope.iter().any(|(known, _)| **known == **first)
+        {
+            return None;
+        }
+        self.declared(&format!("{first}.{}", select.field))
+    }
+
     fn select(&mut self, at: u32, select: &'e Select) -> Ty<'s> {
+        if let Some(ty) = self.dotted(select) {
+            return ty;
+        }
         let operand = self.ty(&select.operand);
         let (operand, is_optional) = match operand {
             Ty::Optional(inner) => ((*inner).clone(), true),
@@ -175,6 +187,13 @@ impl<'e, 's> Checker<'e, 's> {
                 Some(ty) => ty,
                 None => self.complain(at, format!("undefined field '{}'", select.field)),
             },
+            Ty::Record(fields) => {
+                let field = fields.iter().find(|(name, _)| **name == *select.field);
+                match field.map(|(_, ty)| ty.clone()) {
+                    Some(ty) => ty,
+                    None => self.complain(at, format!("undefined field '{}'", select.field)),
+                }
+            }
             other => {
                 let message = format!("type '{other}' does not support field selection");
                 self.complain(at, message)

@@ -1,6 +1,7 @@
 //! Evaluation, step by counted step.
 
 use super::ast::{Entry, Expr, Index, Kind, Literal, Macro, MacroKind, Select, SelectMode};
+use super::bindings::Variables;
 use super::value::{ListVal, MapVal, Text, Val};
 use super::{functions, operators};
 use crate::schema::checks::Pattern;
@@ -34,15 +35,6 @@ pub(super) fn fault<T>(text: impl Into<String>) -> Result<T, Fault> {
     Err(Fault::Other(text.into()))
 }
 
-/// The values that an expression may refer to.
-#[derive(Debug, Clone)]
-pub(crate) struct Variables<'a> {
-    /// The value that the rule stands at.
-    pub(crate) own: Val<'a>,
-    /// What stood there before.
-    pub(crate) old: Option<Val<'a>>,
-}
-
 pub(super) struct Evaluator<'a> {
     variables: Variables<'a>,
     /// The variables of the macros around, innermost last.
@@ -74,7 +66,7 @@ impl<'a> Evaluator<'a> {
         if self.left == 0 { Err(Fault::Cost) } else { Ok(()) }
     }
 
-    /// Texts cost a step for each ten bytes that are looked at.
+    /// Texts cost a step for each ten bytes that are read.
     pub(super) fn charge_text(&mut self, bytes: usize) -> Result<(), Fault> {
         self.charge(1 + bytes / 10)
     }
@@ -131,13 +123,15 @@ impl<'a> Evaluator<'a> {
         if let Some((_, value)) = self.scope.iter().rev().find(|(known, _)| *known == name) {
             return Ok(value.clone());
         }
-        match name {
-            "self" => Ok(self.variables.own.clone()),
-            "oldSelf" => match &self.variables.old {
-                Some(value) => Ok(value.clone()),
-                None => fault("no such attribute(s): oldSelf"),
-            },
-            _ => match super::signatures::type_named(name) {
+        let given = match (&self.variables, name) {
+            (Variables::Rule { own, .. }, "self") => Some(own.clone()),
+            (Variables::Rule { old: Some(old), .. }, "oldSelf") => Some(old.clone()),
+            (Variables::Rule { .. }, _) => None,
+            (Variables::Admission(admission), name) => admission.value(name),
+        };
+        match given {
+            Some(value) => Ok(value),
+            None => match super::signatures::type_named(name) {
                 Some(name) => Ok(Val::Type(name)),
                 None => fault(format!("no such attribute(s): {name}")),
             },
@@ -159,10 +153,42 @@ impl<'a> Evaluator<'a> {
         first_fault.map_or(Ok(Val::Bool(!decides)), Err)
     }
 
+    /// What is behind `variables.x` and `authorizer.requestResource`, which are no fields of a value.
+    fn dotted(&self, select: &Select) -> Option<Evaluated<'a>> {
+        let (Variables::Admission(admission), Kind::Ident(first)) =
+            (&self.variables, &select.operand.kind)
+        else {
+            return None;
+        };
+        if self.scope.iter().any(|(known, _)| **known == **first) {
+            return None;
+        }
+        match (&**first, select.mode) {
+            ("variables", SelectMode::Get) => Some(admission.composed(&select.field)),
+            ("variables", SelectMode::Test) => {
+                Some(Ok(Val::Bool(admission.has_composed(&select.field))))
+            }
+            ("variables", SelectMode::Optional) => {
+                Some(admission.composed(&select.field).map(Val::some))
+            }
+            ("authorizer", SelectMode::Get) if &*select.field == "requestResource" => {
+                admission.value("authorizer.requestResource").map(Ok)
+            }
+            _ => None,
+        }
+    }
+
     fn select(&mut self, select: &'a Select) -> Evaluated<'a> {
+        if let Some(value) = self.dotted(select) {
+            return value;
+        }
         let operand = self.value(&select.operand)?;
         let field = &*select.field;
         match (operand, select.mode) {
+            // What is null has no fields: nothing is in it, and nothing can be read.
+            (Val::Null, SelectMode::Test) => Ok(Val::Bool(false)),
+            (Val::Null, SelectMode::Get) => fault(format!("no such key: {field}")),
+            (Val::Null, SelectMode::Optional) => Ok(Val::Optional(None)),
             (Val::Optional(None), SelectMode::Test) => Ok(Val::Bool(false)),
             (Val::Optional(None), _) => Ok(Val::Optional(None)),
             (Val::Optional(Some(inner)), mode) => match (&*inner, mode) {

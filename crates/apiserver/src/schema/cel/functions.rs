@@ -3,7 +3,7 @@
 use super::ast::Call;
 use super::eval::{Evaluated, Evaluator, Fault, fault};
 use super::value::{MapVal, Val};
-use super::{lists, networks, operators, printf, strings, time};
+use super::{authorizer, lists, networks, operators, printf, strings, time};
 use crate::schema::formats;
 use interlock_quantity::{NANOS, Quantity};
 use std::cmp::Ordering;
@@ -26,6 +26,9 @@ pub(super) fn call<'a>(evaluator: &mut Evaluator<'a>, call: &'a Call) -> Evaluat
             if call.target.is_some() =>
         {
             networks::method(name, &values)
+        }
+        Some(Val::Authority(_)) if call.target.is_some() => {
+            authorizer::method(evaluator, name, &values)
         }
         Some(Val::Optional(_)) if call.target.is_some() => optional(name, values),
         Some(Val::Format(format)) if call.target.is_some() && name == "validate" => {
@@ -134,9 +137,15 @@ fn convert<'a>(evaluator: &mut Evaluator<'a>, to: &str, value: &Val<'a>) -> Eval
             Ok(text) => Ok(Val::text(text)),
             Err(_) => fault("invalid UTF-8 in bytes, cannot convert to string"),
         },
-        ("string", Val::List(_) | Val::Map(_) | Val::Optional(_) | Val::Null | Val::Type(_)) => {
-            Err(Fault::NoSuchOverload)
-        }
+        (
+            "string",
+            Val::List(_)
+            | Val::Map(_)
+            | Val::Optional(_)
+            | Val::Null
+            | Val::Type(_)
+            | Val::Authority(_),
+        ) => Err(Fault::NoSuchOverload),
         ("string", other) => Ok(Val::text(shown(other))),
         _ => Err(Fault::NoSuchOverload),
     }
@@ -154,7 +163,9 @@ pub(super) fn shown(value: &Val<'_>) -> String {
         Val::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
         Val::Timestamp(at) => time::rfc3339(*at),
         Val::Duration(span) => time::seconds(*span),
-        Val::List(_) | Val::Map(_) | Val::Optional(_) => value.type_name().to_owned(),
+        Val::List(_) | Val::Map(_) | Val::Optional(_) | Val::Authority(_) => {
+            value.type_name().to_owned()
+        }
         Val::Type(name) | Val::Format(name) => (*name).to_owned(),
         Val::Quantity(value) => value.to_string(),
         Val::Semver(version) => version.to_string(),

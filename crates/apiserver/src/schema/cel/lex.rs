@@ -42,6 +42,11 @@ pub(super) const RESERVED: [&str; 17] = [
     "while",
 ];
 
+/// Whether a word is a literal, an operator or reserved: none of them can be an identifier.
+pub(crate) fn is_reserved(word: &str) -> bool {
+    matches!(word, "true" | "false" | "null" | "in") || RESERVED.contains(&word)
+}
+
 /// Cuts the source into words; the last one is always the end.
 pub(super) fn lex(source: &str) -> Result<Vec<Lexed>, SourceError> {
     let mut out = Vec::new();

@@ -6,6 +6,8 @@
 //! panics.
 
 mod ast;
+mod authorizer;
+mod bindings;
 mod check;
 mod eval;
 mod functions;
@@ -24,7 +26,10 @@ mod value;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use eval::{Fault, Variables};
+pub(crate) use authorizer::{Asked, Authority, Who};
+pub(crate) use bindings::{Admission, Composed, Variables};
+pub(crate) use eval::Fault;
+pub(crate) use lex::is_reserved;
 pub(crate) use types::Ty;
 pub(crate) use value::Val;
 
@@ -32,9 +37,12 @@ use crate::schema::Shape;
 use crate::schema::checks::Pattern;
 use ast::Expr;
 use std::collections::HashMap;
+use types::Visible;
 
 /// Longer expressions are refused.
 const MAX_EXPRESSION_BYTES: usize = 16 << 10;
+/// One evaluation may take so many steps, as upstream has it.
+pub(crate) const STEPS_PER_EXPRESSION: u64 = 1_000_000;
 
 /// A compiled expression.
 #[derive(Debug)]
@@ -42,7 +50,14 @@ pub(crate) struct Program {
     source: Box<str>,
     expression: Expr,
     patterns: HashMap<Box<str>, Pattern>,
-    uses_old_self: bool,
+    /// The names that it refers to.
+    names: Vec<Box<str>>,
+}
+
+/// What the names in an expression stand for, as far as types go.
+pub(crate) trait Names<'s> {
+    /// The type of a name; nothing if there is none of that name.
+    fn type_of(&self, name: &str) -> Option<Ty<'s>>;
 }
 
 /// What an expression may refer to.
@@ -56,17 +71,30 @@ pub(crate) struct Declarations<'s> {
     pub(crate) has_optional_old_self: bool,
 }
 
+impl<'s> Names<'s> for Declarations<'s> {
+    fn type_of(&self, name: &str) -> Option<Ty<'s>> {
+        let visible = if self.is_whole_object { Visible::Whole } else { Visible::All };
+        let own = || Ty::of(self.shape, visible);
+        match name {
+            "self" => Some(own()),
+            "oldSelf" if self.has_optional_old_self => Some(Ty::Optional(own().inside())),
+            "oldSelf" => Some(own()),
+            _ => None,
+        }
+    }
+}
+
 /// Compiles an expression and says what type its value has. The error is in the words of upstream's
 /// compiler, with the place marked.
 pub(crate) fn compile<'s>(
     source: &str,
-    declarations: Declarations<'s>,
+    names: &dyn Names<'s>,
 ) -> Result<(Program, Ty<'s>), String> {
     if source.len() > MAX_EXPRESSION_BYTES {
         return Err(format!("expression is longer than {MAX_EXPRESSION_BYTES} bytes"));
     }
     let expression = parse::parse(source).map_err(|error| error.in_source(source))?;
-    let checked = check::check(&expression, declarations);
+    let checked = check::check(&expression, names);
     if !checked.errors.is_empty() {
         let texts: Vec<String> =
             checked.errors.iter().map(|error| error.in_source(source)).collect();
@@ -76,7 +104,7 @@ pub(crate) fn compile<'s>(
         source: source.into(),
         expression,
         patterns: checked.patterns,
-        uses_old_self: checked.uses_old_self,
+        names: checked.names,
     };
     Ok((program, checked.result))
 }
@@ -89,7 +117,17 @@ impl Program {
 
     /// Whether it compares with the value before.
     pub(crate) fn uses_old_self(&self) -> bool {
-        self.uses_old_self
+        self.uses("oldSelf")
+    }
+
+    /// Whether it refers to this name.
+    pub(crate) fn uses(&self, name: &str) -> bool {
+        self.names.iter().any(|used| **used == *name)
+    }
+
+    /// How deep it is nested.
+    fn depth(&self) -> u16 {
+        self.expression.depth()
     }
 
     /// The value of the expression. Takes the steps it needed from the budget.

@@ -4,7 +4,8 @@
 //! arguments, and behind the colon the result. `b` bool, `i` int, `u` uint, `d` double, `s` string,
 //! `y` bytes, `t` timestamp, `r` duration, `n` null, `*` anything, `T` a type; `L` list of what
 //! follows, `M` map from one to the other, `O` optional; `Q` quantity, `V` version, `P` address,
-//! `C` network, `U` URL, `F` format; `A` and `B` stand for any one type.
+//! `C` network, `U` URL, `F` format; `Z` authorizer, `p`, `g` and `R` its questions about a path, a
+//! group and a resource, `D` the answer; `A` and `B` stand for any one type.
 
 /// The signatures of a function by its name, parted by spaces.
 const SIGNATURES: [(&str, &str); 97] = [
@@ -111,6 +112,24 @@ const SIGNATURES: [(&str, &str); 97] = [
 const MORE: [(&str, &str); 4] =
     [("uint", "u:u i:u d:u s:u"), ("upperAscii", "s.:s"), ("url", "s:U"), ("validate", "F.s:OLs")];
 
+/// What can be asked of `authorizer`.
+const AUTHORIZER: [(&str, &str); 14] = [
+    ("allowed", "D.:b"),
+    ("check", "R.s:D p.s:D"),
+    ("error", "D.:s"),
+    ("errored", "D.:b"),
+    ("fieldSelector", "R.s:R"),
+    ("group", "Z.s:g"),
+    ("labelSelector", "R.s:R"),
+    ("name", "R.s:R"),
+    ("namespace", "R.s:R"),
+    ("path", "Z.s:p"),
+    ("reason", "D.:s"),
+    ("resource", "g.s:R"),
+    ("serviceAccount", "Z.ss:Z"),
+    ("subresource", "R.s:R"),
+];
+
 /// The ways to call a function; nothing if there is none of that name.
 pub(super) fn overloads(name: &str) -> Option<&'static str> {
     if name.strip_prefix("format.").is_some_and(super::functions::is_format) {
@@ -119,7 +138,7 @@ pub(super) fn overloads(name: &str) -> Option<&'static str> {
     if name == "value" {
         return Some("OA.:A");
     }
-    let mut known = SIGNATURES.iter().chain(&MORE);
+    let mut known = SIGNATURES.iter().chain(&MORE).chain(&AUTHORIZER);
     known.find(|(known, _)| *known == name).map(|(_, signatures)| *signatures)
 }
 

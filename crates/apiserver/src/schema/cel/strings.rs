@@ -105,7 +105,7 @@ fn position<'a>(own: &str, part: &str, rest: &[Val<'a>], is_last: bool) -> Evalu
                 return fault(format!("index out of range: {start}"));
             };
             if is_last {
-                // The match may begin at the given place, so what it spans is looked at too.
+                // The match may begin at the given place, so what it spans is read too.
                 let mut end = (byte + part.len()).min(own.len());
                 while !own.is_char_boundary(end) {
                     end += 1;

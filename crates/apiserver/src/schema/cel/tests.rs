@@ -37,9 +37,9 @@ fn evaluated(source: &str, budget: u64) -> Result<String, String> {
     let (schema, object) = (schema(), object());
     let declarations =
         Declarations { shape: schema.shape(), is_whole_object: true, has_optional_old_self: false };
-    let (program, _) = compile(source, declarations)?;
+    let (program, _) = compile(source, &declarations)?;
     let own = Val::from_json(&object, Some(schema.shape()));
-    let variables = Variables { own: own.clone(), old: Some(own) };
+    let variables = Variables::Rule { own: own.clone(), old: Some(own) };
     let mut left = budget;
     match program.evaluate(variables, &mut left) {
         Ok(Val::Bool(value)) => Ok(value.to_string()),
@@ -196,7 +196,7 @@ fn fields_whose_names_are_no_identifiers_are_escaped() {
 }
 
 #[test]
-fn what_could_never_work_is_told_when_the_rule_is_compiled() {
+fn what_could_never_work_is_reported_when_the_rule_is_compiled() {
     fails("self.foo > 1", "ERROR: <input>:1:5: undefined field 'foo'");
     fails("has(self.foo)", "ERROR: <input>:1:4: undefined field 'foo'");
     fails("self.metadata.labels == {}", "ERROR: <input>:1:14: undefined field 'labels'");
@@ -367,11 +367,11 @@ fn no_expression_panics() {
                 source.push('.');
             }
         }
-        let Ok((program, _)) = compile(&source, declarations) else { continue };
+        let Ok((program, _)) = compile(&source, &declarations) else { continue };
         compiled += 1;
         let own = Val::from_json(&object, Some(schema.shape()));
         let old = Some(Val::Optional(None));
-        let _ = program.evaluate(Variables { own, old }, &mut 10_000);
+        let _ = program.evaluate(Variables::Rule { own, old }, &mut 10_000);
     }
     assert!(compiled > 300, "the words made only {compiled} sound expressions");
 }

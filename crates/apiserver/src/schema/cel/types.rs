@@ -19,6 +19,8 @@ pub(crate) enum Ty<'s> {
     /// An object with known fields; of a whole object's metadata, only the names are known to
     /// rules.
     Object(Shape<'s>, Visible),
+    /// An object whose fields are expressions: `variables`.
+    Record(Rc<Vec<(Box<str>, Ty<'s>)>>),
 }
 
 /// What of an object can be seen.
@@ -31,7 +33,7 @@ pub(crate) enum Visible {
     NamesOnly,
 }
 
-/// Types nested deeper than this are not told apart.
+/// Types nested deeper than this are not distinguished.
 const MAX_TYPE_DEPTH: u32 = 6;
 
 pub(super) const BOOL: Ty<'static> = Ty::Plain('b');
@@ -58,12 +60,17 @@ impl fmt::Display for Ty<'_> {
                 'P' => "net.IP",
                 'C' => "net.CIDR",
                 'U' => "kubernetes.URL",
+                'Z' => "kubernetes.authorization.Authorizer",
+                'p' => "kubernetes.authorization.PathCheck",
+                'g' => "kubernetes.authorization.GroupCheck",
+                'R' => "kubernetes.authorization.ResourceCheck",
+                'D' => "kubernetes.authorization.Decision",
                 _ => "kubernetes.NamedFormat",
             }),
             Ty::List(item) => write!(formatter, "list({item})"),
             Ty::Map(key, value) => write!(formatter, "map({key}, {value})"),
             Ty::Optional(inner) => write!(formatter, "optional_type({inner})"),
-            Ty::Object(..) => formatter.write_str("object"),
+            Ty::Object(..) | Ty::Record(_) => formatter.write_str("object"),
         }
     }
 }
@@ -71,6 +78,12 @@ impl fmt::Display for Ty<'_> {
 impl<'s> Ty<'s> {
     /// The type of what a schema describes.
     pub(super) fn of(shape: Shape<'s>, visible: Visible) -> Ty<'s> {
+        // Built-in types are known by their names.
+        if let Some(name) = shape.node().name.as_deref()
+            && (name.ends_with(".meta.v1.Time") || name.ends_with(".meta.v1.MicroTime"))
+        {
+            return Ty::Plain('t');
+        }
         let checks = shape.node().checks.as_deref();
         if checks.is_some_and(|checks| checks.accepts_any_type) {
             return Ty::Dyn;
@@ -98,6 +111,11 @@ impl<'s> Ty<'s> {
         }
     }
 
+    /// The type of whole objects that a schema describes, with all of their metadata.
+    pub(crate) fn of_whole(shape: Shape<'s>) -> Ty<'s> {
+        Ty::of(shape, Visible::All)
+    }
+
     /// Whether a value of the type can be a bool; what is not known may be.
     pub(crate) fn may_be_bool(&self) -> bool {
         matches!(self, Ty::Dyn | Ty::Plain('b'))
@@ -111,7 +129,7 @@ impl<'s> Ty<'s> {
     /// Whether it makes sense to compare a value of the type with `null`.
     pub(super) fn may_be_null(&self) -> bool {
         match self {
-            Ty::Dyn | Ty::Object(..) | Ty::Optional(_) => true,
+            Ty::Dyn | Ty::Object(..) | Ty::Record(_) | Ty::Optional(_) => true,
             Ty::Plain(letter) => !matches!(letter, 'b' | 'i' | 'u' | 'd' | 's' | 'y'),
             Ty::List(_) | Ty::Map(..) => false,
         }
@@ -120,7 +138,7 @@ impl<'s> Ty<'s> {
     /// How deep lists, maps and optionals are nested in it.
     fn depth(&self) -> u32 {
         match self {
-            Ty::Dyn | Ty::Plain(_) | Ty::Object(..) => 0,
+            Ty::Dyn | Ty::Plain(_) | Ty::Object(..) | Ty::Record(_) => 0,
             Ty::List(inner) | Ty::Optional(inner) => 1 + inner.depth(),
             Ty::Map(key, value) => 1 + key.depth().max(value.depth()),
         }
@@ -173,7 +191,7 @@ pub(super) fn matches(given: &Ty<'_>, wanted: &Ty<'_>) -> bool {
         (Ty::Map(key, value), Ty::Map(other_key, other_value)) => {
             matches(key, other_key) && matches(value, other_value)
         }
-        (Ty::Object(..), Ty::Object(..)) => true,
+        (Ty::Object(..) | Ty::Record(_), Ty::Object(..) | Ty::Record(_)) => true,
         _ => false,
     }
 }
@@ -213,6 +231,14 @@ pub(super) fn binary<'s>(operator: Operator, left: &Ty<'s>, right: &Ty<'s>) -> O
 fn arithmetic<'s>(operator: Operator, left: &Ty<'s>, right: &Ty<'s>) -> Option<Ty<'s>> {
     let is_sum = operator == Operator::Add;
     match (left, right) {
+        // Only one way to do it takes the type that is known.
+        (Ty::Dyn, known @ Ty::Plain('i' | 'u' | 'd'))
+        | (known @ Ty::Plain('i' | 'u' | 'd'), Ty::Dyn) => Some(known.clone()),
+        (Ty::Dyn, known @ Ty::Plain('s' | 'y')) | (known @ Ty::Plain('s' | 'y'), Ty::Dyn)
+            if is_sum =>
+        {
+            Some(known.clone())
+        }
         (Ty::Dyn, _) | (_, Ty::Dyn) => Some(Ty::Dyn),
         (Ty::Plain('t'), Ty::Plain('t')) if !is_sum => Some(Ty::Plain('r')),
         (Ty::Plain('t'), Ty::Plain('r')) => Some(Ty::Plain('t')),

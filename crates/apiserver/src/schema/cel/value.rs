@@ -1,5 +1,6 @@
 //! Values of expressions. What comes from an object is borrowed from it.
 
+use super::authorizer::Authority;
 use super::networks::{Semver, Url};
 use crate::schema::formats::{self, Moment};
 use crate::schema::{Form, ListKind, Shape};
@@ -32,6 +33,8 @@ pub(crate) enum Val<'a> {
     Cidr(IpAddr, u8),
     Url(Arc<Url>),
     Format(&'static str),
+    /// What `authorizer` leads to.
+    Authority(Arc<Authority>),
 }
 
 /// A text, borrowed or made.
@@ -159,6 +162,7 @@ impl<'a> Val<'a> {
             Val::Cidr(..) => "net.CIDR",
             Val::Url(_) => "kubernetes.URL",
             Val::Format(_) => "kubernetes.NamedFormat",
+            Val::Authority(authority) => authority.type_name(),
         }
     }
 }
@@ -198,7 +202,7 @@ impl<'a> ListVal<'a> {
         (0..self.len()).filter_map(|index| self.get(index))
     }
 
-    /// How its elements are told apart.
+    /// How its elements are distinguished.
     pub(super) fn kind(&self) -> &'a ListKind {
         match self {
             ListVal::Json { kind, .. } => kind,
@@ -284,8 +288,7 @@ fn needs_escape(name: &str) -> bool {
 /// The field's name behind an escaped one, if it is escaped at all.
 fn unescape(name: &str) -> Option<String> {
     if let Some(inner) = name.strip_prefix("__").and_then(|rest| rest.strip_suffix("__"))
-        && (matches!(inner, "true" | "false" | "null" | "in")
-            || super::lex::RESERVED.contains(&inner))
+        && super::lex::is_reserved(inner)
     {
         return Some(inner.to_owned());
     }

@@ -13,8 +13,6 @@ use crate::status::{FieldError, Path, Problem};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// One evaluation may take so many steps, as upstream has it.
-const STEPS_PER_RULE: u64 = 1_000_000;
 /// All evaluations for one object together may take so many.
 const STEPS_PER_OBJECT: u64 = 10_000_000;
 /// A message that an expression made may have so many bytes.
@@ -83,7 +81,7 @@ fn compile_one(rule: &Value, scope: &Scope<'_>, path: &Path<'_>) -> Result<Rule,
         value: shown(rule),
         detail,
     };
-    let (program, result) = cel::compile(text("rule"), declarations)
+    let (program, result) = cel::compile(text("rule"), &declarations)
         .map_err(|error| one(invalid("rule", format!("compilation failed: {error}"))))?;
     let mut errors = Vec::new();
     if !result.may_be_bool() {
@@ -91,7 +89,7 @@ fn compile_one(rule: &Value, scope: &Scope<'_>, path: &Path<'_>) -> Result<Rule,
     }
     let message_program = match text("messageExpression").trim() {
         "" => None,
-        source => match cel::compile(source, declarations) {
+        source => match cel::compile(source, &declarations) {
             Ok((program, result)) if result.may_be_string() => Some(program),
             Ok(_) => {
                 let detail = "messageExpression must evaluate to a string".to_owned();
@@ -223,7 +221,7 @@ impl<'v> At<'v> {
         At { value, old, nearest: own.or(self.nearest), correlated: old.is_some() }
     }
 
-    /// Whether what is wrong here was wrong before: the value, or what it stands in, has not
+    /// Whether what is wrong here was wrong before: the value, or what it is in, has not
     /// changed.
     fn is_unchanged(self) -> bool {
         match self.old {
@@ -282,7 +280,7 @@ impl Walk {
             (true, old) => Some(Val::Optional(old.map(Arc::new))),
             (false, old) => old,
         };
-        let variables = Variables { own: Val::from_json(at.value, Some(shape)), old };
+        let variables = Variables::Rule { own: Val::from_json(at.value, Some(shape)), old };
         let type_name = Value::from(type_name(shape));
         match self.run(&rule.program, variables.clone()) {
             Ok(Val::Bool(true)) => {}
@@ -329,7 +327,7 @@ impl Walk {
         program: &'a Program,
         variables: Variables<'a>,
     ) -> Result<Val<'a>, Fault> {
-        let given = self.budget.min(STEPS_PER_RULE);
+        let given = self.budget.min(cel::STEPS_PER_EXPRESSION);
         let mut left = given;
         let result = program.evaluate(variables, &mut left);
         self.budget -= given - left;

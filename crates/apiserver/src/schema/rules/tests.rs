@@ -16,7 +16,7 @@ fn with_rule(rule: Value) -> Value {
 }
 
 #[test]
-fn a_broken_rule_is_told_with_its_message() {
+fn a_broken_rule_is_reported_with_its_message() {
     let openapi = with_rule(json!({"rule": "self.replicas >= self.min",
         "message": "replicas must be >= min"}));
     assert_eq!(
@@ -33,7 +33,7 @@ fn a_broken_rule_is_told_with_its_message() {
 }
 
 #[test]
-fn without_a_message_the_rule_itself_is_told() {
+fn without_a_message_the_rule_itself_is_reported() {
     let openapi = with_rule(json!({"rule": "self.replicas >= self.min"}));
     assert_eq!(
         texts(&openapi, json!({"spec": {"replicas": 1, "min": 2}}), None),

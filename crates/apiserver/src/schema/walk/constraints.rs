@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// What upstream writes where it has no field.
 const NO_FIELD: &str = "<nil>";
 
-/// A value and where it stands.
+/// A value and where it is.
 #[derive(Clone, Copy)]
 pub(super) struct CheckedValue<'v, 'p> {
     pub(super) value: &'v Value,

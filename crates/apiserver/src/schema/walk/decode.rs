@@ -90,7 +90,7 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// Go's name of a type, as well as it can be told from the schema.
+/// Go's name of a type, as well as it can be known from the schema.
 fn type_of(shape: Shape<'_>) -> String {
     let format = shape.node().checks.as_deref().and_then(|checks| checks.format.as_deref());
     match &shape.node().form {

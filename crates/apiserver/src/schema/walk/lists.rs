@@ -1,4 +1,4 @@
-//! Lists whose elements are told apart: none may stand twice, and each finds its earlier self.
+//! Lists whose elements are distinguished: none may stand twice, and each finds its earlier self.
 
 use super::MAX_REPORTED;
 use crate::schema::{Form, ListKind, Shape};
@@ -59,7 +59,7 @@ pub(super) fn find_duplicates(
     }
 }
 
-/// The second appearance of each value is an error; a third one is not told again. Elements are told
+/// The second appearance of each value is an error; a third one is not told again. Elements are reported
 /// apart by their keys, or as a whole.
 fn twice(
     items: &[Value],

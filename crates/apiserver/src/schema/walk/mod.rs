@@ -17,5 +17,5 @@ pub(crate) use validate::{validate, validate_at};
 
 pub(crate) use lists::{correlate, old_items};
 
-/// At most so many errors, or dropped fields, are told: who has more will come back.
+/// At most so many errors, or dropped fields, are reported: who has more will come back.
 pub(crate) const MAX_REPORTED: usize = 100;

@@ -6,7 +6,7 @@ use crate::status::Path;
 use serde_json::Value;
 
 /// Drops every field that the schema does not describe, unless it says to keep them, and returns
-/// where they were: `spec.foo`, `spec.list[0].x`. At most [`MAX_REPORTED`] places are told, in
+/// where they were: `spec.foo`, `spec.list[0].x`. At most [`MAX_REPORTED`] places are reported, in
 /// order; all are dropped.
 pub(crate) fn prune(value: &mut Value, shape: Shape<'_>) -> Vec<String> {
     let mut dropped = Vec::new();

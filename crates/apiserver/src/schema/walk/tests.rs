@@ -165,7 +165,7 @@ fn keyed() -> Value {
 }
 
 #[test]
-fn elements_that_are_told_apart_stand_once() {
+fn elements_that_are_distinguished_stand_once() {
     refuses(
         json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}),
         json!(["a", "b", "a", "a"]),

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 const NO_FIELD: &str = "<nil>";
 
 /// Says what is wrong with an object. With the stored one in hand, what was wrong before and has
-/// not changed is let pass, and transition rules apply. At most [`MAX_REPORTED`] errors are told.
+/// not changed is let pass, and transition rules apply. At most [`MAX_REPORTED`] errors are reported.
 pub(crate) fn validate(value: &Value, old: Option<&Value>, shape: Shape<'_>) -> Vec<FieldError> {
     validate_at(value, old, shape, &Path::Root)
 }

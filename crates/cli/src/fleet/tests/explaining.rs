@@ -20,11 +20,11 @@ fn a_namespace_at_rest_says_who_wants_it_there() {
 shop runs on west, as desired (epoch 3)
 
 because
-  it is on west, epoch 3: Granted for 120m, the owner may use the volumes
-  it is to be on any cluster that Placement europe selects
+  the owner is west, epoch 3: Granted for 120m, the owner may use the volumes
+  the desired cluster is any cluster that Placement europe selects
 
 CLUSTER  FITS
-east     no: Unschedulable, it takes nothing new
+east     no: Unschedulable, the cluster accepts no new namespaces
 west     yes
 
 next: interlock status shop
@@ -42,10 +42,10 @@ fn a_move_whose_owner_is_silent_says_why_nobody_else_may_take_it() {
 shop is blocked on west: OwnerUnreachable
 
 because
-  it is on west, epoch 3: Revoking for 5m, the owner has to stop and hand over
-  it is to be on east: its annotation interlock.dev/cluster says so
-  west is not heard of for 4m10s: no heartbeat for 40 seconds
-  west may still run it, so nobody else may: no timer releases a grant, only west itself or a person
+  the owner is west, epoch 3: Revoking for 5m, the owner has to stop and hand over
+  the desired cluster is east (annotation interlock.dev/cluster)
+  west has sent no heartbeat for 4m10s: no heartbeat for 40 seconds
+  west may still run the namespace, so no other cluster may run it: only west or a person can release the grant
 
 waiting 4m10s for
   west to answer, or a person to declare it gone
@@ -60,14 +60,14 @@ next: interlock force-release shop --owner west --epoch 3 --attest powered-off -
 }
 
 #[test]
-fn a_namespace_that_is_not_placed_is_told_how_to_opt_in() {
+fn a_namespace_that_is_not_placed_explains_how_to_opt_in() {
     same(
         &explained(&Scene::new("shop").unplaced()),
         "\
 shop is not placed: no cluster runs it
 
 because
-  it does not ask to be placed: it has no label interlock.dev/placed=true
+  the namespace is not placed: it has no label interlock.dev/placed=true
 
 next: kubectl label namespace shop interlock.dev/placed=true
 ",
@@ -75,7 +75,7 @@ next: kubectl label namespace shop interlock.dev/placed=true
 }
 
 #[test]
-fn a_wish_that_needs_a_copy_stays_where_it_is_and_says_so() {
+fn a_desired_cluster_that_needs_a_copy_stays_where_it_is_and_says_so() {
     let words = "its data would have to be copied from west, and nothing here can do that";
     let scene = Scene::new("shop").desired("east").grant(Phase::Granted, "west", 3);
     let scene = scene.says(told("Running", true, 7_200, ("Started", ""))).says(told(
@@ -96,7 +96,7 @@ fn a_copy_of_a_cluster_that_was_declared_gone_is_mentioned() {
         scene.says(told("Running", true, 60, ("Started", ""))).copy("west", 3, CopyState::Unclosed);
     let text = explained(&scene);
     assert!(text.starts_with("shop runs on east, as desired (epoch 4)\n"), "{text}");
-    assert!(text.contains("west was declared gone at epoch 3 and has not been heard of"), "{text}");
+    assert!(text.contains("west was declared gone at epoch 3 and has sent no heartbeat"), "{text}");
 }
 
 #[test]
@@ -105,6 +105,9 @@ fn a_namespace_that_is_gone_keeps_its_grant_until_no_data_is_left() {
     let mut subject = scene.subject().clone();
     subject.namespace = None;
     let told = explain(&scene.picture(), &subject);
-    assert_eq!(told.reasons[0], "the namespace is gone; its grant is kept until no data is left");
-    assert!(told.waits_for.contains("west to delete what it has of it"), "{}", told.waits_for);
+    assert_eq!(
+        told.reasons[0],
+        "the namespace was deleted; its grant is kept until no data is left"
+    );
+    assert!(told.waits_for.contains("west to delete its copies"), "{}", told.waits_for);
 }

@@ -27,12 +27,12 @@ fn on_west() -> Scene {
 }
 
 #[test]
-fn a_move_is_told_phase_by_phase() {
+fn a_move_is_reported_phase_by_phase() {
     let mut follower = to_east(&on_west());
     let mut line = |scene: &Scene, seconds| {
         shown(&mut follower, scene).line(Duration::from_secs(seconds), None)
     };
-    assert_eq!(line(&on_west(), 1), "Granted to west (waiting to be taken back, 1 s)");
+    assert_eq!(line(&on_west(), 1), "Granted to west (waiting to be revoked, 1 s)");
     let revoking = Scene::new("shop").grant(Phase::Revoking, "west", 3);
     assert_eq!(line(&revoking, 3), "Revoking (stopping on west, 3 s)");
     let stopped = revoking.says(told("Stopped", true, 1, ("Stopped", "")));
@@ -66,24 +66,24 @@ fn that_the_old_owner_ran_it_is_not_taken_for_the_new_one() {
         500,
         ("Started", ""),
     ));
-    assert_eq!(shown(&mut follower, &arriving).outcome, Outcome::Going);
+    assert_eq!(shown(&mut follower, &arriving).outcome, Outcome::UnderWay);
 }
 
 #[test]
-fn an_owner_that_is_not_heard_of_makes_it_stand() {
+fn an_owner_without_a_heartbeat_blocks_it() {
     let mut follower = to_east(&on_west());
-    let words = ("HeartbeatOld", "west is not heard of since 12:00.");
+    let words = ("HeartbeatOld", "west has sent no heartbeat since 12:00.");
     let lost = Scene::new("shop").grant(Phase::Revoking, "west", 3);
     let lost = lost.says(told("OwnerUnreachable", true, 60, words));
     let outcome = shown(&mut follower, &lost).outcome;
-    assert_eq!(outcome, Outcome::Blocked("west is not heard of since 12:00".to_owned()));
+    assert_eq!(outcome, Outcome::Blocked("west has sent no heartbeat since 12:00".to_owned()));
 }
 
 #[test]
-fn a_refusal_from_before_the_wish_does_not_count_until_the_scheduler_had_its_time() {
+fn a_refusal_from_before_the_change_does_not_count_until_the_scheduler_had_its_time() {
     let before = on_west().says(told("Placed", false, 60, ("NoneFits", "east: not Ready")));
     let mut follower = to_east(&before);
-    assert_eq!(shown(&mut follower, &before).outcome, Outcome::Going);
+    assert_eq!(shown(&mut follower, &before).outcome, Outcome::UnderWay);
     follower.believe_all();
     let outcome = shown(&mut follower, &before).outcome;
     assert_eq!(outcome, Outcome::Blocked("NoneFits: east: not Ready".to_owned()));
@@ -109,14 +109,14 @@ fn a_drain_ends_on_any_other_cluster() {
 }
 
 #[test]
-fn a_namespace_that_goes_ends_the_wait() {
+fn a_namespace_that_is_being_deleted_ends_the_wait() {
     let mut follower = to_east(&on_west());
-    let going = Scene::new("shop").grant(Phase::Deleting, "west", 3);
-    assert_eq!(shown(&mut follower, &going).outcome, Outcome::Goes);
+    let deleting = Scene::new("shop").grant(Phase::Deleting, "west", 3);
+    assert_eq!(shown(&mut follower, &deleting).outcome, Outcome::Deleting);
 }
 
 #[test]
 fn without_a_grant_it_waits_for_the_scheduler() {
     let mut follower = Follower::new(Goal::On("east".to_owned()), None);
-    assert_eq!(follower.look(None).waits_for, "the scheduler to make its grant");
+    assert_eq!(follower.look(None).waits_for, "the scheduler to create the grant");
 }

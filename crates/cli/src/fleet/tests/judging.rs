@@ -34,11 +34,11 @@ fn a_new_namespace_waits_a_moment_for_its_grant_and_an_old_one_stands() {
 }
 
 #[test]
-fn another_wish_than_the_owner_moves_even_before_the_scheduler_saw_it() {
+fn another_desired_cluster_than_the_owner_moves_even_before_the_scheduler_saw_it() {
     let scene = running(Scene::new("shop").desired("east").grant(Phase::Granted, "west", 3));
     let verdict = verdict(&scene);
     assert_eq!(verdict.health, Health::Moving);
-    assert_eq!(verdict.waits_for, "the scheduler to take it back from west, for east");
+    assert_eq!(verdict.waits_for, "the scheduler to revoke the grant of west, for east");
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn since_when_it_is_in_its_phase_the_grant_itself_knows_best() {
 }
 
 #[test]
-fn an_owner_that_is_not_heard_of_stands_with_the_exact_command() {
+fn an_owner_without_a_heartbeat_is_blocked_with_the_exact_command() {
     let scene =
         Scene::new("shop").desired("east").grant(Phase::Revoking, "west", 3).lost("west", 250);
     let verdict = verdict(&scene);
@@ -83,17 +83,17 @@ fn a_cluster_made_again_under_the_name_of_the_owner_is_another_one() {
     let scene = running(Scene::new("shop").grant(Phase::Granted, "west", 3)).replaced("west");
     let verdict = verdict(&scene);
     assert_eq!(verdict.reason, "ClusterReplaced");
-    assert!(verdict.waits_for.contains("is another one"), "{}", verdict.waits_for);
+    assert!(verdict.waits_for.contains("is another cluster"), "{}", verdict.waits_for);
 }
 
 #[test]
-fn a_wish_that_cannot_be_met_stands_with_a_place_that_can() {
+fn a_desired_cluster_that_cannot_be_met_is_blocked_with_a_place_that_can() {
     let scene = running(Scene::new("shop").desired("eats").grant(Phase::Granted, "west", 3));
     let scene =
-        scene.says(told("Placed", false, 60, ("UnknownCluster", "there is no cluster eats.")));
+        scene.says(told("Placed", false, 60, ("UnknownCluster", "cluster eats does not exist.")));
     let verdict = verdict(&scene);
     assert_eq!((verdict.health, verdict.reason.as_str()), (Health::Blocked, "UnknownCluster"));
-    assert_eq!(verdict.waits_for, "there is no cluster eats");
+    assert_eq!(verdict.waits_for, "cluster eats does not exist");
     assert_eq!(verdict.next.unwrap(), "interlock move shop --to east");
 }
 
@@ -105,7 +105,7 @@ fn a_move_that_waits_its_turn_does_not_stand() {
 }
 
 #[test]
-fn a_copy_that_was_written_after_its_image_waits_for_a_person() {
+fn a_copy_that_was_written_after_its_snapshot_waits_for_a_person() {
     let scene = running(Scene::new("shop").grant(Phase::Granted, "east", 4));
     let verdict = verdict(&scene.copy("west", 3, CopyState::Diverged));
     assert_eq!((verdict.health, verdict.reason.as_str()), (Health::Blocked, "Diverged"));
@@ -128,5 +128,5 @@ fn claims_are_filled_before_anything_starts() {
     let scene = Scene::new("shop").grant(Phase::Granted, "east", 4);
     let scene =
         scene.event("Granted", "", 20).listed("data", Fill::Filled).listed("logs", Fill::Filling);
-    assert_eq!(verdict(&scene).waits_for, "east to fill its claims (1/2)");
+    assert_eq!(verdict(&scene).waits_for, "east to fill the claims (1/2)");
 }

@@ -38,7 +38,7 @@ next: interlock status blog
 }
 
 #[test]
-fn what_stands_is_shown_with_the_reason_and_the_next_command() {
+fn what_is_blocked_is_shown_with_the_reason_and_the_next_command() {
     let stuck = Scene::new("shop").lost("west", 250).unschedulable("east");
     let stuck = stuck.desired("east").grant(Phase::Revoking, "west", 3).target("east");
     let on_its_way = Scene::new("wiki").grant(Phase::Released, "west", 7).target("east");
@@ -51,7 +51,7 @@ fn what_stands_is_shown_with_the_reason_and_the_next_command() {
 1 namespace blocked, 1 moving; 0 of 2 settled
 
 CLUSTER  READY  REACHABLE      GRANTS  SYNCER  AGE  NOTE
-east     yes    yes            0       0.1.0   5d   takes nothing new
+east     yes    yes            0       0.1.0   5d   accepts no new namespaces
 west     yes    no, for 4m10s  1       0.1.0   5d
 
 PHASE     NAMESPACES
@@ -60,7 +60,7 @@ Revoking  1
 
 NAMESPACE  OWNER  TARGET  PHASE     REASON            FOR    WAITS FOR
 shop       west   east    Revoking  OwnerUnreachable  4m10s  west to answer, or a person to declare it gone
-wiki       west   east    Released  Released          4s     the scheduler to grant it to east
+wiki       west   east    Released  Released          4s     the scheduler to grant the namespace to east
 
 next: interlock explain shop
 ",
@@ -69,8 +69,8 @@ next: interlock explain shop
 
 #[test]
 fn a_cluster_that_is_being_deleted_says_what_keeps_it() {
-    let (why, next) = ("it owns 1 grant (shop)", "interlock move --all-from west");
-    let picture = Scene::together(&[running("shop").going("west", why, next)]);
+    let (why, next) = ("the cluster owns 1 grant (shop)", "interlock move --all-from west");
+    let picture = Scene::together(&[running("shop").deleting("west", why, next)]);
     let shown = text(&picture, &fleet(&picture), false);
     assert!(shown.contains(&format!("5d   being deleted; {why}. next: {next}\n")), "{shown}");
 }
@@ -85,7 +85,7 @@ fn an_empty_fleet_says_how_to_begin() {
         "\
 no namespace is placed
 
-there is no cluster: make a WorkloadCluster
+no cluster exists: create a WorkloadCluster
 
 next: kubectl label namespace NAME interlock.dev/placed=true
 ",
@@ -117,11 +117,11 @@ shop moves from west to east
 
 owner      west, epoch 3
 phase      Revoking for 12s: the owner has to stop and hand over
-desired    east: its annotation interlock.dev/cluster says so
+desired    east (annotation interlock.dev/cluster)
 target     east
 waits for  west to stop: pod web-0, pid 4711, is in state D, for 12s
 
-CLAIM  FILL    DATA  LAST IMAGE
+CLAIM  FILL    DATA  LAST SNAPSHOT
 data   Filled  -     none
 
 DATA ON  EPOCH  STATE
@@ -129,8 +129,8 @@ west     3      Live
 north    2      Superseded
 
 CONDITION  STATUS  FOR  MEANS
-Placed     True    25h  it has a place
-Stopped    False   12s  it has not stopped where it leaves: pod web-0, pid 4711, is in state D
+Placed     True    25h  the namespace has a cluster
+Stopped    False   12s  the namespace has not stopped on the old owner: pod web-0, pid 4711, is in state D
 
 EVENT  REASON    MESSAGE
 25h    Granted   west has it at epoch 3
@@ -166,6 +166,6 @@ fn the_form_for_programs_has_these_keys_and_no_others() {
          owner phase phase_since placed reason target waits_for waits_since"
     );
     assert_eq!(page["claims"][0]["fill"], "Filled");
-    assert_eq!(keys(&page["claims"][0]), "bytes fill last_image last_image_on name of_bytes");
+    assert_eq!(keys(&page["claims"][0]), "bytes fill last_snapshot last_snapshot_on name of_bytes");
     assert_eq!(page["conditions"][0]["type"], "Running");
 }

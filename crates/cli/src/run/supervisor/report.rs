@@ -1,6 +1,6 @@
-//! What people are told about agents: logs, a condition of the WorkloadCluster, and metrics.
+//! What is reported about agents: logs, a condition of the WorkloadCluster, and metrics.
 
-use super::deeds::Ground;
+use super::actions::Ground;
 use anyhow::Context;
 use interlock_api::placement::condition::SERVED;
 use interlock_api::placement::{Ref, WorkloadCluster};
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
-/// How often a write is tried that others overtake.
+/// How often a write that conflicts is tried.
 const TRIES: usize = 5;
 
 /// How it is with the agents, by the uid of their cluster: its name, and one word.
@@ -64,19 +64,22 @@ pub(super) fn refused(ground: &Ground, of: Ref, refusal: &Refusal) {
     let next = "name another logical cluster";
     let (reason, message) = match refusal {
         Refusal::Elsewhere => {
-            let because = "its connection is not a logical cluster of this API server";
+            let because = "the connection of the WorkloadCluster is not a logical cluster of this \
+                API server";
             let next = format!("interlock syncer {of}");
             tracing::info!(
                 cluster = of.name,
                 because,
                 next,
-                "the cluster is served by somebody else"
+                "the cluster is served by another program"
             );
             return;
         }
-        Refusal::IsHub => ("IsHub", "its logical cluster is the hub".to_owned()),
+        Refusal::IsHub => {
+            ("IsHub", "the logical cluster of the WorkloadCluster is the hub".to_owned())
+        }
         Refusal::Taken(by) => {
-            let message = format!("its logical cluster is that of WorkloadCluster {by}");
+            let message = format!("WorkloadCluster {by} uses the same logical cluster");
             ("LogicalClusterTaken", message)
         }
     };
@@ -109,7 +112,7 @@ async fn written(hub: &Client, of: &Ref, finding: &Finding) -> anyhow::Result<()
         if !is_news || finding.is_in(known) {
             break;
         }
-        let all = conditions::with(known, finding, (Timestamp::now(), cluster.metadata.generation));
+        let all = conditions::with(known, finding, Timestamp::now(), cluster.metadata.generation);
         let version = cluster.resource_version();
         let change =
             json!({"metadata": {"resourceVersion": version}, "status": {"conditions": all}});

@@ -1,6 +1,6 @@
 //! What is said of a grant that nothing is done about, and when it is worth a write or an event.
 
-use super::{Cluster, Decision, Facts, For, Grant, Misfit, Why};
+use super::{Cluster, Decision, Facts, For, Grant, UnfitReason, Why};
 use interlock_api::placement::{Phase, RevokedBecause};
 use serde::Serialize;
 
@@ -46,8 +46,8 @@ pub enum Reason {
     UnknownCluster,
     /// See [`Why::NoneFits`].
     NoneFits,
-    /// See [`Why::WishDoesNotFit`].
-    WishDoesNotFit,
+    /// See [`Why::DesiredClusterDoesNotFit`].
+    DesiredClusterDoesNotFit,
     /// See [`Why::DataElsewhere`].
     DataElsewhere,
     /// See [`Why::NeedsCopy`].
@@ -67,7 +67,7 @@ pub enum Reason {
 /// Why an owner is unreachable: the reason of that condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Missed {
-    /// It is not heard of.
+    /// It sends no heartbeat.
     NoHeartbeat,
     /// It was deleted; one of that name is another cluster.
     ClusterReplaced,
@@ -103,13 +103,13 @@ pub(super) fn say(facts: &Facts, grant: &Grant, why: Why) -> Decision {
         return Decision::UpdatePolicy;
     }
     let told = match why {
-        Why::NamespaceUnknown | Why::Unplaced | Why::ClusterGoes => None,
+        Why::NamespaceUnknown | Why::Unplaced | Why::ClusterTerminating => None,
         Why::OwnerUnreachable => missed(grant, Missed::NoHeartbeat),
         Why::ClusterReplaced => missed(grant, Missed::ClusterReplaced),
         Why::Placed => placed(facts, grant, Reason::Granted),
         Why::UnknownCluster => placed(facts, grant, Reason::UnknownCluster),
         Why::NoneFits => placed(facts, grant, Reason::NoneFits),
-        Why::WishDoesNotFit(_) => placed(facts, grant, Reason::WishDoesNotFit),
+        Why::DesiredClusterDoesNotFit(_) => placed(facts, grant, Reason::DesiredClusterDoesNotFit),
         Why::DataElsewhere => placed(facts, grant, Reason::DataElsewhere),
         Why::NeedsCopy => placed(facts, grant, Reason::NeedsCopy),
         Why::MovesFull => placed(facts, grant, Reason::MovesFull),
@@ -118,18 +118,20 @@ pub(super) fn say(facts: &Facts, grant: &Grant, why: Why) -> Decision {
         Why::SyncersLeft => placed(facts, grant, Reason::SyncersLeft),
     };
     match told {
-        Some(Told { is_owner_back, event }) => Decision::Tell(Tell { why, is_owner_back, event }),
+        Some(Reported { is_owner_back, event }) => {
+            Decision::Tell(Tell { why, is_owner_back, event })
+        }
         None => rest(facts, why),
     }
 }
 
 /// What is to be said and was not.
-struct Told {
+struct Reported {
     is_owner_back: bool,
     event: Option<News>,
 }
 
-/// Why an owner that was told to stop is.
+/// Why an owner that was asked to stop is.
 fn stops(grant: &Grant) -> Reason {
     match grant.because {
         Some(RevokedBecause::Deletion) => Reason::Deleting,
@@ -138,21 +140,21 @@ fn stops(grant: &Grant) -> Reason {
 }
 
 /// An event comes with the first word of something new, and not with every other wording of it.
-fn missed(grant: &Grant, reason: Missed) -> Option<Told> {
+fn missed(grant: &Grant, reason: Missed) -> Option<Reported> {
     let said = grant.said.unreachable;
     let is_same = said.is_some_and(|said| said.reason == Some(reason));
     if is_same && said.is_some_and(|said| said.is_current) {
         return None;
     }
     let event = (!is_same).then_some(News::OwnerUnreachable);
-    Some(Told { is_owner_back: false, event })
+    Some(Reported { is_owner_back: false, event })
 }
 
-fn placed(facts: &Facts, grant: &Grant, reason: Reason) -> Option<Told> {
+fn placed(facts: &Facts, grant: &Grant, reason: Reason) -> Option<Reported> {
     let said = grant.said.placed.filter(|said| said.reason == reason);
     let is_owner_back = is_owner_missed(grant);
     if said.is_some_and(|said| said.is_current) {
-        return is_owner_back.then_some(Told { is_owner_back, event: None });
+        return is_owner_back.then_some(Reported { is_owner_back, event: None });
     }
     let is_held = matches!(grant.phase, Phase::Granted | Phase::Revoking);
     let event = match reason {
@@ -165,22 +167,23 @@ fn placed(facts: &Facts, grant: &Grant, reason: Reason) -> Option<Told> {
         Reason::MovesFull => Some(News::MoveQueued),
         Reason::UnknownCluster
         | Reason::NoneFits
-        | Reason::WishDoesNotFit
+        | Reason::DesiredClusterDoesNotFit
         | Reason::DataElsewhere
         | Reason::NeedsCopy
         | Reason::Deleting
         | Reason::CopiesLeft
         | Reason::SyncersLeft => Some(News::MoveDelayed),
     };
-    Some(Told { is_owner_back, event })
+    Some(Reported { is_owner_back, event })
 }
 
 /// A move that ends wakes some of those that wait, and room on clusters changes without a word.
 fn rest(facts: &Facts, why: Why) -> Decision {
-    let is_small = |cluster: &Cluster| matches!(cluster.misfit, Some(Misfit::TooSmall { .. }));
+    let is_small =
+        |cluster: &Cluster| matches!(cluster.unfit_reason, Some(UnfitReason::TooSmall { .. }));
     match why {
         Why::MovesFull => Decision::Wait(why, For::Moves),
-        Why::NoneFits | Why::WishDoesNotFit(_) | Why::DataElsewhere
+        Why::NoneFits | Why::DesiredClusterDoesNotFit(_) | Why::DataElsewhere
             if facts.clusters.iter().any(is_small) =>
         {
             Decision::Wait(why, For::Room)

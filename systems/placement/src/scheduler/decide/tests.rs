@@ -5,18 +5,18 @@ use super::*;
 /// A grant that its owner keeps, with nothing to say that was not said.
 fn kept() -> Facts {
     let cluster = Cluster {
-        misfit: None,
+        unfit_reason: None,
         is_reachable: true,
         is_draining: false,
         grants: 1,
-        sight: Some(Sight::Stays),
+        live_state: Some(LiveState::Stays),
         copies: Vec::new(),
     };
     let grant = Grant {
         phase: Phase::Granted,
         owner: Some(Owner::Cluster(0)),
         target: Some(0),
-        images: Images::Anywhere,
+        snapshots: Snapshots::Anywhere,
         because: None,
         pins: Vec::new(),
         is_written: true,
@@ -31,7 +31,7 @@ fn kept() -> Facts {
         grant: Some(grant),
         truth: None,
         clusters: vec![cluster.clone(), cluster],
-        wish: Wish::On(0),
+        desired: Desired::On(0),
         has_room_for_move: true,
         can_copy: true,
         claims: Vec::new(),
@@ -58,15 +58,15 @@ fn told(why: Why, is_owner_back: bool, event: Option<News>) -> Decision {
 #[test]
 fn what_the_placement_says_is_written_with_the_next_target_or_alone() {
     assert_eq!(decide(&kept()), Decision::Nothing(Why::Placed));
-    let changed = |wish| {
+    let changed = |desired| {
         with(|facts, grant| {
-            facts.wish = wish;
+            facts.desired = desired;
             grant.is_policy_current = false;
         })
     };
-    assert_eq!(decide(&changed(Wish::On(0))), Decision::UpdatePolicy);
-    assert_eq!(decide(&changed(Wish::On(1))), Decision::TargetWithPolicy(1));
-    assert_eq!(decide(&with(|facts, _| facts.wish = Wish::On(1))), Decision::Target(1));
+    assert_eq!(decide(&changed(Desired::On(0))), Decision::UpdatePolicy);
+    assert_eq!(decide(&changed(Desired::On(1))), Decision::TargetWithPolicy(1));
+    assert_eq!(decide(&with(|facts, _| facts.desired = Desired::On(1))), Decision::Target(1));
 }
 
 #[test]
@@ -85,15 +85,15 @@ fn only_claims_that_cannot_vanish_are_listed() {
 }
 
 #[test]
-fn a_second_placement_is_told_with_the_grant_and_once_after_that() {
+fn a_second_placement_is_reported_with_the_grant_and_once_after_that() {
     let without_grant = |is_ambiguous| Facts { grant: None, is_ambiguous, ..kept() };
     assert_eq!(decide(&without_grant(false)), Decision::CreateGrant);
     assert_eq!(decide(&without_grant(true)), Decision::CreateAmbiguousGrant);
-    for (is_told, event) in [(false, Some(News::PlacementAmbiguous)), (true, None)] {
+    for (is_reported, event) in [(false, Some(News::PlacementAmbiguous)), (true, None)] {
         let ambiguous = with(|facts, grant| {
             facts.is_ambiguous = true;
             grant.said.placed = Some(SaidPlaced { reason: Reason::Granted, is_current: false });
-            grant.said.is_ambiguity_told = is_told;
+            grant.said.is_ambiguity_told = is_reported;
         });
         assert_eq!(decide(&ambiguous), told(Why::Placed, false, event));
     }
@@ -104,7 +104,7 @@ fn a_claim_begins_with_its_pin_and_a_lone_copy_is_kept_beside_the_new_one() {
     use CopyState::{Diverged, Live, Superseded, Unclosed};
     let released = with(|facts, grant| {
         grant.phase = Phase::Released;
-        grant.pins = vec![Pinned::Image, Pinned::InPlace, Pinned::Nothing];
+        grant.pins = vec![Pinned::Snapshot, Pinned::InPlace, Pinned::Nothing];
         grant.said.is_fenced = true;
         let missed = Some(Missed::NoHeartbeat);
         let said = SaidUnreachable { is_true: true, reason: missed, is_current: true };
@@ -123,9 +123,9 @@ fn a_claim_begins_with_its_pin_and_a_lone_copy_is_kept_beside_the_new_one() {
 
 #[test]
 fn why_nothing_is_done_is_said_once_and_news_only_at_first() {
-    let wish_unknown = |placed| {
+    let desired_unknown = |placed| {
         with(|facts, grant| {
-            facts.wish = Wish::Unknown;
+            facts.desired = Desired::Unknown;
             grant.said.placed = placed;
         })
     };
@@ -138,8 +138,8 @@ fn why_nothing_is_done_is_said_once_and_news_only_at_first() {
         (reworded, told(why, false, None)),
         (current(Reason::UnknownCluster), Decision::Nothing(why)),
     ] {
-        assert_eq!(decide(&wish_unknown(placed)), wanted, "{placed:?}");
-        let mut unheld = wish_unknown(placed);
+        assert_eq!(decide(&desired_unknown(placed)), wanted, "{placed:?}");
+        let mut unheld = desired_unknown(placed);
         unheld.grant.iter_mut().for_each(|grant| grant.phase = Phase::Released);
         let wanted = if wanted == Decision::Nothing(why) { wanted } else { told(why, false, None) };
         assert_eq!(decide(&unheld), wanted, "nothing moves: {placed:?}");
@@ -147,10 +147,10 @@ fn why_nothing_is_done_is_said_once_and_news_only_at_first() {
 }
 
 #[test]
-fn a_move_that_waits_for_others_is_no_warning_and_is_looked_at_again() {
+fn a_move_that_waits_for_others_is_no_warning_and_is_checked_again() {
     let full = |placed| {
         with(|facts, grant| {
-            (facts.wish, grant.target) = (Wish::On(1), Some(1));
+            (facts.desired, grant.target) = (Desired::On(1), Some(1));
             facts.has_room_for_move = false;
             grant.said.placed = placed;
         })
@@ -162,17 +162,20 @@ fn a_move_that_waits_for_others_is_no_warning_and_is_looked_at_again() {
 }
 
 #[test]
-fn room_on_a_cluster_is_looked_at_again_where_it_is_all_that_lacks() {
-    let none_fits = |misfit: Misfit| {
+fn room_on_a_cluster_is_checked_again_where_it_is_all_that_lacks() {
+    let none_fits = |unfit_reason: UnfitReason| {
         with(|facts, grant| {
-            (facts.wish, grant.phase, grant.target) = (Wish::Any, Phase::Released, None);
-            facts.clusters.iter_mut().for_each(|cluster| cluster.misfit = Some(misfit.clone()));
+            (facts.desired, grant.phase, grant.target) = (Desired::Any, Phase::Released, None);
+            facts
+                .clusters
+                .iter_mut()
+                .for_each(|cluster| cluster.unfit_reason = Some(unfit_reason.clone()));
             grant.said.placed = current(Reason::NoneFits);
         })
     };
-    let small = Misfit::TooSmall { needed_bytes: 2, free_bytes: 1 };
+    let small = UnfitReason::TooSmall { needed_bytes: 2, free_bytes: 1 };
     assert_eq!(decide(&none_fits(small)), Decision::Wait(Why::NoneFits, For::Room));
-    assert_eq!(decide(&none_fits(Misfit::NotReady)), Decision::Nothing(Why::NoneFits));
+    assert_eq!(decide(&none_fits(UnfitReason::NotReady)), Decision::Nothing(Why::NoneFits));
 }
 
 #[test]

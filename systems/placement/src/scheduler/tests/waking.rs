@@ -13,7 +13,7 @@ fn a_write_on_old_news_is_refused() {
     let Step::Act(effect) = world.step(&Scheduler::default(), &NoMachine, &grant_of("shop")) else {
         panic!("there is something to do")
     };
-    let Deed::Write(write @ Write::Patch { .. }) = &effect.deed else { panic!("{effect:?}") };
+    let Action::Write(write @ Write::Patch { .. }) = &effect.action else { panic!("{effect:?}") };
     world.change(
         Place::HUB,
         &GRANT,
@@ -46,7 +46,7 @@ fn a_placement_that_cannot_be_followed_says_so() {
 }
 
 #[test]
-fn a_sign_of_life_wakes_nobody_and_all_else_does() {
+fn a_heartbeat_wakes_nobody_and_all_else_does() {
     let read =
         |value: Value| -> DynamicObject { serde_json::from_value(value).expect("a cluster") };
     let before = read(cluster("a", json!({})));
@@ -86,7 +86,7 @@ fn a_cluster_concerns_its_grants_those_that_wait_or_ask_for_it_and_what_its_sync
     ]);
     let a = world.get(Place::HUB, &WORKLOAD_CLUSTER, &Name::cluster_wide("a")).expect("a cluster");
     let watch = Watch::all(Place::HUB, &WORKLOAD_CLUSTER);
-    let woken = Scheduler::default().subjects(&watch, &a, &world.sight());
+    let woken = Scheduler::default().subjects(&watch, &a, &world.view());
     let wanted: Vec<Subject> =
         ["asking", "held", "owned", "waiting"].map(|name| Subject::from(grant_of(name))).to_vec();
     assert_eq!(woken, wanted);

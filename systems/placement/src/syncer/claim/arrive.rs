@@ -2,7 +2,7 @@
 //! at.
 
 use super::facts::{Bound, Destination, Facts as Claim, Obstacle, Own, Pin, Progress};
-use crate::syncer::decide::{Decision, Look};
+use crate::syncer::decide::{Decision, LiveRead};
 use crate::syncer::facts::Facts;
 use crate::syncer::tenancy::Volume;
 use interlock_api::placement::condition::FILLED;
@@ -11,13 +11,13 @@ use serde::Serialize;
 use std::time::Duration;
 
 /// How soon a step is tried again that waits for something to go.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
-/// How soon it is told again how far the data has come.
+const REQUEUE_AFTER: Duration = Duration::from_secs(5);
+/// How soon it is reported again how far the data has come.
 const TELL_AGAIN: Duration = Duration::from_secs(1);
 
 /// One write by which a claim gets its volume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub enum Deed {
+pub enum Action {
     /// This epoch takes the volume that is here, which is kept from now on, or was before.
     TakeOver {
         /// Whether it has to be kept by the same write.
@@ -27,47 +27,47 @@ pub enum Deed {
     PutFinalizer,
     /// A claim that was never used gets a new volume.
     Create,
-    /// The image is asked for.
+    /// The snapshot is asked for.
     CreateDestination,
-    /// The claim is made, to be filled from the image.
+    /// The claim is made, to be filled from the snapshot.
     CreateFilled,
-    /// The volume of an earlier epoch stays when its claim goes.
+    /// The volume of an earlier epoch stays when its claim is being deleted.
     KeepVolume,
     /// The claim of an earlier epoch may go.
     Unkeep,
-    /// It goes.
+    /// It is being deleted.
     Delete,
-    /// The image is asked for once more.
+    /// The snapshot is asked for once more.
     BringAgain,
 }
 
 /// The next write that gives the claim at this place its volume.
 pub fn make(facts: &Facts, place: usize) -> Decision {
     let claim = &facts.claims[place];
-    let deed = |deed| Decision::Arrive { place, deed };
+    let action = |action| Decision::Arrive { place, action };
     if claim.is_copied() {
         return fill(facts, place);
     }
     if let Some(own) = claim.own() {
-        return deed(Deed::TakeOver { keep: !own.is_kept && !own.is_going });
+        return action(Action::TakeOver { keep: !own.is_kept && !own.is_terminating });
     }
     match claim.at_hub {
         None => Decision::rest("the claim at the hub is not in the cache"),
-        Some(at_hub) if !at_hub.has_finalizer => deed(Deed::PutFinalizer),
-        Some(_) => deed(Deed::Create),
+        Some(at_hub) if !at_hub.has_finalizer => action(Action::PutFinalizer),
+        Some(_) => action(Action::Create),
     }
 }
 
-/// The next write that fills a claim from its image.
+/// The next write that fills a claim from its snapshot.
 fn fill(facts: &Facts, place: usize) -> Decision {
     let claim = &facts.claims[place];
-    let deed = |deed| Decision::Arrive { place, deed };
+    let action = |action| Decision::Arrive { place, action };
     if let Some(own) = claim.own().filter(|own| own.epoch < facts.at.epoch) {
         return make_room(place, own);
     }
     match claim.at_hub {
         None => return Decision::rest("the claim at the hub is not in the cache"),
-        Some(at_hub) if !at_hub.has_finalizer => return deed(Deed::PutFinalizer),
+        Some(at_hub) if !at_hub.has_finalizer => return action(Action::PutFinalizer),
         Some(_) => {}
     }
     match claim.secret().map(|secret| facts.bring(secret)) {
@@ -76,39 +76,39 @@ fn fill(facts: &Facts, place: usize) -> Decision {
         Some(Err(obstacle)) => {
             let message = format!("claim {} is not filled: {}", claim.name, obstacle.message);
             let found = Obstacle { message: message.clone(), ..obstacle }.finding(FILLED);
-            return facts.saying(found, Decision::wait(message, LOOK_AGAIN));
+            return facts.saying(found, Decision::wait(message, REQUEUE_AFTER));
         }
     }
     match claim.own_destination() {
-        None => deed(Deed::CreateDestination),
-        Some(_) => deed(Deed::CreateFilled),
+        None => action(Action::CreateDestination),
+        Some(_) => action(Action::CreateFilled),
     }
 }
 
 /// The claim of an earlier epoch goes, so that its name is free; its volume stays. In this order: the
 /// volume is kept whatever happens to its claim, the claim may go, it goes.
 fn make_room(place: usize, own: &Own) -> Decision {
-    let deed = |deed| Decision::Arrive { place, deed };
-    let wait = |because: &str| Decision::wait(because, LOOK_AGAIN);
-    let go = || deed(if own.is_kept { Deed::Unkeep } else { Deed::Delete });
-    if own.is_going && !own.is_kept {
-        return wait("the claim of an earlier epoch is going; its volume stays");
+    let action = |action| Decision::Arrive { place, action };
+    let wait = |because: &str| Decision::wait(because, REQUEUE_AFTER);
+    let go = || action(if own.is_kept { Action::Unkeep } else { Action::Delete });
+    if own.is_terminating && !own.is_kept {
+        return wait("the claim of an earlier epoch is being deleted; its volume stays");
     }
-    if !own.is_bound && !own.is_going {
+    if !own.is_bound && !own.is_terminating {
         // Nothing was ever written to it: whoever fills it undoes what was begun.
         return go();
     }
     if own.is_being_filled {
-        return wait("whoever filled the claim of an earlier epoch has a hand on its volume");
+        return wait("the volume of an earlier epoch is still used by the claim that filled it");
     }
     match own.volume {
         Bound::Unseen => wait("the volume of an earlier epoch is not in the cache"),
-        Bound::Going => deed(Deed::KeepVolume),
+        Bound::Terminating => action(Action::KeepVolume),
         Bound::Nothing | Bound::Staying => go(),
     }
 }
 
-/// Data is on its way: how far it has come is told now and then, and what is in its way at once.
+/// Data is on its way: how far it has come is reported now and then, and what is in its way at once.
 pub fn tell(facts: &Facts) -> Decision {
     // Whoever mends the Secret of a repository at the hub mends it here.
     let secrets = facts.needed().filter_map(|(_, claim)| claim.secret());
@@ -135,18 +135,24 @@ pub fn tell(facts: &Facts) -> Decision {
     facts.saying(found, otherwise)
 }
 
-/// Asks once more for an image that was brought here and then deleted, before the claim had its data:
+/// Asks once more for a snapshot that was brought here and then deleted, before the claim had its data:
 /// where it came from, it is held until then. None: it is on its way, or here.
 fn bring_again(place: usize, claim: &Claim) -> Option<Decision> {
     let destination = claim.own_destination()?;
-    let again = Decision::Arrive { place, deed: Deed::BringAgain };
+    let again = Decision::Arrive { place, action: Action::BringAgain };
     match destination {
-        Destination { has_arrived: false, has_lost_image, .. } => has_lost_image.then_some(again),
-        Destination { names_image: false, .. } | Destination { is_image_here: true, .. } => None,
-        Destination { image_look: None, .. } => Some(Decision::Look(Look::ArrivedImage(place))),
+        Destination { has_arrived: false, has_lost_snapshot, .. } => {
+            has_lost_snapshot.then_some(again)
+        }
+        Destination { names_snapshot: false, .. } | Destination { is_snapshot_here: true, .. } => {
+            None
+        }
+        Destination { snapshot_read: None, .. } => {
+            Some(Decision::LiveRead(LiveRead::ArrivedSnapshot(place)))
+        }
         // One that is deleted and held is still what the claim is filled from.
-        Destination { image_look: Some(true), .. } => None,
-        Destination { image_look: Some(false), .. } => Some(again),
+        Destination { snapshot_read: Some(true), .. } => None,
+        Destination { snapshot_read: Some(false), .. } => Some(again),
     }
 }
 
@@ -159,17 +165,17 @@ fn in_the_way(facts: &Facts) -> Finding {
     });
     match obstacle {
         Some(obstacle) => obstacle.finding(FILLED),
-        None => Finding::fails(FILLED, "Filling", "data is on its way"),
+        None => Finding::fails(FILLED, "Filling", "the data is being copied"),
     }
 }
 
 /// What keeps the data from arriving; None: it is on its way.
 fn delay(claim: &Claim) -> Option<Obstacle> {
-    let Pin::Image { place, epoch, .. } = &claim.pin else { return None };
+    let Pin::Snapshot { place, epoch, .. } = &claim.pin else { return None };
     let trouble = claim.own_destination()?.trouble.as_ref()?;
     let message = format!(
-        "claim {} is not filled: {}. Nothing is lost: its image of epoch {epoch} is {place}, \
-         and the volume that it was taken of is where it was",
+        "claim {} is not filled: {}. Nothing is lost: the snapshot of epoch {epoch} is {place}, \
+         and its source volume is unchanged",
         claim.name, trouble.message
     );
     Some(Obstacle { message, ..trouble.clone() })
@@ -177,10 +183,10 @@ fn delay(claim: &Claim) -> Option<Obstacle> {
 
 /// How far its data has come, if that is news.
 fn news(claim: &Claim) -> Option<Progress> {
-    let Pin::Image { bytes: all, .. } = claim.pin else { return None };
+    let Pin::Snapshot { bytes: all, .. } = claim.pin else { return None };
     let destination = claim.own_destination()?;
     let bytes = if destination.has_arrived { all } else { destination.bytes? };
     let of_bytes = destination.of_bytes.or(Some(all).filter(|all| *all > 0));
     let progress = Progress { bytes, of_bytes };
-    (claim.told != Some(progress) && !claim.is_told_lately).then_some(progress)
+    (claim.reported != Some(progress) && !claim.is_reported_lately).then_some(progress)
 }

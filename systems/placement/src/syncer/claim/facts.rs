@@ -1,6 +1,6 @@
 //! What is known of one claim, and what follows from it.
 
-use crate::syncer::tenancy::{self, Epoch, LastImage, Volume};
+use crate::syncer::tenancy::{self, Epoch, LastSnapshot, Volume};
 use interlock_api::placement::Fill;
 use interlock_kernel::conditions::Finding;
 use serde::Serialize;
@@ -14,29 +14,29 @@ pub struct Facts {
     pub uid: String,
     /// The claim at the hub, of this very uid.
     pub at_hub: Option<AtHub>,
-    /// What a fresh look at the hub showed: whether it is there; None: nobody looked.
-    pub hub_look: Option<bool>,
+    /// What a live read of the hub showed: whether it is there; None: not read.
+    pub hub_read: Option<bool>,
     /// What the hub knows of its data here.
     pub fill: Fill,
-    /// How far the hub was told that its data has come.
-    pub told: Option<Progress>,
+    /// How far the hub was informed that its data has come.
+    pub reported: Option<Progress>,
     /// Whether that was just now.
-    pub is_told_lately: bool,
+    pub is_reported_lately: bool,
     /// What it starts from.
     pub pin: Pin,
     /// Whatever has its name here.
     pub here: Here,
     /// Whether that has its volume.
     pub binding: Binding,
-    /// Whatever takes images of it here.
+    /// Whatever takes snapshots of it here.
     pub source: Option<Source>,
-    /// Whatever brings the image of this epoch here.
+    /// Whatever brings the snapshot of this epoch here.
     pub destination: Option<Destination>,
     /// What removes from a repository what earlier moves of it left there.
     pub tidying: Tidying,
 }
 
-/// Where a claim is looked at.
+/// Where a claim is read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct At {
     /// The cluster, for people.
@@ -47,9 +47,9 @@ pub struct At {
     pub grant: String,
     /// The epoch of the grant.
     pub epoch: Epoch,
-    /// Volumes here up to this epoch may have what no image has; 0: there are none.
+    /// Volumes here up to this epoch may have what no snapshot has; 0: there are none.
     pub written_until: Epoch,
-    /// Whether somebody here takes images of claims and fills claims from them.
+    /// Whether somebody here takes snapshots of claims and fills claims from them.
     pub is_copying: bool,
     /// Whether the namespace is to stay on this cluster.
     pub stays: bool,
@@ -61,7 +61,7 @@ pub struct At {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct AtHub {
     /// Whether it is being deleted.
-    pub is_going: bool,
+    pub is_terminating: bool,
     /// Whether our finalizer is on it.
     pub has_finalizer: bool,
 }
@@ -89,8 +89,8 @@ pub enum Pin {
         /// The volume.
         volume: String,
     },
-    /// An image that has to be brought here.
-    Image {
+    /// A snapshot that has to be brought here.
+    Snapshot {
         /// Where it is, for people.
         place: String,
         /// The Secret of the repository that it is in, if it is in one.
@@ -121,7 +121,7 @@ pub struct Own {
     /// The epoch that it was last taken for.
     pub epoch: Epoch,
     /// Whether the claim is being deleted.
-    pub is_going: bool,
+    pub is_terminating: bool,
     /// Whether it is kept.
     pub is_kept: bool,
     /// Whether the claim has its volume.
@@ -143,9 +143,9 @@ pub enum Bound {
     Nothing,
     /// One that the cache does not show.
     Unseen,
-    /// One that goes with its claim.
-    Going,
-    /// One that stays when its claim goes, and is known to be of this grant.
+    /// One that is deleted with its claim.
+    Terminating,
+    /// One that stays when its claim is being deleted, and is known to be of this grant.
     Staying,
 }
 
@@ -164,7 +164,7 @@ pub enum Binding {
     NotAsked,
 }
 
-/// What takes images of a claim here.
+/// What takes snapshots of a claim here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Source {
     /// Its name.
@@ -174,15 +174,15 @@ pub struct Source {
     /// Whether it is for this very claim.
     pub is_for_claim: bool,
     /// Whether it is being deleted.
-    pub is_going: bool,
-    /// Whether it was asked for the last image of this epoch.
+    pub is_terminating: bool,
+    /// Whether it was asked for the last snapshot of this epoch.
     pub is_asked: bool,
     /// Whether it has done what it was asked for.
     pub is_confirmed: bool,
     /// Whether it is at work.
     pub is_syncing: bool,
-    /// Whether it gave up because its image was deleted.
-    pub has_lost_image: bool,
+    /// Whether it gave up because its snapshot was deleted.
+    pub has_lost_snapshot: bool,
     /// What is in its way.
     pub trouble: Option<Obstacle>,
     /// Whether it saves into a repository.
@@ -191,17 +191,17 @@ pub struct Source {
     pub secret: Option<String>,
     /// Whether it names a snapshot in that repository.
     pub has_saved: bool,
-    /// Whether it names an image.
-    pub names_image: bool,
-    /// That image, as the cache shows it.
-    pub image: Option<ImageHere>,
-    /// What a fresh look showed: whether that image is there to stay; None: nobody looked.
-    pub image_look: Option<bool>,
+    /// Whether it names a snapshot.
+    pub names_snapshot: bool,
+    /// That snapshot, as the cache shows it.
+    pub snapshot: Option<SnapshotHere>,
+    /// What a live read showed: whether that snapshot is there to stay; None: not read.
+    pub snapshot_read: Option<bool>,
 }
 
-/// An image on this cluster.
+/// A snapshot on this cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ImageHere {
+pub struct SnapshotHere {
     /// Which it is.
     pub uid: String,
     /// Whether it is complete.
@@ -209,26 +209,26 @@ pub struct ImageHere {
     /// Whether we hold it.
     pub is_held: bool,
     /// Whether it is being deleted.
-    pub is_going: bool,
+    pub is_terminating: bool,
 }
 
-/// What brings an image here.
+/// What brings a snapshot here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Destination {
     /// Whether the syncer made it, for this very claim.
     pub is_own: bool,
-    /// Whether the image has been brought.
+    /// Whether the snapshot has been brought.
     pub has_arrived: bool,
-    /// Whether it gave up because the image was deleted.
-    pub has_lost_image: bool,
+    /// Whether it gave up because the snapshot was deleted.
+    pub has_lost_snapshot: bool,
     /// What is in its way.
     pub trouble: Option<Obstacle>,
-    /// Whether it names the image that it brought.
-    pub names_image: bool,
-    /// Whether the cache shows that image.
-    pub is_image_here: bool,
-    /// What a fresh look showed: whether that image is there; None: nobody looked.
-    pub image_look: Option<bool>,
+    /// Whether it names the snapshot that it brought.
+    pub names_snapshot: bool,
+    /// Whether the cache shows that snapshot.
+    pub is_snapshot_here: bool,
+    /// What a live read showed: whether that snapshot is there; None: not read.
+    pub snapshot_read: Option<bool>,
     /// How many bytes have arrived.
     pub bytes: Option<i64>,
     /// Of how many.
@@ -260,7 +260,7 @@ pub struct Obstacle {
 }
 
 impl Obstacle {
-    /// An obstacle that goes away by itself, or that nobody knows what to do about.
+    /// An obstacle that ends by itself, or that nobody knows what to do about.
     pub fn new(reason: &'static str, message: String) -> Obstacle {
         Obstacle { reason, message, next: None }
     }
@@ -277,7 +277,7 @@ impl Facts {
         tenancy::Claim {
             volume: self.volume(at).unwrap_or(Volume::Filling),
             is_filled: self.is_filled() || self.is_left_in_place(at),
-            last: self.last_image(),
+            last: self.last_snapshot(),
         }
     }
 
@@ -302,13 +302,13 @@ impl Facts {
     /// Whether nobody needs it: it is not alive at the hub, and this epoch has no volume for it
     /// here. Nothing is made for it, and nothing is lost by that.
     pub fn is_gone(&self, at: &At) -> bool {
-        let is_alive = self.at_hub.is_some_and(|claim| !claim.is_going);
+        let is_alive = self.at_hub.is_some_and(|claim| !claim.is_terminating);
         let has_volume = self.own().is_some_and(|own| own.epoch >= at.epoch);
         !is_alive && !has_volume
     }
 
     /// Whether what it is to be filled from is the very volume that an earlier epoch left here, with
-    /// all that was written to it. An image can be taken of it before this epoch has used it: handed
+    /// all that was written to it. A snapshot can be taken of it before this epoch has used it: handed
     /// over as it came, it could only ever come back here.
     pub fn is_left_in_place(&self, at: &At) -> bool {
         let is_here = matches!(self.pin, Pin::InPlace { is_here: true, .. });
@@ -317,13 +317,13 @@ impl Facts {
 
     /// Whether its data has to be brought here.
     pub fn is_copied(&self) -> bool {
-        matches!(self.pin, Pin::Image { .. })
+        matches!(self.pin, Pin::Snapshot { .. })
     }
 
     /// The Secret of the repository that its data comes from.
     pub fn secret(&self) -> Option<&str> {
         match &self.pin {
-            Pin::Image { secret, .. } => secret.as_deref(),
+            Pin::Snapshot { secret, .. } => secret.as_deref(),
             Pin::Fresh | Pin::InPlace { .. } => None,
         }
     }
@@ -338,45 +338,45 @@ impl Facts {
         self.source.as_ref().filter(|source| source.is_ours && source.is_for_claim)
     }
 
-    /// The source, if it has confirmed the last image of this epoch.
+    /// The source, if it has confirmed the last snapshot of this epoch.
     pub fn confirmed_source(&self) -> Option<&Source> {
         self.own_source().filter(|source| source.is_asked && source.is_confirmed)
     }
 
-    /// The last image of this epoch, once its source has confirmed it.
-    pub fn made_image(&self) -> Option<&ImageHere> {
-        self.confirmed_source()?.image.as_ref().filter(|image| image.is_ready)
+    /// The last snapshot of this epoch, once its source has confirmed it.
+    pub fn made_snapshot(&self) -> Option<&SnapshotHere> {
+        self.confirmed_source()?.snapshot.as_ref().filter(|snapshot| snapshot.is_ready)
     }
 
-    /// Whether the last image of this epoch is in a repository.
+    /// Whether the last snapshot of this epoch is in a repository.
     pub fn is_saved(&self) -> bool {
         let source = self.confirmed_source().filter(|source| source.is_saving);
         source.is_some_and(|source| source.secret.is_some() && source.has_saved)
     }
 
-    /// The image that was made for the end of this epoch.
-    pub fn last_image_uid(&self) -> Option<&str> {
-        Some(&self.confirmed_source()?.image.as_ref()?.uid)
+    /// The snapshot that was made for the end of this epoch.
+    pub fn last_snapshot_uid(&self) -> Option<&str> {
+        Some(&self.confirmed_source()?.snapshot.as_ref()?.uid)
     }
 
-    /// How far the last image of this epoch is.
-    pub fn last_image(&self) -> LastImage {
+    /// How far the last snapshot of this epoch is.
+    pub fn last_snapshot(&self) -> LastSnapshot {
         if self.own().is_some_and(|own| own.is_last) {
-            return LastImage::Held;
+            return LastSnapshot::Held;
         }
-        let Some(source) = self.own_source() else { return LastImage::None };
-        if source.is_going || !source.is_asked {
-            return LastImage::None;
+        let Some(source) = self.own_source() else { return LastSnapshot::None };
+        if source.is_terminating || !source.is_asked {
+            return LastSnapshot::None;
         }
         if source.is_saving {
             // In a repository nobody forgets it while this epoch is not over.
-            return if self.is_saved() { LastImage::Held } else { LastImage::Asked };
+            return if self.is_saved() { LastSnapshot::Held } else { LastSnapshot::Asked };
         }
-        match self.made_image() {
-            Some(image) if image.is_held => LastImage::Held,
-            Some(image) if !image.is_going => LastImage::Made,
-            // It is being made, or gone again: only a fresh look can tell.
-            Some(_) | None => LastImage::Asked,
+        match self.made_snapshot() {
+            Some(snapshot) if snapshot.is_held => LastSnapshot::Held,
+            Some(snapshot) if !snapshot.is_terminating => LastSnapshot::Made,
+            // It is being made, or gone again: only a live read can tell.
+            Some(_) | None => LastSnapshot::Asked,
         }
     }
 
@@ -387,13 +387,13 @@ impl Facts {
         let own = match &self.here {
             Here::Missing => return self.missing_volume(at),
             Here::Foreign => {
-                let message = format!("a claim {name} of somebody else is in its place");
+                let message = format!("a claim {name} that Interlock did not create has the name");
                 return obstacle("NameTaken", message);
             }
             Here::Earlier => {
                 let message = format!(
-                    "the volume of an earlier claim {name} is in its place; it goes with the copy \
-                     that it belongs to"
+                    "the volume of an earlier claim {name} has the name; the volume is deleted \
+                     with its copy"
                 );
                 return obstacle("NameTaken", message);
             }
@@ -409,8 +409,8 @@ impl Facts {
         match &self.pin {
             Pin::Fresh if own.epoch <= at.written_until => {
                 let message = format!(
-                    "the volume of claim {name} here has what was written after its owner was \
-                     declared gone; it is not used as an empty one"
+                    "the volume of claim {name} on this cluster has data that was written after \
+                     its owner was declared gone; the volume is not used as an empty one"
                 );
                 obstacle("Diverged", message)
             }
@@ -426,7 +426,7 @@ impl Facts {
                 obstacle("DataElsewhere", message)
             }
             // What is here is of an earlier epoch, and makes room for a new volume.
-            Pin::Image { .. } => self.can_be_copied(at),
+            Pin::Snapshot { .. } => self.can_be_copied(at),
         }
     }
 
@@ -440,7 +440,7 @@ impl Facts {
                 let message = format!("claim {} has lost its volume", self.name);
                 Err(Obstacle::new("VolumeMissing", message))
             }
-            // Once the hub was told, something may have written to it.
+            // Once the hub was informed, something may have written to it.
             Binding::AwaitsConsumer | Binding::Unbound if self.is_filled() => Ok(Volume::Filled),
             Binding::AwaitsConsumer if !self.is_copied() || has_arrived => Ok(Volume::Filled),
             Binding::AwaitsConsumer | Binding::Unbound => match self.own_destination() {
@@ -454,8 +454,8 @@ impl Facts {
     fn missing_volume(&self, at: &At) -> Result<Volume, Obstacle> {
         let lost = || {
             let message = format!(
-                "the volume of claim {} is not on this cluster any more; no empty one is made in \
-                 its place",
+                "the volume of claim {} is not on this cluster any more; no empty volume is \
+                 created instead",
                 self.name
             );
             Obstacle::new("VolumeMissing", message)
@@ -465,22 +465,23 @@ impl Facts {
             _ if self.is_filled() => Err(lost()),
             Pin::Fresh => Ok(Volume::Missing),
             Pin::InPlace { .. } => Err(lost()),
-            Pin::Image { .. } => self.can_be_copied(at),
+            Pin::Snapshot { .. } => self.can_be_copied(at),
         }
     }
 
-    /// Whether a volume can be filled from an image of another cluster: then it is missing so far.
+    /// Whether a volume can be filled from a snapshot of another cluster: then it is missing so far.
     fn can_be_copied(&self, at: &At) -> Result<Volume, Obstacle> {
         let name = &self.name;
         let obstacle = |reason, message| Err(Obstacle::new(reason, message));
         if !at.is_copying {
             let message = format!(
-                "the data of claim {name} would have to be copied, which nothing here does"
+                "the data of claim {name} has to be copied, and no mover runs on this cluster"
             );
             return obstacle("CopyNotSupported", message);
         }
         if self.destination.is_some() && self.own_destination().is_none() {
-            let message = format!("a ReplicationDestination for claim {name} is somebody else's");
+            let message =
+                format!("the ReplicationDestination for claim {name} was not created by Interlock");
             return obstacle("NameTaken", message);
         }
         Ok(Volume::Missing)

@@ -1,5 +1,5 @@
 //! The objects that the syncer makes for a claim on a cluster: the claim itself, what takes its last
-//! image, what brings an image to it, what removes earlier ones.
+//! snapshot, what brings a snapshot to it, what removes earlier ones.
 
 use super::facts::At;
 use super::observe::ClaimSeen;
@@ -12,31 +12,31 @@ use interlock_api::names::{
     ANNOTATION_ALLOW_EMPTY, ANNOTATION_EPOCH, ANNOTATION_RECLAIM, FINALIZER_KEEP,
     LABEL_SUPERSEDED_BY, LOCAL_CLASS, LOCAL_DRIVER, PROVIDER_COPY, PROVIDER_RESTIC,
 };
-use interlock_api::placement::{Image, Pin, VolumePolicy};
+use interlock_api::placement::{Pin, Snapshot, VolumePolicy};
 use interlock_kernel::Object;
 use interlock_kernel::metadata::{annotation, name_of, put_finalizer, uid_of};
 use kube_core::DynamicObject;
 use serde_json::{Map, Value, json};
 
-/// The name of an image on the disk of its cluster: what storage calls the image of a VolumeSnapshot.
-const IMAGE_PREFIX: &str = "snapshot-";
+/// The name of a snapshot on the disk of its cluster: what storage calls the snapshot of a VolumeSnapshot.
+const SNAPSHOT_PREFIX: &str = "snapshot-";
 
-/// Where an image is that is not here, for people.
-pub(super) fn place_of(image: &Image) -> String {
-    match image {
-        Image::VolumeSnapshot { cluster, .. } => format!("on cluster {cluster}"),
-        Image::Restic { secret, snapshot_id } => {
+/// Where a snapshot is that is not here, for people.
+pub(super) fn place_of(snapshot: &Snapshot) -> String {
+    match snapshot {
+        Snapshot::VolumeSnapshot { cluster, .. } => format!("on cluster {cluster}"),
+        Snapshot::Restic { secret, snapshot_id } => {
             let short: String = snapshot_id.chars().take(8).collect();
             format!("in the repository of Secret {secret}, snapshot {short}")
         }
-        Image::InPlace { cluster, volume } => format!("volume {volume} on cluster {cluster}"),
-        Image::Fresh {} => "nowhere".to_owned(),
+        Snapshot::InPlace { cluster, volume } => format!("volume {volume} on cluster {cluster}"),
+        Snapshot::Fresh {} => "nowhere".to_owned(),
     }
 }
 
-/// The class of the images of a claim with this class: that of local volumes for those, and else
+/// The class of the snapshots of a claim with this class: that of local volumes for those, and else
 /// whatever the cluster takes by itself.
-pub(super) fn image_class(class: Option<&DynamicObject>) -> &'static str {
+pub(super) fn snapshot_class(class: Option<&DynamicObject>) -> &'static str {
     let is_local = class.is_some_and(|class| class.data["provisioner"] == LOCAL_DRIVER);
     if is_local { LOCAL_CLASS } else { "" }
 }
@@ -108,7 +108,7 @@ pub(super) fn new_claim(at_hub: &DynamicObject, policy: &VolumePolicy, at: &At) 
 
 /// The same claim, filled by a destination.
 pub(super) fn filled_by(mut claim: Value, destination: &str) -> Value {
-    // Whatever it was filled from at first, its data is in the image now.
+    // Whatever it was filled from at first, its data is in the snapshot now.
     if let Some(spec) = claim["spec"].as_object_mut() {
         spec.remove("dataSource");
     }
@@ -133,13 +133,13 @@ pub(super) fn take_over(here: &DynamicObject, epoch: Epoch, keep: bool) -> Value
     change
 }
 
-/// The patch that notes that a volume stays here as the last image of an epoch.
+/// The patch that notes that a volume stays here as the last snapshot of an epoch.
 pub(super) fn keep_in_place(here: &DynamicObject, epoch: Epoch) -> Value {
     let last = format!("{epoch}@{}", identity(here));
     json!({"metadata": {"annotations": {ANNOTATION_LAST: last}}})
 }
 
-/// The patch by which a volume stays when its claim goes, with its own policy noted.
+/// The patch by which a volume stays when its claim is being deleted, with its own policy noted.
 pub(super) fn keep_volume(volume: &DynamicObject, here: &DynamicObject, at: &At) -> Value {
     let policy = volume.data["spec"]["persistentVolumeReclaimPolicy"].as_str().unwrap_or("Retain");
     // One that is kept for another reason already has its own policy noted.
@@ -158,7 +158,7 @@ pub(super) fn keep_volume(volume: &DynamicObject, here: &DynamicObject, at: &At)
     })
 }
 
-/// What brings the image of a pin to a claim with this spec.
+/// What brings the snapshot of a pin to a claim with this spec.
 pub(super) fn new_destination(claim: &ClaimSeen, pin: &Pin, spec: &Value, at: &At) -> Value {
     let mut parameters = Map::new();
     let mut put = |key: &str, value: &str| {
@@ -168,20 +168,20 @@ pub(super) fn new_destination(claim: &ClaimSeen, pin: &Pin, spec: &Value, at: &A
     };
     put("copyMethod", "Snapshot");
     put("volumeSnapshotClassName", claim.class_wanted);
-    let provider = match &pin.image {
-        Image::Restic { secret, snapshot_id } => {
+    let provider = match &pin.snapshot {
+        Snapshot::Restic { secret, snapshot_id } => {
             put("repository", secret);
             put("snapshotID", snapshot_id);
             // Whatever an attempt that died has left is not part of it.
             put("enableFileDeletion", "true");
             PROVIDER_RESTIC
         }
-        Image::VolumeSnapshot { cluster, uid, .. } => {
+        Snapshot::VolumeSnapshot { cluster, uid, .. } => {
             put("cluster", &cluster.uid);
-            put("image", &format!("{IMAGE_PREFIX}{uid}"));
+            put("snapshot", &format!("{SNAPSHOT_PREFIX}{uid}"));
             PROVIDER_COPY
         }
-        Image::InPlace { .. } | Image::Fresh {} => PROVIDER_COPY,
+        Snapshot::InPlace { .. } | Snapshot::Fresh {} => PROVIDER_COPY,
     };
     put("digest", &pin.digest);
     put("capacity", spec["resources"]["requests"]["storage"].as_str().unwrap_or_default());
@@ -204,7 +204,7 @@ pub(super) fn new_destination(claim: &ClaimSeen, pin: &Pin, spec: &Value, at: &A
     })
 }
 
-/// What takes the last image of a claim.
+/// What takes the last snapshot of a claim.
 pub(super) fn new_source(claim: &ClaimSeen, at: &At) -> Value {
     json!({
         "metadata": {
@@ -219,12 +219,12 @@ pub(super) fn new_source(claim: &ClaimSeen, at: &At) -> Value {
         "spec": {
             "sourcePVC": claim.listed.name,
             "trigger": {"manual": final_tag(at.epoch)},
-            "external": last_image(claim, at),
+            "external": last_snapshot(claim, at),
         },
     })
 }
 
-/// The patch by which a source that is there is asked for the last image of a claim.
+/// The patch by which a source that is there is asked for the last snapshot of a claim.
 pub(super) fn asked_of(source: &DynamicObject, claim: &ClaimSeen, at: &At) -> Value {
     json!({
         "metadata": {"annotations": {
@@ -234,14 +234,14 @@ pub(super) fn asked_of(source: &DynamicObject, claim: &ClaimSeen, at: &At) -> Va
         "spec": {
             "trigger": {"manual": final_tag(at.epoch)},
             "paused": false,
-            "external": in_place_of(&source.data["spec"]["external"], last_image(claim, at)),
+            "external": in_place_of(&source.data["spec"]["external"], last_snapshot(claim, at)),
         },
     })
 }
 
-/// How the last image of a claim is taken: on this cluster, or into a repository. The volume is
+/// How the last snapshot of a claim is taken: on this cluster, or into a repository. The volume is
 /// closed, so a repository gets it as it is.
-fn last_image(claim: &ClaimSeen, at: &At) -> Value {
+fn last_snapshot(claim: &ClaimSeen, at: &At) -> Value {
     if let Some(secret) = &at.repository {
         return json!({
             "provider": PROVIDER_RESTIC,
@@ -272,15 +272,15 @@ fn in_place_of(before: &Value, mut external: Value) -> Value {
 
 /// What removes from the repository what earlier moves of a claim left there.
 pub(super) fn tidying(claim: &ClaimSeen, at: &At) -> Value {
-    let pins = claim.pin.iter().chain(&claim.listed.last_image);
+    let pins = claim.pin.iter().chain(&claim.listed.last_snapshot);
     let pinned: Vec<&str> = pins
-        .filter_map(|pin| match &pin.image {
-            Image::Restic { snapshot_id, .. } => Some(snapshot_id.as_str()),
-            Image::VolumeSnapshot { .. } | Image::InPlace { .. } | Image::Fresh {} => None,
+        .filter_map(|pin| match &pin.snapshot {
+            Snapshot::Restic { snapshot_id, .. } => Some(snapshot_id.as_str()),
+            Snapshot::VolumeSnapshot { .. } | Snapshot::InPlace { .. } | Snapshot::Fresh {} => None,
         })
         .collect();
-    let secret = match claim.pin.as_ref().map(|pin| &pin.image) {
-        Some(Image::Restic { secret, .. }) => secret.as_str(),
+    let secret = match claim.pin.as_ref().map(|pin| &pin.snapshot) {
+        Some(Snapshot::Restic { secret, .. }) => secret.as_str(),
         _ => "",
     };
     json!({

@@ -4,26 +4,27 @@ use super::decide::Part;
 use crate::kinds::{CLAIM, DESTINATION, SNAPSHOT, SOURCE, VOLUME, VOLUMES_BY_GRANT};
 use crate::syncer::copying::asked;
 use crate::syncer::marks::{from_uid, is_ours};
-use crate::syncer::observe::Sight;
+use crate::syncer::observe::StepInputs;
 use interlock_api::names::{ANNOTATION_EPOCH, FINALIZER_KEEP, LABEL_SUPERSEDED_BY, hold_finalizer};
-use interlock_api::placement::{Image, Pin};
+use interlock_api::placement::{Pin, Snapshot};
 use interlock_kernel::metadata::{annotation, has_finalizer, is_deleting, label, uid_of};
 use interlock_kernel::{Kind, Object, Place};
 
-/// All parts, in the order in which they go. The namespace is ours, and so are all images in it; of
+/// All parts, in the order in which they go. The namespace is ours, and so are all snapshots in it; of
 /// everything else only what we made.
-pub(in crate::syncer) fn observe(sight: &Sight<'_>) -> (Vec<Part>, Vec<(Kind, Object)>) {
-    if !sight.is_noted_for_us() {
+pub(in crate::syncer) fn observe(inputs: &StepInputs<'_>) -> (Vec<Part>, Vec<(Kind, Object)>) {
+    if !inputs.is_noted_for_us() {
         return (Vec::new(), Vec::new());
     }
-    let hold = hold_finalizer(sight.grant_uid());
-    let within = |kind: &Kind| sight.view.list(Place::CLUSTER, kind, Some(sight.name)).into_iter();
-    let ours = |kind: &Kind| within(kind).filter(|found| is_ours(found, sight.name));
+    let hold = hold_finalizer(inputs.grant_uid());
+    let within =
+        |kind: &Kind| inputs.view.list(Place::CLUSTER, kind, Some(inputs.name)).into_iter();
+    let ours = |kind: &Kind| within(kind).filter(|found| is_ours(found, inputs.name));
     let mut parts: Vec<(Part, (Kind, Object))> = Vec::new();
-    if sight.syncer.is_copying {
+    if inputs.syncer.is_copying {
         parts.extend(ours(&DESTINATION).map(|found| {
             let part = Part::Destination {
-                is_going: is_deleting(&found),
+                is_terminating: is_deleting(&found),
                 is_held: has_finalizer(&found, &hold),
                 is_asked: asked(&found).is_some(),
                 claim: from_uid(&found).map(str::to_owned),
@@ -32,13 +33,13 @@ pub(in crate::syncer) fn observe(sight: &Sight<'_>) -> (Vec<Part>, Vec<(Kind, Ob
         }));
         parts.extend(ours(&SOURCE).map(|found| {
             let is_held = has_finalizer(&found, &hold);
-            (Part::Source { is_going: is_deleting(&found), is_held }, (SOURCE, found))
+            (Part::Source { is_terminating: is_deleting(&found), is_held }, (SOURCE, found))
         }));
         parts.extend(within(&SNAPSHOT).map(|found| {
-            let part = Part::Image {
-                is_going: is_deleting(&found),
+            let part = Part::Snapshot {
+                is_terminating: is_deleting(&found),
                 is_held: has_finalizer(&found, &hold),
-                is_pinned: is_pinned(sight, &found),
+                is_pinned: is_pinned(inputs, &found),
                 uid: uid_of(&found).to_owned(),
             };
             (part, (SNAPSHOT, found))
@@ -46,13 +47,13 @@ pub(in crate::syncer) fn observe(sight: &Sight<'_>) -> (Vec<Part>, Vec<(Kind, Ob
     }
     parts.extend(ours(&CLAIM).map(|found| {
         let part = Part::Claim {
-            is_going: is_deleting(&found),
+            is_terminating: is_deleting(&found),
             is_kept: has_finalizer(&found, FINALIZER_KEEP),
             is_marked: label(&found, LABEL_SUPERSEDED_BY).is_some(),
         };
         (part, (CLAIM, found))
     }));
-    parts.extend(kept_volumes(sight).into_iter().map(|found| {
+    parts.extend(kept_volumes(inputs).into_iter().map(|found| {
         let epoch = annotation(&found, ANNOTATION_EPOCH).and_then(|epoch| epoch.parse().ok());
         (Part::Volume { epoch }, (VOLUME, found))
     }));
@@ -60,21 +61,21 @@ pub(in crate::syncer) fn observe(sight: &Sight<'_>) -> (Vec<Part>, Vec<(Kind, Ob
 }
 
 /// The volumes of earlier epochs that were kept here without their claims.
-fn kept_volumes(sight: &Sight<'_>) -> Vec<Object> {
-    if !sight.syncer.is_copying {
+fn kept_volumes(inputs: &StepInputs<'_>) -> Vec<Object> {
+    if !inputs.syncer.is_copying {
         return Vec::new();
     }
-    let ours = sight.view.find(Place::CLUSTER, &VOLUMES_BY_GRANT, sight.name);
+    let ours = inputs.view.find(Place::CLUSTER, &VOLUMES_BY_GRANT, inputs.name);
     ours.into_iter().filter(|volume| label(volume, LABEL_SUPERSEDED_BY).is_some()).collect()
 }
 
-/// Whether the grant refers to an image.
-fn is_pinned(sight: &Sight<'_>, image: &Object) -> bool {
-    let Some(grant) = &sight.grant else { return true };
-    let last = grant.status.claims.iter().filter_map(|claim| claim.last_image.as_ref());
-    let is_it = |pin: &Pin| match &pin.image {
-        Image::VolumeSnapshot { uid: pinned, .. } => pinned == uid_of(image),
-        Image::Restic { .. } | Image::InPlace { .. } | Image::Fresh {} => false,
+/// Whether the grant refers to a snapshot.
+fn is_pinned(inputs: &StepInputs<'_>, snapshot: &Object) -> bool {
+    let Some(grant) = &inputs.grant else { return true };
+    let last = grant.status.claims.iter().filter_map(|claim| claim.last_snapshot.as_ref());
+    let is_it = |pin: &Pin| match &pin.snapshot {
+        Snapshot::VolumeSnapshot { uid: pinned, .. } => pinned == uid_of(snapshot),
+        Snapshot::Restic { .. } | Snapshot::InPlace { .. } | Snapshot::Fresh {} => false,
     };
     grant.status.pins.iter().chain(last).any(is_it)
 }

@@ -8,7 +8,7 @@ use crate::kinds::{CLAIM, POD};
 use crate::syncer::{Locks, Syncer};
 use interlock_api::names::FINALIZER_KEEP;
 use interlock_kernel::metadata::{name_of, put_finalizer, take_finalizer_off};
-use interlock_kernel::{Address, Name, Object, Part, Place, Read, Step, Write};
+use interlock_kernel::{Address, Name, Object, Place, Read, Step, Write};
 use serde_json::json;
 
 /// Does one thing about an object of the namespace that has this name on the cluster.
@@ -20,19 +20,19 @@ pub(in crate::syncer) fn act(
 ) -> Step<Locks> {
     let Mirror { kind, hub, here } = mirror;
     let address = Address::new(Place::CLUSTER, kind, Name::within(namespace, name_of(hub)));
-    let at_hub = |change| Write::patch(Place::HUB, kind, hub, (Part::Main, change));
+    let at_hub = |change| Write::patch(Place::HUB, kind, hub, change);
     match (chore, here) {
         (Chore::PutFinalizer, _) => Step::write(
             at_hub(put_finalizer(hub, &syncer.finalizer)),
-            format!("{kind} goes down to the cluster, and must not vanish first"),
+            format!("{kind} is copied to the cluster, and must not be deleted first"),
         ),
         (Chore::TakeFinalizerOff, _) => Step::write(
             at_hub(take_finalizer_off(hub, &syncer.finalizer)),
             format!("{kind} is gone from the cluster"),
         ),
-        (Chore::LookWhetherGone, _) => Step::Look {
+        (Chore::ReadWhetherGone, _) => Step::LiveRead {
             reads: vec![Read::Object(address)],
-            because: format!("{kind} must be gone here before it goes at the hub"),
+            because: format!("{kind} must be gone on this cluster before it is deleted at the hub"),
         },
         (Chore::Apply, here) => {
             let object = desired(kind, hub, namespace);
@@ -42,8 +42,11 @@ pub(in crate::syncer) fn act(
         }
         (Chore::Unkeep, Some(here)) => {
             let change = take_finalizer_off(here, FINALIZER_KEEP);
-            let write = Write::patch(Place::CLUSTER, &CLAIM, here, (Part::Main, change));
-            Step::write(write, "its claim is deleted at the hub, and no pod here uses it")
+            let write = Write::patch(Place::CLUSTER, &CLAIM, here, change);
+            Step::write(
+                write,
+                "the claim is deleted at the hub, and no pod on this cluster uses it",
+            )
         }
         (Chore::Delete | Chore::Replace, Some(here)) => {
             let mut write = Write::delete(Place::CLUSTER, kind, here);
@@ -55,13 +58,13 @@ pub(in crate::syncer) fn act(
         (Chore::TellStatus, Some(here)) => match status::news(hub, here) {
             Some(change) => {
                 let change = json!({ "status": change });
-                let write = Write::patch(Place::HUB, kind, hub, (Part::Status, change));
-                Step::write(write, "its status here has changed")
+                let write = Write::patch_status(Place::HUB, kind, hub, change);
+                Step::write(write, "the status on this cluster has changed")
             }
-            None => Step::rest("the hub has its status"),
+            None => Step::rest("the hub has the status"),
         },
         (Chore::Unkeep | Chore::Delete | Chore::Replace | Chore::TellStatus, None) => {
-            Step::rest(format!("{kind} {} is not here", name_of(hub)))
+            Step::rest(format!("{kind} {} does not exist on this cluster", name_of(hub)))
         }
     }
 }
@@ -77,9 +80,9 @@ pub(in crate::syncer) fn say_it_moves(pod: &Object) -> Step<Locks> {
     match status::moving(pod) {
         Some(change) => {
             let change = json!({ "status": change });
-            let write = Write::patch(Place::HUB, &POD, pod, (Part::Status, change));
-            Step::write(write, "its pod has stopped, and must not be said to run")
+            let write = Write::patch_status(Place::HUB, &POD, pod, change);
+            Step::write(write, "the pod has stopped, and its status must not say that it runs")
         }
-        None => Step::rest("its pod is not said to run"),
+        None => Step::rest("the status does not say that the pod runs"),
     }
 }

@@ -1,8 +1,8 @@
 //! What happens next to the objects of a namespace: brought down, taken away, their status told.
 //!
 //! Nothing is deleted because it is not at the hub. An object is deleted on the cluster when the
-//! very object at the hub that it was made from says that it is going, or when another one has
-//! taken its name there; our finalizer keeps it at the hub until a fresh look shows it gone here.
+//! very object at the hub that it was made from says that it is being deleted, or when another one has
+//! taken its name there; our finalizer keeps it at the hub until a live read shows it gone here.
 
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -17,7 +17,7 @@ pub struct Facts {
     /// The place of its kind in the order in which kinds are applied.
     pub rank: usize,
     /// Whether it is being deleted at the hub.
-    pub is_going: bool,
+    pub is_terminating: bool,
     /// Whether our finalizer is on it at the hub.
     pub has_finalizer: bool,
     /// Whether it comes down to the cluster.
@@ -28,8 +28,8 @@ pub struct Facts {
     pub is_workload: bool,
     /// Whatever has its name here.
     pub here: Option<Here>,
-    /// What a fresh look showed: whether what was made from it is here; None: nobody looked.
-    pub look: Option<bool>,
+    /// What a live read showed: whether what was made from it is here; None: not read.
+    pub live_read: Option<bool>,
 }
 
 /// Whether an object at the hub comes down.
@@ -65,7 +65,7 @@ pub struct Here {
     /// Which object at the hub it was made from.
     pub made_from: MadeFrom,
     /// Whether it is being deleted.
-    pub is_going: bool,
+    pub is_terminating: bool,
     /// Whether it is a volume that is kept.
     pub is_kept: bool,
     /// Whether a pod here uses it.
@@ -94,14 +94,14 @@ pub enum Chore {
     PutFinalizer,
     /// Bring it to what the hub says.
     Apply,
-    /// Let a volume go whose claim goes at the hub.
+    /// Let a volume go whose claim is being deleted at the hub.
     Unkeep,
-    /// Delete the one here: it goes at the hub, in the time that people gave it.
+    /// Delete the one here: it is being deleted at the hub, in the time that people gave it.
     Delete,
     /// Delete the one here: another one has its name at the hub.
     Replace,
     /// See for certain whether it is gone here.
-    LookWhetherGone,
+    ReadWhetherGone,
     /// Take our finalizer off the object at the hub.
     TakeFinalizerOff,
     /// Tell the hub its status.
@@ -128,12 +128,13 @@ pub enum Verdict {
     HoldBack(String),
 }
 
-/// Looks at all objects of the namespace: first at those that go, what runs before what it needs;
+/// LiveReads at all objects of the namespace: first at those that go, what runs before what it needs;
 /// then at those that come, in the other order.
 pub fn survey(objects: &[Facts]) -> Survey {
-    let mut going: Vec<usize> = (0..objects.len()).collect();
-    going.sort_by_key(|place| Reverse(objects[*place].rank));
-    let removal = going.into_iter().find_map(|place| Some((place, removal(&objects[place])?)));
+    let mut terminating: Vec<usize> = (0..objects.len()).collect();
+    terminating.sort_by_key(|place| Reverse(objects[*place].rank));
+    let removal =
+        terminating.into_iter().find_map(|place| Some((place, removal(&objects[place])?)));
     let mut survey = Survey { chore: removal, held_back: Vec::new() };
     if survey.chore.is_some() {
         return survey;
@@ -169,12 +170,12 @@ impl Facts {
 }
 
 fn removal(object: &Facts) -> Option<Chore> {
-    if !object.is_going || !object.has_finalizer {
+    if !object.is_terminating || !object.has_finalizer {
         return None;
     }
     let Some(here) = object.its() else {
-        return match object.look {
-            None => Some(Chore::LookWhetherGone),
+        return match object.live_read {
+            None => Some(Chore::ReadWhetherGone),
             // The cache will show it soon.
             Some(true) => None,
             Some(false) => Some(Chore::TakeFinalizerOff),
@@ -183,14 +184,14 @@ fn removal(object: &Facts) -> Option<Chore> {
     match here {
         Here { is_in_use: true, .. } => None,
         Here { is_kept: true, .. } => Some(Chore::Unkeep),
-        Here { is_going: true, .. } => None,
+        Here { is_terminating: true, .. } => None,
         _ => Some(Chore::Delete),
     }
 }
 
 /// What there is to do to have one object of the hub here.
 pub fn application(object: &Facts) -> Verdict {
-    if object.is_going || object.way != Way::Down {
+    if object.is_terminating || object.way != Way::Down {
         return Verdict::Fine;
     }
     match &object.awaits {
@@ -201,14 +202,14 @@ pub fn application(object: &Facts) -> Verdict {
             return Verdict::HoldBack(why.to_owned());
         }
         Some(Awaits::Claim(claim)) => {
-            return Verdict::HoldBack(format!("it waits for claim {claim}"));
+            return Verdict::HoldBack(format!("waiting for claim {claim}"));
         }
     }
     if let Some(here) = &object.here {
         if !here.is_ours && !here.is_given {
             return Verdict::HoldBack("the name is taken on the cluster".to_owned());
         }
-        if here.is_going {
+        if here.is_terminating {
             return Verdict::Fine;
         }
         if here.made_from == MadeFrom::Another && object.is_workload {

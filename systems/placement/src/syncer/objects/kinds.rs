@@ -3,14 +3,16 @@
 use crate::kinds::{
     CLAIM, CONFIG_MAP, DEPLOYMENT, POD, SECRET, SERVICE, SERVICE_ACCOUNT, STATEFUL_SET,
 };
-use interlock_kernel::Kind;
+use interlock_kernel::{GroupVersion, Kind};
 
 /// A job.
-pub const JOB: Kind = Kind::namespaced(("batch", "v1"), "Job", "jobs");
+pub const JOB: Kind = Kind::namespaced(GroupVersion::new("batch", "v1"), "Job", "jobs");
 /// What a deployment makes its pods with.
-pub const REPLICA_SET: Kind = Kind::namespaced(("apps", "v1"), "ReplicaSet", "replicasets");
+pub const REPLICA_SET: Kind =
+    Kind::namespaced(GroupVersion::new("apps", "v1"), "ReplicaSet", "replicasets");
 /// A way in from outside.
-pub const INGRESS: Kind = Kind::namespaced(("networking.k8s.io", "v1"), "Ingress", "ingresses");
+pub const INGRESS: Kind =
+    Kind::namespaced(GroupVersion::new("networking.k8s.io", "v1"), "Ingress", "ingresses");
 
 /// Kinds that make pods, besides those that are carried down anyway.
 const FURTHER_MAKERS: [(&str, &str); 4] = [

@@ -6,7 +6,7 @@ use super::desired::{desired, is_carried};
 use super::status;
 use crate::kinds::{CLAIM, POD, SERVICE_ACCOUNT, STATEFUL_SET};
 use crate::syncer::marks::{from_uid, is_ours};
-use crate::syncer::observe::Sight;
+use crate::syncer::observe::StepInputs;
 use interlock_api::names::FINALIZER_KEEP;
 use interlock_api::placement::Fill;
 use interlock_kernel::metadata::{has_finalizer, is_deleting, name_of, uid_of};
@@ -22,37 +22,38 @@ pub(crate) struct Mirror {
 }
 
 /// All objects of the namespace, in the order in which they are applied.
-pub(in crate::syncer) fn observe(sight: &Sight<'_>) -> (Vec<Facts>, Vec<Mirror>) {
-    let kinds = sight.syncer.kinds.carried().enumerate();
+pub(in crate::syncer) fn observe(inputs: &StepInputs<'_>) -> (Vec<Facts>, Vec<Mirror>) {
+    let kinds = inputs.syncer.kinds.carried().enumerate();
     kinds
         .flat_map(|(rank, kind)| {
-            let hub = sight.at_hub(kind).into_iter();
-            hub.map(move |hub| observe_one(sight, (rank, kind), hub))
+            let hub = inputs.at_hub(kind).into_iter();
+            hub.map(move |hub| observe_one(inputs, rank, kind, hub))
         })
         .unzip()
 }
 
 /// One object.
 pub(in crate::syncer) fn observe_one(
-    sight: &Sight<'_>,
-    (rank, kind): (usize, &Kind),
+    inputs: &StepInputs<'_>,
+    rank: usize,
+    kind: &Kind,
     hub: Object,
 ) -> (Facts, Mirror) {
-    let address = Address::new(Place::CLUSTER, kind, Name::within(sight.name, name_of(&hub)));
-    let is_its = |here: &Object| is_ours(here, sight.name) && from_uid(here) == Some(uid_of(&hub));
-    let here = sight.view.get(Place::CLUSTER, kind, &address.name);
-    let way = way(sight, kind, &hub);
+    let address = Address::new(Place::CLUSTER, kind, Name::within(inputs.name, name_of(&hub)));
+    let is_its = |here: &Object| is_ours(here, inputs.name) && from_uid(here) == Some(uid_of(&hub));
+    let here = inputs.view.get(Place::CLUSTER, kind, &address.name);
+    let way = way(inputs, kind, &hub);
     let facts = Facts {
         kind: kind.to_string(),
         name: name_of(&hub).to_owned(),
         rank,
-        is_going: is_deleting(&hub),
-        has_finalizer: has_finalizer(&hub, &sight.syncer.finalizer),
+        is_terminating: is_deleting(&hub),
+        has_finalizer: has_finalizer(&hub, &inputs.syncer.finalizer),
         way,
-        awaits: awaits(sight, kind, &hub),
-        is_workload: sight.syncer.kinds.is_workload(kind),
+        awaits: awaits(inputs, kind, &hub),
+        is_workload: inputs.syncer.kinds.is_workload(kind),
         here: here.as_ref().map(|here| Here {
-            is_ours: is_ours(here, sight.name),
+            is_ours: is_ours(here, inputs.name),
             // Each namespace has a default service account from the start.
             is_given: *kind == SERVICE_ACCOUNT && name_of(&hub) == "default",
             made_from: match from_uid(here) {
@@ -60,21 +61,25 @@ pub(in crate::syncer) fn observe_one(
                 Some(from) if from == uid_of(&hub) => MadeFrom::This,
                 Some(_) => MadeFrom::Another,
             },
-            is_going: is_deleting(here),
+            is_terminating: is_deleting(here),
             is_kept: has_finalizer(here, FINALIZER_KEEP),
-            is_in_use: *kind == CLAIM && is_deleting(&hub) && is_in_use(sight, name_of(&hub)),
-            is_up_to_date: way == Way::Down && is_up_to_date(kind, (&hub, here), sight.name),
+            is_in_use: *kind == CLAIM && is_deleting(&hub) && is_in_use(inputs, name_of(&hub)),
+            is_up_to_date: way == Way::Down && is_up_to_date(kind, &hub, here, inputs.name),
             has_news: is_its(here) && status::news(&hub, here).is_some(),
         }),
-        look: sight.looks.objects.get(&address).map(|found| found.as_ref().is_some_and(is_its)),
+        live_read: inputs
+            .live_reads
+            .objects
+            .get(&address)
+            .map(|found| found.as_ref().is_some_and(is_its)),
     };
     (facts, Mirror { kind: kind.clone(), hub, here })
 }
 
-fn way(sight: &Sight<'_>, kind: &Kind, hub: &Object) -> Way {
+fn way(inputs: &StepInputs<'_>, kind: &Kind, hub: &Object) -> Way {
     if *kind == CLAIM || !is_carried(kind, hub) {
         Way::Other
-    } else if is_made_by_another(sight, hub) {
+    } else if is_made_by_another(inputs, hub) {
         Way::MadeThere
     } else if *kind == POD && is_finished(hub) {
         Way::Finished
@@ -84,12 +89,12 @@ fn way(sight: &Sight<'_>, kind: &Kind, hub: &Object) -> Way {
 }
 
 /// Whether a pod on the cluster has the claim.
-fn is_in_use(sight: &Sight<'_>, claim: &str) -> bool {
-    let pods = sight.view.list(Place::CLUSTER, &POD, Some(sight.name));
+fn is_in_use(inputs: &StepInputs<'_>, claim: &str) -> bool {
+    let pods = inputs.view.list(Place::CLUSTER, &POD, Some(inputs.name));
     pods.iter().any(|pod| claims_of(&pod.data["spec"]).any(|used| used == claim))
 }
 
-fn is_up_to_date(kind: &Kind, (hub, here): (&Object, &Object), grant: &str) -> bool {
+fn is_up_to_date(kind: &Kind, hub: &Object, here: &Object, grant: &str) -> bool {
     let wanted = desired(kind, hub, grant);
     let metadata = serde_json::to_value(&here.metadata).unwrap_or_default();
     let (Some(fields), true) = (wanted.as_object(), contains(&metadata, &wanted["metadata"]))
@@ -101,11 +106,11 @@ fn is_up_to_date(kind: &Kind, (hub, here): (&Object, &Object), grant: &str) -> b
 }
 
 /// Whether a controller makes it from an object that goes down itself.
-fn is_made_by_another(sight: &Sight<'_>, hub: &Object) -> bool {
+fn is_made_by_another(inputs: &StepInputs<'_>, hub: &Object) -> bool {
     let owners = hub.metadata.owner_references.iter().flatten();
     owners.filter(|owner| owner.controller == Some(true)).any(|owner| {
         let group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
-        sight.syncer.kinds.carries(group, &owner.kind)
+        inputs.syncer.kinds.carries(group, &owner.kind)
     })
 }
 
@@ -115,8 +120,8 @@ pub(super) fn is_finished(pod: &Object) -> bool {
 }
 
 /// What a workload has to wait for.
-fn awaits(sight: &Sight<'_>, kind: &Kind, hub: &Object) -> Option<Awaits> {
-    if !sight.syncer.kinds.is_workload(kind) {
+fn awaits(inputs: &StepInputs<'_>, kind: &Kind, hub: &Object) -> Option<Awaits> {
+    if !inputs.syncer.kinds.is_workload(kind) {
         return None;
     }
     let spec = &hub.data["spec"];
@@ -126,7 +131,7 @@ fn awaits(sight: &Sight<'_>, kind: &Kind, hub: &Object) -> Option<Awaits> {
     }
     let in_pods = claims_of(spec).chain(claims_of(&spec["template"]["spec"]));
     let mut used = in_pods.chain(claims_of(&spec["jobTemplate"]["spec"]["template"]["spec"]));
-    let listed = sight.grant.as_ref().map(|grant| grant.status.claims.as_slice());
+    let listed = inputs.grant.as_ref().map(|grant| grant.status.claims.as_slice());
     let is_filled = |claim: &str| {
         let listed = listed.unwrap_or_default().iter().find(|listed| listed.name == claim);
         listed.is_some_and(|listed| listed.fill == Fill::Filled)

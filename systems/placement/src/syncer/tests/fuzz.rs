@@ -1,8 +1,8 @@
 //! Broken objects are facts like any other: nothing panics, and nothing is deleted on a guess.
 
-use super::world::{World, carried};
+use super::world::{TestFleet, carried};
 use crate::kinds::{GRANT, NAMESPACE};
-use interlock_kernel::{Deed, Name, Step, Write};
+use interlock_kernel::{Action, Name, Step, Write};
 use serde_json::{Value, json};
 
 /// A little generator: the same numbers on every run.
@@ -77,7 +77,7 @@ impl Dice {
 fn broken_objects_do_no_harm() {
     for seed in 0..400 {
         let mut dice = Dice(seed);
-        let mut world = World::new(&["a"]);
+        let mut world = TestFleet::new(&["a"]);
         let me = world.cluster("a");
         let mut grant = json!({
             "metadata": {"uid": "g-uid"},
@@ -88,13 +88,13 @@ fn broken_objects_do_no_harm() {
             let field = ["phase", "owner", "epoch", "claims", "pins", "copies"];
             grant["status"][field[dice.roll(6) as usize]] = dice.value(3);
         }
-        world.put(&GRANT, (Name::cluster_wide("g"), ""), grant);
+        world.put(&GRANT, Name::cluster_wide("g"), "", grant);
         let finalizers = json!([format!("interlock.dev/syncer-{}", me.uid)]);
         let namespace = json!({"metadata": {"uid": "n-uid", "finalizers": finalizers}});
-        world.put(&NAMESPACE, (Name::cluster_wide("shop"), ""), namespace);
+        world.put(&NAMESPACE, Name::cluster_wide("shop"), "", namespace);
         let marks = dice.marks();
         let here = json!({"metadata": {"annotations": marks}});
-        world.put(&NAMESPACE, (Name::cluster_wide("g"), "a"), here);
+        world.put(&NAMESPACE, Name::cluster_wide("g"), "a", here);
         for kind in carried() {
             for (within, cluster) in [("shop", ""), ("g", "a")] {
                 let mut object = json!({"metadata": {"annotations": dice.marks()}});
@@ -103,7 +103,7 @@ fn broken_objects_do_no_harm() {
                 }
                 object["spec"] = dice.value(4);
                 object["status"] = dice.value(2);
-                world.put(&kind, (Name::within(within, "x"), cluster), object);
+                world.put(&kind, Name::within(within, "x"), cluster, object);
             }
         }
         let syncer = world.syncer("a");
@@ -111,10 +111,10 @@ fn broken_objects_do_no_harm() {
         let runtime = crate::runtime::Runtime::new(super::world::BOOT);
         let _ = world.step(&runtime, "a", "g/x");
         if let Step::Act(effect) = step
-            && let Deed::Write(Write::Delete { address, .. }) = effect.deed
+            && let Action::Write(Write::Delete { address, .. }) = effect.action
         {
             assert_ne!(address.kind, NAMESPACE, "seed {seed}");
         }
-        world.sight("a").subjects(&syncer);
+        world.view("a").subjects(&syncer);
     }
 }

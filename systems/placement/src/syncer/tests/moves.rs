@@ -1,6 +1,6 @@
 //! Whole moves: hub, two clusters, their syncers, runtimes and machines.
 
-use super::world::World;
+use super::world::TestFleet;
 use crate::kinds::{CLAIM, CONFIG_MAP, GRANT, NAMESPACE, POD};
 use interlock_kernel::Name;
 use serde_json::{Value, json};
@@ -17,36 +17,36 @@ fn here(name: &str) -> Name {
 }
 
 /// A world with a placed namespace, a config map and a pod in it.
-fn world() -> World {
-    let mut world = World::new(&["a", "b"]);
+fn world() -> TestFleet {
+    let mut world = TestFleet::new(&["a", "b"]);
     let namespace = json!({"metadata": {
         "uid": UID,
         "labels": {"interlock.dev/placed": "true"}, "annotations": {"interlock.dev/cluster": "a"},
     }});
     let name = Name::cluster_wide("shop");
-    world.put(&NAMESPACE, (name, ""), namespace);
+    world.put(&NAMESPACE, name, "", namespace);
     let config = json!({"data": {"greeting": "hello"}});
-    world.put(&CONFIG_MAP, (at_hub("config"), ""), config);
+    world.put(&CONFIG_MAP, at_hub("config"), "", config);
     let pod = json!({"spec": {
         "runtimeClassName": "interlock-process",
         "containers": [{"name": "main", "image": "none", "command": ["writer", "$(GREETING)"],
             "env": [{"name": "GREETING", "valueFrom":
                 {"configMapKeyRef": {"name": "config", "key": "greeting"}}}]}],
     }});
-    world.put(&POD, (at_hub("pod"), ""), pod);
+    world.put(&POD, at_hub("pod"), "", pod);
     world
 }
 
-fn wish(world: &mut World, cluster: &str) {
+fn set_desired(world: &mut TestFleet, cluster: &str) {
     let patch = json!({"metadata": {"annotations": {"interlock.dev/cluster": cluster}}});
-    world.change("", (&NAMESPACE, &Name::cluster_wide("shop")), &patch);
+    world.change("", &NAMESPACE, &Name::cluster_wide("shop"), &patch);
 }
 
-fn grant(world: &World) -> Value {
+fn grant(world: &TestFleet) -> Value {
     world.get("", &GRANT, &Name::cluster_wide(GRANT_NAME)).expect("a grant")
 }
 
-fn status(world: &World) -> String {
+fn status(world: &TestFleet) -> String {
     let status = &grant(world)["status"];
     let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     format!("{} {} {}", word(&status["phase"]), word(&status["owner"]["name"]), status["epoch"])
@@ -62,7 +62,7 @@ fn a_namespace_starts_moves_and_comes_back_and_then_nothing_is_written() {
     assert_eq!(world.machines["a"].runs[0].command, ["writer", "hello"]);
     assert_eq!(world.get("", &POD, &at_hub("pod")).unwrap()["status"]["phase"], "Running");
 
-    wish(&mut world, "b");
+    set_desired(&mut world, "b");
     world.settle();
     assert_eq!(status(&world), "Granted b 2");
     assert!(!world.machines["a"].lives());
@@ -72,7 +72,7 @@ fn a_namespace_starts_moves_and_comes_back_and_then_nothing_is_written() {
     assert_eq!(left["metadata"]["annotations"]["interlock.dev/released"], "1");
     assert_eq!(left["metadata"]["annotations"]["interlock.dev/running"], "");
 
-    wish(&mut world, "a");
+    set_desired(&mut world, "a");
     world.settle();
     assert_eq!(status(&world), "Granted a 3");
     assert!(world.machines["a"].lives());
@@ -83,7 +83,7 @@ fn a_namespace_starts_moves_and_comes_back_and_then_nothing_is_written() {
 fn the_events_of_a_move_tell_its_story() {
     let mut world = world();
     world.settle();
-    wish(&mut world, "b");
+    set_desired(&mut world, "b");
     world.events.clear();
     world.settle();
     let story: Vec<&str> = world.events.iter().map(|event| event.reason).collect();
@@ -94,14 +94,14 @@ fn the_events_of_a_move_tell_its_story() {
 fn a_claim_gets_a_volume_before_anything_runs_and_data_is_not_left_behind() {
     let mut world = world();
     let claim = json!({"spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "local"}});
-    world.put(&CLAIM, (at_hub("data"), ""), claim);
+    world.put(&CLAIM, at_hub("data"), "", claim);
     world.settle();
     let made = world.get("a", &CLAIM, &here("data")).unwrap();
     assert_eq!(made["metadata"]["finalizers"], json!(["interlock.dev/keep"]));
     assert_eq!(made["metadata"]["annotations"]["interlock.dev/epoch"], "1");
     assert_eq!(grant(&world)["status"]["claims"][0]["fill"], "Filled");
     // Nothing copies data yet, so it stays where it is and runs.
-    wish(&mut world, "b");
+    set_desired(&mut world, "b");
     world.settle();
     assert_eq!(status(&world), "Granted a 1");
     assert!(world.machines["a"].lives());
@@ -117,7 +117,7 @@ fn a_claim_that_names_what_it_is_filled_from_is_never_given_an_empty_volume() {
         "accessModes": ["ReadWriteOnce"], "storageClassName": "local",
         "dataSource": from, "dataSourceRef": from,
     }});
-    world.put(&CLAIM, (at_hub("data"), ""), claim);
+    world.put(&CLAIM, at_hub("data"), "", claim);
     world.settle();
     let made = world.get("a", &CLAIM, &here("data")).unwrap();
     assert_eq!((&made["spec"]["dataSource"], &made["spec"]["dataSourceRef"]), (&from, &from));
@@ -127,7 +127,7 @@ fn a_claim_that_names_what_it_is_filled_from_is_never_given_an_empty_volume() {
 fn a_deleted_namespace_leaves_nothing_on_the_cluster() {
     let mut world = world();
     let claim = json!({"spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "local"}});
-    world.put(&CLAIM, (at_hub("data"), ""), claim);
+    world.put(&CLAIM, at_hub("data"), "", claim);
     world.settle();
     world.delete("", &NAMESPACE, &Name::cluster_wide("shop"));
     world.settle();
@@ -155,7 +155,7 @@ fn an_object_changed_at_the_hub_is_changed_on_the_cluster() {
     let mut world = world();
     world.settle();
     let patch = json!({"data": {"greeting": "hi"}});
-    world.change("", (&CONFIG_MAP, &at_hub("config")), &patch);
+    world.change("", &CONFIG_MAP, &at_hub("config"), &patch);
     world.settle();
     assert_eq!(world.get("a", &CONFIG_MAP, &here("config")).unwrap()["data"]["greeting"], "hi");
 }
@@ -165,10 +165,10 @@ fn a_pod_that_ran_to_its_end_does_not_run_again_elsewhere() {
     let mut world = world();
     world.settle();
     let patch = json!({"status": {"phase": "Succeeded"}});
-    world.change("a", (&POD, &here("pod")), &patch);
-    world.change("", (&POD, &at_hub("pod")), &patch);
+    world.change("a", &POD, &here("pod"), &patch);
+    world.change("", &POD, &at_hub("pod"), &patch);
     world.machines.get_mut("a").unwrap().known.clear();
-    wish(&mut world, "b");
+    set_desired(&mut world, "b");
     world.settle();
     assert_eq!(status(&world), "Granted b 2");
     assert!(world.machines["b"].runs.is_empty());
@@ -178,7 +178,7 @@ fn a_pod_that_ran_to_its_end_does_not_run_again_elsewhere() {
 fn a_pod_says_that_it_moves_while_nobody_runs_it() {
     let mut world = world();
     world.settle();
-    wish(&mut world, "b");
+    set_desired(&mut world, "b");
     let (scheduler, syncer) = (crate::scheduler::Scheduler::default(), world.syncer("a"));
     let runtime = crate::runtime::Runtime::new(super::world::BOOT);
     for _ in 0..60 {
@@ -196,7 +196,7 @@ fn a_pod_says_that_it_moves_while_nobody_runs_it() {
 fn a_claim_deleted_at_the_hub_takes_its_volume_along() {
     let mut world = world();
     let claim = json!({"spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "local"}});
-    world.put(&CLAIM, (at_hub("data"), ""), claim);
+    world.put(&CLAIM, at_hub("data"), "", claim);
     world.settle();
     world.delete("", &CLAIM, &at_hub("data"));
     world.settle();
@@ -210,9 +210,9 @@ fn a_claim_deleted_at_the_hub_takes_its_volume_along() {
 fn a_claim_that_a_pod_uses_stays_until_the_pod_is_gone() {
     let mut world = world();
     let claim = json!({"spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "local"}});
-    world.put(&CLAIM, (at_hub("data"), ""), claim);
+    world.put(&CLAIM, at_hub("data"), "", claim);
     let volumes = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]);
-    world.change("", (&POD, &at_hub("pod")), &json!({"spec": {"volumes": volumes}}));
+    world.change("", &POD, &at_hub("pod"), &json!({"spec": {"volumes": volumes}}));
     world.settle();
     world.delete("", &CLAIM, &at_hub("data"));
     world.settle();
@@ -223,17 +223,17 @@ fn a_claim_that_a_pod_uses_stays_until_the_pod_is_gone() {
 }
 
 #[test]
-fn a_revocation_whose_wish_came_back_ends_where_the_data_is() {
+fn a_revocation_whose_desired_cluster_came_back_ends_where_the_data_is() {
     let mut world = world();
     let claim = json!({"spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "local"}});
-    world.put(&CLAIM, (at_hub("data"), ""), claim);
+    world.put(&CLAIM, at_hub("data"), "", claim);
     world.settle();
     let volume = world.get("a", &CLAIM, &here("data")).unwrap()["metadata"]["uid"].clone();
     let revoked = json!({"status": {"phase": "Revoking", "because": "Move"}});
-    world.change("", (&GRANT, &Name::cluster_wide(GRANT_NAME)), &revoked);
+    world.change("", &GRANT, &Name::cluster_wide(GRANT_NAME), &revoked);
     world.settle();
     assert_eq!(status(&world), "Granted a 2");
-    assert_eq!(grant(&world)["status"]["pins"][0]["image"]["inPlace"]["volume"], volume);
+    assert_eq!(grant(&world)["status"]["pins"][0]["snapshot"]["inPlace"]["volume"], volume);
     let same = world.get("a", &CLAIM, &here("data")).unwrap();
     assert_eq!(same["metadata"]["uid"], volume);
     assert_eq!(same["metadata"]["annotations"]["interlock.dev/epoch"], "2");

@@ -1,14 +1,14 @@
 //! Each row of the syncer's table: what is seen, and the one effect that follows.
 
-use super::world::{BOOT, World};
+use super::world::{BOOT, TestFleet};
 use crate::kinds::{CLAIM, CONFIG_MAP, DEPLOYMENT, FORCE_RELEASE, GRANT, NAMESPACE, POD};
 use crate::syncer::{Locks, Syncer};
-use interlock_kernel::{Deed, Kind, Looks, Name, Read, Step, Write};
+use interlock_kernel::{Action, Kind, LiveReads, Name, Read, Step, Write};
 use serde_json::{Value, json};
 
 /// A grant of the namespace `shop` as cluster `a` sees it.
 struct Case {
-    world: World,
+    world: TestFleet,
 }
 
 /// What the namespace on the cluster says: epoch, released, running.
@@ -16,29 +16,29 @@ type Notes<'a> = (i64, i64, &'a str);
 
 impl Case {
     fn of(status: Value, notes: Option<Notes<'_>>) -> Case {
-        let mut world = World::new(&["a", "b"]);
+        let mut world = TestFleet::new(&["a", "b"]);
         let grant = json!({
             "metadata": {"uid": "g-uid"},
             "spec": {"namespace": {"name": "shop", "uid": "n-uid"}},
             "status": with_uids(&world, status),
         });
-        world.put(&GRANT, (Name::cluster_wide("g"), ""), grant);
+        world.put(&GRANT, Name::cluster_wide("g"), "", grant);
         let namespace = json!({"metadata": {"uid": "n-uid", "finalizers": [finalizer(&world)]}});
-        world.put(&NAMESPACE, (Name::cluster_wide("shop"), ""), namespace);
+        world.put(&NAMESPACE, Name::cluster_wide("shop"), "", namespace);
         if let Some((epoch, released, running)) = notes {
             let here = json!({"metadata": {"annotations": {
                 "interlock.dev/grant": "g-uid", "interlock.dev/epoch": epoch.to_string(),
                 "interlock.dev/released": released.to_string(), "interlock.dev/running": running,
                 "interlock.dev/ran": epoch.to_string(),
             }}});
-            world.put(&NAMESPACE, (Name::cluster_wide("g"), "a"), here);
+            world.put(&NAMESPACE, Name::cluster_wide("g"), "a", here);
         }
         Case { world }
     }
 
-    fn with(mut self, cluster: &str, (kind, name): (&Kind, &str), object: Value) -> Case {
+    fn with(mut self, cluster: &str, kind: &Kind, name: &str, object: Value) -> Case {
         let within = if cluster.is_empty() { "shop" } else { "g" };
-        self.world.put(kind, (Name::within(within, name), cluster), object);
+        self.world.put(kind, Name::within(within, name), cluster, object);
         self
     }
 
@@ -46,16 +46,16 @@ impl Case {
         self.world.step(&self.world.syncer("a"), "a", "g")
     }
 
-    fn step_with(&self, syncer: &Syncer, looks: &Looks<Locks>) -> Step<Locks> {
-        self.world.step_with(syncer, ("a", "g"), looks)
+    fn step_with(&self, syncer: &Syncer, live_reads: &LiveReads<Locks>) -> Step<Locks> {
+        self.world.step_with(syncer, "a", "g", live_reads)
     }
 
     #[track_caller]
     fn write(&self) -> Write {
         match self.step() {
-            Step::Act(effect) => match effect.deed {
-                Deed::Write(write) => write,
-                Deed::Outside(deed) => match deed {},
+            Step::Act(effect) => match effect.action {
+                Action::Write(write) => write,
+                Action::Outside(action) => match action {},
             },
             step => panic!("no write: {step:?}"),
         }
@@ -86,12 +86,12 @@ impl Case {
     }
 }
 
-fn finalizer(world: &World) -> String {
+fn finalizer(world: &TestFleet) -> String {
     interlock_api::names::syncer_finalizer(&world.cluster("a").uid)
 }
 
 /// Puts references to the clusters in the place of their names.
-fn with_uids(world: &World, mut status: Value) -> Value {
+fn with_uids(world: &TestFleet, mut status: Value) -> Value {
     let reference = |value: &Value| json!(world.cluster(value.as_str().expect("a cluster")));
     if status["owner"].is_string() {
         status["owner"] = reference(&status["owner"]);
@@ -127,9 +127,12 @@ fn ours() -> Value {
 
 #[test]
 fn a_grant_that_is_not_in_the_cache_changes_nothing() {
-    let mut case = Case::of(granted(1), Some((1, 0, &permit(1)))).with("a", (&POD, "p"), ours());
+    let mut case = Case::of(granted(1), Some((1, 0, &permit(1)))).with("a", &POD, "p", ours());
     case.world.delete("", &GRANT, &Name::cluster_wide("g"));
-    assert_eq!(case.rests(), "the grant is not in the cache, which proves nothing");
+    assert_eq!(
+        case.rests(),
+        "the grant is not in the cache; only a live read can show that it is gone"
+    );
 }
 
 #[test]
@@ -139,7 +142,7 @@ fn an_owner_that_was_declared_gone_before_anything_ran_takes_its_copy_over() {
     status["copies"] = json!([copy(1, "Unclosed"), copy(2, "Live")]);
     let mut case = Case::of(status, Some((1, 1, "")));
     let never = json!({"metadata": {"annotations": {"interlock.dev/ran": null}}});
-    case.world.change("a", (&NAMESPACE, &Name::cluster_wide("g")), &never);
+    case.world.change("a", &NAMESPACE, &Name::cluster_wide("g"), &never);
     let (what, change) = case.patch();
     assert_eq!(what, "Grant g at the hub");
     let copies = change["status"]["copies"].as_array().unwrap();
@@ -149,15 +152,15 @@ fn an_owner_that_was_declared_gone_before_anything_ran_takes_its_copy_over() {
 #[test]
 fn old_news_changes_nothing() {
     let case = Case::of(granted(1), Some((2, 0, &permit(2))));
-    assert_eq!(case.rests(), "the cache shows a time before what is noted here");
+    assert_eq!(case.rests(), "the cache is older than the record on this cluster");
 }
 
 #[test]
 fn a_namespace_of_somebody_else_is_left_alone() {
     let mut case = Case::of(elsewhere(2, "Superseded"), Some((1, 1, "")));
     let theirs = json!({"metadata": {"annotations": {"interlock.dev/grant": "another"}}});
-    case.world.change("a", (&NAMESPACE, &Name::cluster_wide("g")), &theirs);
-    assert_eq!(case.rests(), "a namespace g of somebody else is on a");
+    case.world.change("a", &NAMESPACE, &Name::cluster_wide("g"), &theirs);
+    assert_eq!(case.rests(), "a namespace g that Interlock did not create is on a");
 }
 
 #[test]
@@ -165,23 +168,24 @@ fn a_grant_of_another_cluster_costs_nothing() {
     let case = Case::of(json!({"phase": "Granted", "owner": "b", "epoch": 1}), None);
     let mut world = case.world;
     let bare = json!({"metadata": {"finalizers": null}});
-    world.change("", (&NAMESPACE, &Name::cluster_wide("shop")), &bare);
-    world.put(&CONFIG_MAP, (Name::within("shop", "c"), ""), json!({}));
-    assert!(world.sight("a").subjects(&world.syncer("a")).is_empty());
-    assert_eq!(world.sight("b").subjects(&world.syncer("b")).len(), 1);
+    world.change("", &NAMESPACE, &Name::cluster_wide("shop"), &bare);
+    world.put(&CONFIG_MAP, Name::within("shop", "c"), "", json!({}));
+    assert!(world.view("a").subjects(&world.syncer("a")).is_empty());
+    assert_eq!(world.view("b").subjects(&world.syncer("b")).len(), 1);
 }
 
 #[test]
 fn leaving_withdraws_the_permit_first() {
-    let case = Case::of(revoking(1), Some((1, 0, &permit(1)))).with("a", (&POD, "p"), ours());
+    let case = Case::of(revoking(1), Some((1, 0, &permit(1)))).with("a", &POD, "p", ours());
     assert_eq!(case.notes_change(), json!({"interlock.dev/running": ""}));
 }
 
 #[test]
 fn leaving_stops_what_makes_pods_before_the_pods() {
-    let case = Case::of(revoking(1), Some((1, 0, ""))).with("a", (&POD, "p"), json!({})).with(
+    let case = Case::of(revoking(1), Some((1, 0, ""))).with("a", &POD, "p", json!({})).with(
         "a",
-        (&DEPLOYMENT, "d"),
+        &DEPLOYMENT,
+        "d",
         json!({}),
     );
     let Write::Delete { address, .. } = case.write() else { panic!("no deletion") };
@@ -189,57 +193,58 @@ fn leaving_stops_what_makes_pods_before_the_pods() {
 }
 
 /// What the cluster had when a look began, and a cache may still have later.
-fn looked(case: &Case) -> Looks<Locks> {
+fn live(case: &Case) -> LiveReads<Locks> {
     let syncer = case.world.syncer("a");
-    let mut looks = Looks::default();
-    match case.world.step_with(&syncer, ("a", "g"), &looks) {
-        Step::Look { reads, .. } => {
-            reads.into_iter().for_each(|read| case.world.look("a", read, &mut looks));
+    let mut live_reads = LiveReads::default();
+    match case.world.step_with(&syncer, "a", "g", &live_reads) {
+        Step::LiveRead { reads, .. } => {
+            reads.into_iter().for_each(|read| case.world.live_read("a", read, &mut live_reads));
         }
         step => panic!("no look: {step:?}"),
     }
-    looks
+    live_reads
 }
 
 #[test]
 fn what_came_with_a_later_epoch_is_not_stopped() {
     // The cache of the notes is behind, and those of the grant and of the pods are not: the
     // namespace went away and came back.
-    let case = Case::of(granted(3), Some((1, 0, ""))).with("a", (&POD, "p"), ours());
+    let case = Case::of(granted(3), Some((1, 0, ""))).with("a", &POD, "p", ours());
     assert!(matches!(case.write(), Write::Delete { .. }), "if its epoch leaves, it is stopped");
-    let mut truth = Case::of(granted(3), Some((1, 0, ""))).with("a", (&POD, "p"), ours());
+    let mut truth = Case::of(granted(3), Some((1, 0, ""))).with("a", &POD, "p", ours());
     let notes = json!({"metadata": {"annotations": {
         "interlock.dev/epoch": "3", "interlock.dev/released": "1", "interlock.dev/running": permit(3),
     }}});
-    truth.world.change("a", (&NAMESPACE, &Name::cluster_wide("g")), &notes);
-    let mut looks = looked(&case);
-    let seen = looks.objects.keys().cloned().collect::<Vec<_>>();
-    seen.into_iter().for_each(|address| truth.world.look("a", Read::Object(address), &mut looks));
-    let step = case.world.step_with(&case.world.syncer("a"), ("a", "g"), &looks);
+    truth.world.change("a", &NAMESPACE, &Name::cluster_wide("g"), &notes);
+    let mut live_reads = live(&case);
+    let seen = live_reads.objects.keys().cloned().collect::<Vec<_>>();
+    seen.into_iter()
+        .for_each(|address| truth.world.live_read("a", Read::Object(address), &mut live_reads));
+    let step = case.world.step_with(&case.world.syncer("a"), "a", "g", &live_reads);
     let Step::Wait { because, .. } = step else { panic!("it does something: {step:?}") };
-    assert_eq!(because, "the cluster shows something else than the cache");
+    assert_eq!(because, "the live state of the cluster differs from the cache");
 }
 
 #[test]
-fn a_namesake_of_what_was_looked_at_is_not_stopped() {
-    let mut case = Case::of(revoking(1), Some((1, 0, ""))).with("a", (&POD, "p"), ours());
-    let looks = looked(&case);
+fn a_namesake_of_what_was_read_is_not_stopped() {
+    let mut case = Case::of(revoking(1), Some((1, 0, ""))).with("a", &POD, "p", ours());
+    let live_reads = live(&case);
     case.world.delete("a", &POD, &Name::within("g", "p"));
-    let case = case.with("a", (&POD, "p"), ours());
-    let step = case.world.step_with(&case.world.syncer("a"), ("a", "g"), &looks);
+    let case = case.with("a", &POD, "p", ours());
+    let step = case.world.step_with(&case.world.syncer("a"), "a", "g", &live_reads);
     assert!(matches!(step, Step::Wait { .. }), "{step:?}");
 }
 
 #[test]
-fn what_was_told_to_stop_is_waited_for_and_people_are_told() {
+fn what_was_asked_to_stop_is_waited_for_and_is_reported() {
     let mut case = Case::of(revoking(1), Some((1, 0, "")));
     let pod = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}});
-    case = case.with("a", (&POD, "p"), pod);
+    case = case.with("a", &POD, "p", pod);
     let (what, change) = case.patch();
     assert_eq!(what, "Grant g at the hub");
     assert_eq!(change["status"]["conditions"][0]["reason"], "Stopping");
-    case.world.change("", (&GRANT, &Name::cluster_wide("g")), &change);
-    assert_eq!(case.rests(), "something was told to stop and has not yet");
+    case.world.change("", &GRANT, &Name::cluster_wide("g"), &change);
+    assert_eq!(case.rests(), "a pod that was stopped has not ended yet");
 }
 
 #[test]
@@ -264,17 +269,17 @@ fn still_means_closed_for_ever() {
 fn a_look_from_before_the_notes_changed_closes_nothing() {
     let mut case = Case::of(revoking(3), Some((3, 2, "")));
     let syncer = case.world.syncer("a");
-    let mut looks = Looks::default();
-    let Step::Look { reads, .. } = case.world.step_with(&syncer, ("a", "g"), &looks) else {
+    let mut live_reads = LiveReads::default();
+    let Step::LiveRead { reads, .. } = case.world.step_with(&syncer, "a", "g", &live_reads) else {
         panic!("it does not look")
     };
-    reads.into_iter().for_each(|read| case.world.look("a", read, &mut looks));
+    reads.into_iter().for_each(|read| case.world.live_read("a", read, &mut live_reads));
     let permitted = json!({"metadata": {"annotations": {"interlock.dev/running": permit(3)}}});
     let withdrawn = json!({"metadata": {"annotations": {"interlock.dev/running": ""}}});
-    case.world.change("a", (&NAMESPACE, &Name::cluster_wide("g")), &permitted);
-    case.world.change("a", (&NAMESPACE, &Name::cluster_wide("g")), &withdrawn);
-    let step = case.world.step_with(&syncer, ("a", "g"), &looks);
-    assert!(matches!(step, Step::Look { .. }), "{step:?}");
+    case.world.change("a", &NAMESPACE, &Name::cluster_wide("g"), &permitted);
+    case.world.change("a", &NAMESPACE, &Name::cluster_wide("g"), &withdrawn);
+    let step = case.world.step_with(&syncer, "a", "g", &live_reads);
+    assert!(matches!(step, Step::LiveRead { .. }), "{step:?}");
 }
 
 #[test]
@@ -295,14 +300,14 @@ fn a_release_is_one_write_with_every_pin() {
     let mut status = revoking(2);
     status["claims"] = json!([{"name": "c", "uid": "c-uid", "fill": "Waiting"}]);
     let pin = json!({"claim": "c", "claimUID": "c-uid", "epoch": 1,
-        "taken": "2026-01-01T00:00:00Z", "image": {"fresh": {}}});
+        "taken": "2026-01-01T00:00:00Z", "snapshot": {"fresh": {}}});
     status["pins"] = json!([pin]);
     let claim = json!({"metadata": {"uid": "c-uid"}});
-    let case = Case::of(status, Some((2, 2, ""))).with("", (&CLAIM, "c"), claim);
+    let case = Case::of(status, Some((2, 2, ""))).with("", &CLAIM, "c", claim);
     let (what, change) = case.patch();
     assert_eq!(what, "Grant g at the hub");
     assert_eq!(change["status"]["phase"], "Released");
-    assert_eq!(change["status"]["pins"][0]["image"], json!({"fresh": {}}));
+    assert_eq!(change["status"]["pins"][0]["snapshot"], json!({"fresh": {}}));
     assert_eq!(change["status"]["copies"][0]["state"], "Superseded");
 }
 
@@ -316,20 +321,18 @@ fn a_volume_that_stays_is_kept_and_then_pinned_in_place() {
             "annotations": {"interlock.dev/from": "c-uid/claim", "interlock.dev/epoch": "2"}},
         "spec": {"volumeName": "pv-1"},
     });
-    let mut case = Case::of(status, Some((2, 2, ""))).with("", (&CLAIM, "c"), claim).with(
-        "a",
-        (&CLAIM, "c"),
-        volume,
-    );
+    let mut case = Case::of(status, Some((2, 2, "")))
+        .with("", &CLAIM, "c", claim)
+        .with("a", &CLAIM, "c", volume);
     let target = json!({"spec": {"target": case.world.cluster("a")}});
-    case.world.change("", (&GRANT, &Name::cluster_wide("g")), &target);
+    case.world.change("", &GRANT, &Name::cluster_wide("g"), &target);
     let (what, change) = case.patch();
     assert_eq!(what, "PersistentVolumeClaim g/c at the cluster");
     assert_eq!(change["metadata"]["annotations"]["interlock.dev/last"], "2@pv-1");
-    case.world.change("a", (&CLAIM, &Name::within("g", "c")), &change);
+    case.world.change("a", &CLAIM, &Name::within("g", "c"), &change);
     let (_, change) = case.patch();
     assert_eq!(change["status"]["phase"], "Released");
-    assert_eq!(change["status"]["pins"][0]["image"]["inPlace"]["volume"], "pv-1");
+    assert_eq!(change["status"]["pins"][0]["snapshot"]["inPlace"]["volume"], "pv-1");
 }
 
 #[test]
@@ -337,7 +340,7 @@ fn data_that_would_have_to_be_copied_is_not_given_away() {
     let mut status = revoking(2);
     status["claims"] = json!([{"name": "c", "uid": "c-uid", "fill": "Filled"}]);
     let claim = json!({"metadata": {"uid": "c-uid"}});
-    let case = Case::of(status, Some((2, 2, ""))).with("", (&CLAIM, "c"), claim);
+    let case = Case::of(status, Some((2, 2, ""))).with("", &CLAIM, "c", claim);
     let (_, change) = case.patch();
     assert_eq!(change["status"]["conditions"][0]["reason"], "CopyNotSupported");
     assert_eq!(change["status"]["phase"], Value::Null);
@@ -356,16 +359,16 @@ fn that_nothing_ran_here_is_not_believed_of_a_cache_from_before_the_namespace_ca
     let case = Case::of(elsewhere(2, "Unclosed"), None);
     let there = Case::of(elsewhere(2, "Unclosed"), Some((1, 0, &permit(1))));
     let syncer = case.world.syncer("a");
-    let mut looks = Looks::default();
-    let Step::Look { reads, .. } = case.world.step_with(&syncer, ("a", "g"), &looks) else {
+    let mut live_reads = LiveReads::default();
+    let Step::LiveRead { reads, .. } = case.world.step_with(&syncer, "a", "g", &live_reads) else {
         panic!("it does not look");
     };
     let [Read::Object(notes)] = reads.as_slice() else { panic!("{reads:?}") };
-    looks.objects.insert(notes.clone(), there.world.all("a", &NAMESPACE).pop());
-    let step = case.world.step_with(&syncer, ("a", "g"), &looks);
+    live_reads.objects.insert(notes.clone(), there.world.all("a", &NAMESPACE).pop());
+    let step = case.world.step_with(&syncer, "a", "g", &live_reads);
     assert!(matches!(&step, Step::Rest { .. }), "{step:?}");
-    looks.objects.insert(notes.clone(), None);
-    let step = case.world.step_with(&syncer, ("a", "g"), &looks);
+    live_reads.objects.insert(notes.clone(), None);
+    let step = case.world.step_with(&syncer, "a", "g", &live_reads);
     assert!(matches!(&step, Step::Act(_)), "{step:?}");
 }
 
@@ -373,15 +376,17 @@ fn that_nothing_ran_here_is_not_believed_of_a_cache_from_before_the_namespace_ca
 #[test]
 fn a_finalizer_that_the_cache_does_not_show_yet_comes_off_before_that_of_the_namespace() {
     let case = || Case::of(elsewhere(2, "Superseded"), Some((1, 1, "")));
-    let behind = case().with("", (&CONFIG_MAP, "config"), json!({}));
+    let behind = case().with("", &CONFIG_MAP, "config", json!({}));
     let held = json!({"metadata": {"finalizers": [finalizer(&behind.world)]}});
-    let server = case().with("", (&CONFIG_MAP, "config"), held);
+    let server = case().with("", &CONFIG_MAP, "config", held);
     let syncer = behind.world.syncer("a");
-    let mut looks = Looks::default();
-    let Step::Look { reads, .. } = behind.step_with(&syncer, &looks) else { panic!("no look") };
-    reads.into_iter().for_each(|read| server.world.look("a", read, &mut looks));
-    let Step::Act(effect) = behind.step_with(&syncer, &looks) else { panic!("no write") };
-    let Deed::Write(write) = effect.deed else { panic!("no write") };
+    let mut live_reads = LiveReads::default();
+    let Step::LiveRead { reads, .. } = behind.step_with(&syncer, &live_reads) else {
+        panic!("no look")
+    };
+    reads.into_iter().for_each(|read| server.world.live_read("a", read, &mut live_reads));
+    let Step::Act(effect) = behind.step_with(&syncer, &live_reads) else { panic!("no write") };
+    let Action::Write(write) = effect.action else { panic!("no write") };
     assert_eq!(write.address().to_string(), "ConfigMap shop/config at the hub");
 }
 
@@ -389,7 +394,7 @@ fn a_finalizer_that_the_cache_does_not_show_yet_comes_off_before_that_of_the_nam
 fn finalizers_go_when_nothing_can_run_here_any_more() {
     let mut case = Case::of(elsewhere(2, "Superseded"), Some((1, 1, "")));
     let config = json!({"metadata": {"finalizers": [finalizer(&case.world), "other"]}});
-    case = case.with("", (&CONFIG_MAP, "c"), config);
+    case = case.with("", &CONFIG_MAP, "c", config);
     let (what, change) = case.patch();
     assert_eq!(what, "ConfigMap shop/c at the hub");
     assert_eq!(change, json!({"metadata": {"finalizers": ["other"]}}));
@@ -399,43 +404,43 @@ fn finalizers_go_when_nothing_can_run_here_any_more() {
 fn a_copy_is_kept_until_its_successor_ran_for_long_enough() {
     let mut case = Case::of(elsewhere(2, "Superseded"), Some((1, 1, "")));
     let bare = json!({"metadata": {"finalizers": null}});
-    case.world.change("", (&NAMESPACE, &Name::cluster_wide("shop")), &bare);
-    assert_eq!(case.rests(), "what is left here is kept for now");
+    case.world.change("", &NAMESPACE, &Name::cluster_wide("shop"), &bare);
+    assert_eq!(case.rests(), "the remaining copies on this cluster are kept for now");
     let running = |at: &str| {
         json!({"status": {"conditions": [{"type": "Running", "status": "True",
         "reason": "Running", "message": "", "lastTransitionTime": at}]}})
     };
     let name = Name::cluster_wide("g");
-    case.world.change("", (&GRANT, &name), &running("1970-01-11T00:00:00Z"));
-    assert_eq!(case.rests(), "what is left here is kept for now");
-    case.world.change("", (&GRANT, &name), &running("1970-01-01T00:00:00Z"));
+    case.world.change("", &GRANT, &name, &running("1970-01-11T00:00:00Z"));
+    assert_eq!(case.rests(), "the remaining copies on this cluster are kept for now");
+    case.world.change("", &GRANT, &name, &running("1970-01-01T00:00:00Z"));
     let Write::Delete { address, .. } = case.write() else { panic!("no deletion") };
     assert_eq!(address.kind, NAMESPACE);
 }
 
 #[test]
-fn a_diverged_copy_is_kept_even_when_the_namespace_goes() {
+fn a_diverged_copy_is_kept_even_when_the_namespace_is_deleted() {
     let mut status = elsewhere(2, "Diverged");
     status["phase"] = json!("Deleting");
     let mut case = Case::of(status, Some((1, 1, "")));
     let bare = json!({"metadata": {"finalizers": null}});
-    case.world.change("", (&NAMESPACE, &Name::cluster_wide("shop")), &bare);
-    assert_eq!(case.rests(), "what is left here is kept for now");
+    case.world.change("", &NAMESPACE, &Name::cluster_wide("shop"), &bare);
+    assert_eq!(case.rests(), "the remaining copies on this cluster are kept for now");
 }
 
 #[test]
-fn a_volume_that_goes_loses_its_finalizer_first_and_the_namespace_goes_last() {
+fn a_volume_that_is_being_deleted_loses_its_finalizer_first_and_the_namespace_is_deleted_last() {
     let mut status = elsewhere(2, "Superseded");
     status["phase"] = json!("Deleting");
     let mut volume = ours();
     volume["metadata"]["finalizers"] = json!(["interlock.dev/keep"]);
-    let mut case = Case::of(status, Some((1, 1, ""))).with("a", (&CLAIM, "c"), volume);
+    let mut case = Case::of(status, Some((1, 1, ""))).with("a", &CLAIM, "c", volume);
     let bare = json!({"metadata": {"finalizers": null}});
-    case.world.change("", (&NAMESPACE, &Name::cluster_wide("shop")), &bare);
+    case.world.change("", &NAMESPACE, &Name::cluster_wide("shop"), &bare);
     let (what, change) = case.patch();
     assert_eq!(what, "PersistentVolumeClaim g/c at the cluster");
     assert_eq!(change, json!({"metadata": {"finalizers": []}}));
-    case.world.change("a", (&CLAIM, &Name::within("g", "c")), &change);
+    case.world.change("a", &CLAIM, &Name::within("g", "c"), &change);
     let Write::Delete { address, .. } = case.write() else { panic!("no deletion") };
     assert_eq!(address.kind, CLAIM);
     case.world.delete("a", &CLAIM, &Name::within("g", "c"));
@@ -473,14 +478,14 @@ fn nothing_runs_that_somebody_wants_to_take_by_force() {
         "epoch": epoch, "attestation": "PoweredOff", "reason": "it burns down", "requester": "me"}})
     };
     let name = Name::cluster_wide("f");
-    case.world.put(&FORCE_RELEASE, (name.clone(), ""), force(2));
+    case.world.put(&FORCE_RELEASE, name.clone(), "", force(2));
     assert_eq!(case.notes_change()["interlock.dev/running"], permit(1));
-    case.world.put(&FORCE_RELEASE, (name.clone(), ""), force(1));
+    case.world.put(&FORCE_RELEASE, name.clone(), "", force(1));
     let (_, change) = case.patch();
     assert_eq!(change["status"]["conditions"][0]["reason"], "ForceRelease");
     let mut refused = force(1);
     refused["status"] = json!({"outcome": "Refused"});
-    case.world.put(&FORCE_RELEASE, (name, ""), refused);
+    case.world.put(&FORCE_RELEASE, name, "", refused);
     assert_eq!(case.notes_change()["interlock.dev/running"], permit(1));
 }
 
@@ -489,7 +494,7 @@ fn a_volume_that_was_filled_and_is_missing_is_not_made_anew() {
     let mut status = granted(1);
     status["claims"] = json!([{"name": "c", "uid": "c-uid", "fill": "Filled"}]);
     let claim = json!({"metadata": {"uid": "c-uid"}});
-    let case = Case::of(status, Some((1, 0, ""))).with("", (&CLAIM, "c"), claim);
+    let case = Case::of(status, Some((1, 0, ""))).with("", &CLAIM, "c", claim);
     let (_, change) = case.patch();
     assert_eq!(change["status"]["conditions"][0]["reason"], "VolumeMissing");
 }
@@ -503,18 +508,18 @@ fn a_storage_class_is_called_by_its_name_on_the_cluster() {
         "metadata": {"uid": "c-uid", "finalizers": [finalizer(&case.world)]},
         "spec": {"storageClassName": "fast", "volumeName": "hub-volume"},
     });
-    case = case.with("", (&CLAIM, "c"), claim);
+    case = case.with("", &CLAIM, "c", claim);
     let volumes = json!({"spec": {"volumes": {"storageClasses": {"fast": "nvme"}}}});
-    case.world.change("", (&GRANT, &Name::cluster_wide("g")), &volumes);
+    case.world.change("", &GRANT, &Name::cluster_wide("g"), &volumes);
     let Write::Create { object, .. } = case.write() else { panic!("no creation") };
     assert_eq!(object["spec"], json!({"storageClassName": "nvme"}));
 }
 
 #[test]
-fn a_name_that_is_taken_is_told_and_not_written_over() {
+fn a_name_that_is_taken_is_reported_and_not_written_over() {
     let case = Case::of(granted(1), Some((1, 0, &permit(1))))
-        .with("", (&CONFIG_MAP, "c"), json!({"data": {"a": "1"}}))
-        .with("a", (&CONFIG_MAP, "c"), json!({"data": {"a": "2"}}));
+        .with("", &CONFIG_MAP, "c", json!({"data": {"a": "1"}}))
+        .with("a", &CONFIG_MAP, "c", json!({"data": {"a": "2"}}));
     let (what, change) = case.patch();
     assert_eq!(what, "Grant g at the hub");
     let message = change["status"]["conditions"][0]["message"].as_str().unwrap();
@@ -524,16 +529,16 @@ fn a_name_that_is_taken_is_told_and_not_written_over() {
 #[test]
 fn a_pod_waits_for_a_claim_that_the_hub_does_not_know_to_be_filled() {
     let pod = json!({"spec": {"volumes": [{"persistentVolumeClaim": {"claimName": "c"}}]}});
-    let case = Case::of(granted(1), Some((1, 0, &permit(1)))).with("", (&POD, "p"), pod);
+    let case = Case::of(granted(1), Some((1, 0, &permit(1)))).with("", &POD, "p", pod);
     let (what, change) = case.patch();
     assert_eq!(what, "Grant g at the hub");
     let message = change["status"]["conditions"][0]["message"].as_str().unwrap();
-    assert!(message.contains("Pod p: it waits for claim c"), "{message}");
+    assert!(message.contains("Pod p: waiting for claim c"), "{message}");
 }
 
 #[test]
 fn what_is_not_at_the_hub_is_not_deleted_on_the_cluster() {
-    let case = Case::of(granted(1), Some((1, 0, &permit(1)))).with("a", (&CONFIG_MAP, "c"), ours());
+    let case = Case::of(granted(1), Some((1, 0, &permit(1)))).with("a", &CONFIG_MAP, "c", ours());
     let (what, change) = case.patch();
     assert_eq!(what, "Grant g at the hub");
     assert_eq!(change["status"]["conditions"][0]["reason"], "Running");

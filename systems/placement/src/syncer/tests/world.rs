@@ -4,16 +4,16 @@ use crate::claims::Claims;
 use crate::kinds;
 use crate::runtime::Runtime;
 use crate::runtime::outside::{
-    Answer, Deed as MachineDeed, Ending, Held, Known, LockName, Machine, Question, Run, Started,
+    Action as MachineAction, Answer, Ending, Held, Known, LockName, Machine, Question, Run, Started,
 };
 use crate::scheduler::Scheduler;
 use crate::syncer::objects::kinds::{INGRESS, JOB, REPLICA_SET};
 use crate::syncer::{Holding, Locks, LocksOf, Syncer};
 use interlock_api::placement::Ref;
-use interlock_kernel::testing::{Server, Sight};
+use interlock_kernel::testing::{LiveView, Server};
 use interlock_kernel::{
-    Controller, Deed, Effect, Event, Kind, Looks, Name, Nothing, Object, Outside, Place, Read,
-    Step, Write,
+    Action, Controller, Effect, Event, Kind, LiveReads, Name, Nothing, Object, Outside, Place,
+    Read, Step, Write,
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) const BOOT: &str = "boot-1";
 const HUB: &str = "hub";
 
-/// A machine with processes: they run until they are told to stop.
+/// A machine with processes: they run until they are asked to stop.
 #[derive(Default)]
 pub(crate) struct Processes {
     pub(crate) known: BTreeMap<String, Known>,
@@ -39,49 +39,49 @@ impl Processes {
     }
 }
 
-pub(crate) struct World {
+pub(crate) struct TestFleet {
     pub(crate) now: Timestamp,
     servers: BTreeMap<String, Server>,
     pub(crate) machines: BTreeMap<String, Processes>,
     clusters: Vec<Ref>,
     pub(crate) log: Vec<String>,
     pub(crate) events: Vec<Event>,
-    /// What is in volumes and images, by cluster and handle; None: nobody makes any.
+    /// What is in volumes and snapshots, by cluster and handle; None: nobody makes any.
     pub(crate) disks: Option<Disks>,
 }
 
-/// What is in volumes and images, by cluster and handle: the epochs that wrote to it.
+/// What is in volumes and snapshots, by cluster and handle: the epochs that wrote to it.
 pub(crate) type Disks = BTreeMap<(String, String), Vec<i64>>;
 
 /// What a controller asks and does outside of the API, in this world.
-pub(crate) trait Hands: Outside {
-    fn ask(world: &World, cluster: &str, question: Self::Question) -> Self::Answer;
-    fn perform(world: &mut World, cluster: &str, deed: Self::Deed);
+pub(crate) trait Driver: Outside {
+    fn ask(world: &TestFleet, cluster: &str, question: Self::Question) -> Self::Answer;
+    fn perform(world: &mut TestFleet, cluster: &str, action: Self::Action);
 }
 
-impl Hands for Nothing {
-    fn ask(_: &World, _: &str, question: Nothing) -> Nothing {
+impl Driver for Nothing {
+    fn ask(_: &TestFleet, _: &str, question: Nothing) -> Nothing {
         match question {}
     }
-    fn perform(_: &mut World, _: &str, deed: Nothing) {
-        match deed {}
+    fn perform(_: &mut TestFleet, _: &str, action: Nothing) {
+        match action {}
     }
 }
 
-impl Hands for Locks {
-    fn ask(world: &World, cluster: &str, question: LocksOf) -> Holding {
+impl Driver for Locks {
+    fn ask(world: &TestFleet, cluster: &str, question: LocksOf) -> Holding {
         let machine = &world.machines[cluster];
         let is_held =
             machine.locks.iter().any(|pod| machine.taken[pod].namespace == question.namespace);
         if is_held || machine.lives() { Holding::Held(vec![7]) } else { Holding::Free }
     }
-    fn perform(_: &mut World, _: &str, deed: Nothing) {
-        match deed {}
+    fn perform(_: &mut TestFleet, _: &str, action: Nothing) {
+        match action {}
     }
 }
 
-impl Hands for Machine {
-    fn ask(world: &World, cluster: &str, question: Question) -> Answer {
+impl Driver for Machine {
+    fn ask(world: &TestFleet, cluster: &str, question: Question) -> Answer {
         let machine = &world.machines[cluster];
         match question {
             Question::Process(pod) => {
@@ -100,18 +100,18 @@ impl Hands for Machine {
         }
     }
 
-    fn perform(world: &mut World, cluster: &str, deed: MachineDeed) {
+    fn perform(world: &mut TestFleet, cluster: &str, action: MachineAction) {
         let now = world.now;
         let machine = world.machines.get_mut(cluster).unwrap();
-        match deed {
-            MachineDeed::TakeLock(lock) => {
+        match action {
+            MachineAction::TakeLock(lock) => {
                 machine.locks.insert(lock.pod.clone());
                 machine.taken.insert(lock.pod.clone(), lock);
             }
-            MachineDeed::LetGo(lock) => {
+            MachineAction::LetGo(lock) => {
                 machine.locks.remove(&lock.pod);
             }
-            MachineDeed::Start(run) => {
+            MachineAction::Start(run) => {
                 assert!(machine.locks.remove(&run.lock.pod), "started without its lock");
                 let started = Started { pid: 7, since: now };
                 machine.known.insert(run.lock.pod.clone(), Known::Lives(started));
@@ -125,7 +125,7 @@ impl Hands for Machine {
                 let living = world.machines.values().filter(|machine| machine.lives()).count();
                 assert!(living <= 1, "two clusters run one namespace");
             }
-            MachineDeed::Terminate(pod) | MachineDeed::Kill(pod) => {
+            MachineAction::Terminate(pod) | MachineAction::Kill(pod) => {
                 let run = Started { pid: 7, since: now };
                 let ending = Ending::Signal(15);
                 let gone = Known::Gone { run, ending, finished: Some(now) };
@@ -135,15 +135,15 @@ impl Hands for Machine {
     }
 }
 
-impl World {
-    pub(crate) fn new(clusters: &[&str]) -> World {
+impl TestFleet {
+    pub(crate) fn new(clusters: &[&str]) -> TestFleet {
         let mut servers = BTreeMap::from([(HUB.to_owned(), Server::named(HUB))]);
         let mut machines = BTreeMap::new();
         for cluster in clusters {
             servers.insert((*cluster).to_owned(), Server::named(cluster));
             machines.insert((*cluster).to_owned(), Processes::default());
         }
-        let mut world = World {
+        let mut world = TestFleet {
             now: Timestamp::from_second(1_000_000).unwrap(),
             servers,
             machines,
@@ -165,7 +165,7 @@ impl World {
                 },
             });
             let name = Name::cluster_wide(cluster);
-            let made = world.put(&kinds::WORKLOAD_CLUSTER, (name, ""), object);
+            let made = world.put(&kinds::WORKLOAD_CLUSTER, name, "", object);
             world.clusters.push(Ref::new(*cluster, made.metadata.uid.clone().unwrap()));
         }
         world
@@ -195,18 +195,13 @@ impl World {
     }
 
     /// What the controllers of a cluster see.
-    pub(crate) fn sight<'a>(&'a self, cluster: &str) -> Sight<'a> {
+    pub(crate) fn view<'a>(&'a self, cluster: &str) -> LiveView<'a> {
         let servers = [(Place::HUB, self.server("")), (Place::CLUSTER, self.server(cluster))];
-        Sight { now: self.now, servers: BTreeMap::from(servers) }
+        LiveView { now: self.now, servers: BTreeMap::from(servers) }
     }
 
     /// Makes an object as a person would; `cluster` is empty at the hub.
-    pub(crate) fn put(
-        &mut self,
-        kind: &Kind,
-        (name, cluster): (Name, &str),
-        object: Value,
-    ) -> Object {
+    pub(crate) fn put(&mut self, kind: &Kind, name: Name, cluster: &str, object: Value) -> Object {
         self.server_mut(cluster).make(kind, &name, object)
     }
 
@@ -214,7 +209,7 @@ impl World {
         Some(self.server(cluster).json(kind, name)).filter(|found| !found.is_null())
     }
 
-    pub(crate) fn change(&mut self, cluster: &str, (kind, name): (&Kind, &Name), patch: &Value) {
+    pub(crate) fn change(&mut self, cluster: &str, kind: &Kind, name: &Name, patch: &Value) {
         self.server_mut(cluster).change(kind, name, patch);
     }
 
@@ -244,35 +239,41 @@ impl World {
     pub(crate) fn step<C>(&self, controller: &C, cluster: &str, subject: &str) -> Step<C::Outside>
     where
         C: Controller,
-        C::Outside: Hands,
+        C::Outside: Driver,
     {
-        let ask = |question: &_| <C::Outside as Hands>::ask(self, cluster, Clone::clone(question));
-        self.sight(cluster).step(controller, subject, ask)
+        let ask = |question: &_| <C::Outside as Driver>::ask(self, cluster, Clone::clone(question));
+        self.view(cluster).step(controller, subject, ask)
     }
 
-    /// One step of a controller that has looked at this.
+    /// One step of a controller that has read this.
     pub(crate) fn step_with<C: Controller>(
         &self,
         controller: &C,
-        (cluster, subject): (&str, &str),
-        looks: &Looks<C::Outside>,
+        cluster: &str,
+        subject: &str,
+        live_reads: &LiveReads<C::Outside>,
     ) -> Step<C::Outside> {
-        self.sight(cluster).step_with(controller, subject, looks)
+        self.view(cluster).step_with(controller, subject, live_reads)
     }
 
-    pub(crate) fn look<O: Hands>(&self, cluster: &str, read: Read<O>, looks: &mut Looks<O>) {
+    pub(crate) fn live_read<O: Driver>(
+        &self,
+        cluster: &str,
+        read: Read<O>,
+        live_reads: &mut LiveReads<O>,
+    ) {
         let ask = |question: &O::Question| O::ask(self, cluster, question.clone());
-        self.sight(cluster).look(read, ask, looks);
+        self.view(cluster).read_live(read, ask, live_reads);
     }
 
     /// Takes a step about everything that a controller is woken for; whether it did anything.
     pub(crate) fn turn<C>(&mut self, controller: &C, cluster: &str) -> bool
     where
         C: Controller,
-        C::Outside: Hands,
+        C::Outside: Driver,
     {
         let mut has_acted = false;
-        for subject in self.sight(cluster).subjects(controller) {
+        for subject in self.view(cluster).subjects(controller) {
             if let Step::Act(effect) = self.step(controller, cluster, &subject) {
                 has_acted = true;
                 self.perform(cluster, *effect);
@@ -281,18 +282,18 @@ impl World {
         has_acted
     }
 
-    pub(crate) fn perform<O: Hands>(&mut self, cluster: &str, effect: Effect<O>) {
-        let Effect { deed, because, event } = effect;
+    pub(crate) fn perform<O: Driver>(&mut self, cluster: &str, effect: Effect<O>) {
+        let Effect { action, because, event } = effect;
         assert!(!because.is_empty());
         self.events.extend(event);
-        match deed {
-            Deed::Write(write) => {
+        match action {
+            Action::Write(write) => {
                 self.log.push(format!("{cluster}: {write:?}"));
                 self.apply(cluster, &write);
             }
-            Deed::Outside(deed) => {
-                self.log.push(format!("{cluster}: {deed:?}"));
-                O::perform(self, cluster, deed);
+            Action::Outside(action) => {
+                self.log.push(format!("{cluster}: {action:?}"));
+                O::perform(self, cluster, action);
             }
         }
     }

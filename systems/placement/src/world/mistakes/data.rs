@@ -14,7 +14,9 @@ use crate::syncer::objects::decide::{Way, survey};
 use interlock_api::names::ANNOTATION_EPOCH;
 use interlock_api::placement::Phase;
 use interlock_kernel::metadata::uid_of;
-use interlock_kernel::{Kind, Looks, Name, Object, Observed, Place, Room, Subject, View, Write};
+use interlock_kernel::{
+    Kind, LiveReads, Name, Object, Observed, Place, Room, Subject, View, Write,
+};
 use interlock_world::rewritten;
 use serde_json::json;
 use std::sync::Arc;
@@ -59,7 +61,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     Row(
         "first-claim-only",
-        "the namespace is released after the first of two claims has its last image",
+        "the namespace is released after the first of two claims has its last snapshot",
         LOSES,
         &[Bend::SyncerDecides(|facts| {
             synced(facts, |facts| {
@@ -91,7 +93,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     Row(
         "applied-before-reported",
-        "a pod writes to a claim that the hub does not know to be filled, so no image is made",
+        "a pod writes to a claim that the hub does not know to be filled, so no snapshot is made",
         LOSES,
         &[Bend::SyncerDecides(|facts| {
             let mut objects = facts.objects.clone();
@@ -107,7 +109,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     Row(
         "tag-set-early",
-        "the last image is asked for while an earlier one is under way, whose end is taken for it",
+        "the last snapshot is asked for while an earlier one is under way, whose end is taken for it",
         LOSES,
         &[Bend::SyncerDecides(|facts| {
             synced(facts, |facts| {
@@ -135,7 +137,7 @@ fn unbound_is_empty(
     runtime: &Runtime,
     subject: &Subject,
     view: &dyn View,
-    looks: &Looks<outside::Machine>,
+    live_reads: &LiveReads<outside::Machine>,
 ) -> Observed<runs::Facts, <Runtime as Room>::Scene> {
     let claims = view.list(Place::CLUSTER, &CLAIM, None);
     let volume = |claim: &Object| format!("pvc-{}", uid_of(claim));
@@ -155,5 +157,5 @@ fn unbound_is_empty(
             "claimRef": {"uid": uid_of(of)}}});
         serde_json::from_value(empty).ok().map(Arc::new)
     };
-    runtime.observe(subject, &Seeing { view, as_if: &as_if }, looks)
+    runtime.observe(subject, &Seeing { view, as_if: &as_if }, live_reads)
 }

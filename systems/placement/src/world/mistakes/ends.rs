@@ -10,7 +10,7 @@ use crate::syncer::Syncer;
 use crate::syncer::decide::Decision as Syncs;
 use interlock_api::placement::{CopyState, Phase};
 use interlock_kernel::metadata::uid_of;
-use interlock_kernel::{Looks, Name, Nothing, Object, Observed, Place, Room, Subject, View};
+use interlock_kernel::{LiveReads, Name, Nothing, Object, Observed, Place, Room, Subject, View};
 
 const STAYS: &[&str] = &["NamespaceStays", "CopiesAreListed"];
 const CALM: &str = "moves=0,flights=0,stale=0,crash=0,deletes=1";
@@ -67,7 +67,7 @@ pub(super) const ROWS: &[Row] = &[
         &[Bend::SchedulerDecides(|facts| {
             scheduled(facts, |facts| {
                 for cluster in &mut facts.clusters {
-                    cluster.sight = Some(schedule::Sight::Stays);
+                    cluster.live_state = Some(schedule::LiveState::Stays);
                 }
             })
         })],
@@ -83,11 +83,11 @@ pub(super) const ROWS: &[Row] = &[
     Row(
         "target-kept",
         "a cluster that is deleted stays the target of a grant, and so stays for ever",
-        &["DeletedClusterGoes"],
+        &["DeletedClusterTerminating"],
         &[Bend::SchedulerDecides(|facts| match Scheduler::decide(facts) {
-            scheduler::Decision::Grant(schedule::Decision::Untarget) => {
-                scheduler::Decision::Grant(schedule::Decision::Nothing(schedule::Why::ClusterGoes))
-            }
+            scheduler::Decision::Grant(schedule::Decision::Untarget) => scheduler::Decision::Grant(
+                schedule::Decision::Nothing(schedule::Why::ClusterTerminating),
+            ),
             decision => decision,
         })],
         "moves=0,flights=0,stale=0,crash=0,retire=1,live=1",
@@ -125,7 +125,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     Row(
         "copy-overlooked",
-        "the hub is told that nothing is left while the cluster has something",
+        "the hub is informed that nothing is left while the cluster has something",
         STAYS,
         &[Bend::SyncerDecides(|facts| match Syncer::decide(facts) {
             Syncs::CleanUp { .. } | Syncs::DeleteNamespace => Syncs::ForgetCopy,
@@ -137,7 +137,7 @@ pub(super) const ROWS: &[Row] = &[
         "namespace-let-go-first",
         "a syncer lets go of a namespace whose objects it holds, which its cache does not show",
         &["HeldIsFound"],
-        &[Bend::SyncerDecides(|facts| synced(facts, |facts| facts.finalized_look = Some(false)))],
+        &[Bend::SyncerDecides(|facts| synced(facts, |facts| facts.finalized_read = Some(false)))],
         "moves=0,flights=0,stale=1,crash=0,deletes=1",
     ),
     Row(
@@ -156,8 +156,8 @@ pub(super) const ROWS: &[Row] = &[
     ),
     Row(
         "syncer-left-behind",
-        "the grant goes while a syncer whose copy was given up holds the namespace: nothing tells it \
-         to let go",
+        "the grant is deleted while a syncer whose copy was given up holds the namespace: nothing \
+         tells it to let go",
         &["DeletedGoes"],
         &[Bend::SchedulerDecides(|facts| scheduled(facts, |facts| facts.has_syncers = false))],
         "moves=0,flights=0,stale=0,crash=0,deletes=1,forget=1,live=1",
@@ -184,9 +184,9 @@ fn targets_do_not_hold(
     room: &Clusters,
     subject: &Subject,
     view: &dyn View,
-    looks: &Looks<Nothing>,
+    live_reads: &LiveReads<Nothing>,
 ) -> Observed<retire::Facts, <Clusters as Room>::Scene> {
-    let (mut facts, scene) = match room.observe(subject, view, looks) {
+    let (mut facts, scene) = match room.observe(subject, view, live_reads) {
         Observed::Seen { facts, scene } => (facts, scene),
         nothing @ Observed::Nothing(_) => return nothing,
     };
@@ -198,7 +198,7 @@ fn targets_do_not_hold(
         let values = [GRANTS_HELD_BY.values, GRANTS_BY_COPY.values];
         values.iter().any(|of| of(grant).contains(&uid))
     };
-    let grants = looks.lists.get(&(Place::HUB, GRANT, None));
+    let grants = live_reads.lists.get(&(Place::HUB, GRANT, None));
     facts.is_surely_empty = grants.map(|grants| !grants.iter().any(has_it));
     Observed::Seen { facts, scene }
 }

@@ -7,13 +7,13 @@ use crate::runtime::decide as runs;
 use crate::runtime::{Runtime, outside};
 use crate::scheduler::decide as schedule;
 use crate::syncer::claim::leave::HandedOver;
-use crate::syncer::decide::{Decision as Syncs, Handed, Look};
+use crate::syncer::decide::{Decision as Syncs, Handed, LiveRead};
 use crate::syncer::facts::Facts as SyncerFacts;
-use crate::syncer::tenancy::{LastImage, Running};
+use crate::syncer::tenancy::{LastSnapshot, Running};
 use crate::syncer::{Locks, Syncer, notes};
 use interlock_api::names::ANNOTATION_RELEASED;
 use interlock_api::placement::Phase;
-use interlock_kernel::{Address, Looks, Name, Observed, Place, Room, Subject, View, Write};
+use interlock_kernel::{Address, LiveReads, Name, Observed, Place, Room, Subject, View, Write};
 use interlock_world::{rewritten, unguarded};
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     Row(
         "silence-is-release",
-        "an owner that is not heard of is taken for one that has given the namespace back",
+        "an owner that sends no heartbeat is taken for one that has given the namespace back",
         &["PermittedToAtMostOne"],
         &[Bend::SchedulerDecides(|facts| {
             scheduled(facts, |facts| {
@@ -82,7 +82,7 @@ pub(super) const ROWS: &[Row] = &[
         &["RevokedForATarget"],
         &[Bend::SchedulerDecides(|facts| {
             scheduled(facts, |facts| {
-                facts.clusters.iter_mut().for_each(|cluster| cluster.misfit = None);
+                facts.clusters.iter_mut().for_each(|cluster| cluster.unfit_reason = None);
             })
         })],
         "moves=1,flights=0,stale=0,crash=0,unfit=1",
@@ -197,11 +197,11 @@ pub(super) const ROWS: &[Row] = &[
     ),
     Row(
         "copy-before-close",
-        "the last image is made while the epoch may still write",
+        "the last snapshot is made while the epoch may still write",
         LOSES,
         &[Bend::SyncerDecides(|facts| {
             let is_held = |claim: &crate::syncer::claim::facts::Facts| {
-                !claim.is_filled() || claim.last_image() == LastImage::Held
+                !claim.is_filled() || claim.last_snapshot() == LastSnapshot::Held
             };
             let is_leaving = facts.is_mine(&[Phase::Revoking]);
             match is_leaving && !facts.claims.iter().all(is_held) {
@@ -214,7 +214,7 @@ pub(super) const ROWS: &[Row] = &[
         CLAIM,
     ),
     Row(
-        "no-last-image",
+        "no-last-snapshot",
         "the namespace is released with whatever its owner started from",
         &["NoLoss"],
         &[Bend::SyncerDecides(|facts| {
@@ -258,7 +258,7 @@ pub(super) const ROWS: &[Row] = &[
             let is_process = |what: &String| what.starts_with("process");
             match &facts.stirring {
                 _ if !is_permitted || !facts.is_mine(&[Phase::Revoking]) => Syncer::decide(facts),
-                None => Syncs::Look(Look::WhetherStill),
+                None => Syncs::LiveRead(LiveRead::WhetherStill),
                 Some(stirring) if stirring.iter().any(is_process) => Syncer::decide(facts),
                 Some(_) => Syncs::Close(facts.at.epoch),
             }
@@ -335,14 +335,14 @@ pub(super) const ROWS: &[Row] = &[
         LIVE,
     ),
     Row(
-        "wish-ignored",
+        "desired-ignored",
         "the namespace stays where it is, whatever people want",
         NEVER,
         &[Bend::SchedulerDecides(|facts| {
             scheduled(facts, |facts| {
                 let owner = facts.grant.as_ref().and_then(|grant| grant.owner);
                 if let Some(schedule::Owner::Cluster(owner)) = owner {
-                    facts.wish = schedule::Wish::On(owner);
+                    facts.desired = schedule::Desired::On(owner);
                 }
             })
         })],
@@ -374,10 +374,10 @@ pub(super) const ROWS: &[Row] = &[
         &[Bend::SchedulerDecides(|facts| {
             scheduled(facts, |facts| {
                 if let Some(grant) = &mut facts.grant {
-                    grant.images = schedule::Images::Anywhere;
+                    grant.snapshots = schedule::Snapshots::Anywhere;
                     let in_place = |pin: &&mut schedule::Pinned| **pin == schedule::Pinned::InPlace;
                     grant.pins.iter_mut().filter(in_place).for_each(|pin| {
-                        *pin = schedule::Pinned::Image;
+                        *pin = schedule::Pinned::Snapshot;
                     });
                 }
             })
@@ -392,12 +392,12 @@ pub(super) fn grant_in_the_cache(
     syncer: &Syncer,
     subject: &Subject,
     view: &dyn View,
-    looks: &Looks<Locks>,
+    live_reads: &LiveReads<Locks>,
 ) -> Observed<SyncerFacts, <Syncer as Room>::Scene> {
-    let mut seen = Looks {
-        objects: looks.objects.clone(),
-        lists: looks.lists.clone(),
-        answers: looks.answers.clone(),
+    let mut seen = LiveReads {
+        objects: live_reads.objects.clone(),
+        lists: live_reads.lists.clone(),
+        answers: live_reads.answers.clone(),
     };
     let name = Name::cluster_wide(subject);
     for (place, kind) in [(Place::CLUSTER, NAMESPACE), (Place::HUB, GRANT)] {
@@ -410,7 +410,7 @@ pub(super) fn grant_in_the_cache(
         Observed::Seen { facts, .. } => facts.fresh,
         Observed::Nothing(_) => None,
     };
-    match syncer.observe(subject, view, looks) {
+    match syncer.observe(subject, view, live_reads) {
         Observed::Seen { facts, scene } => {
             Observed::Seen { facts: SyncerFacts { fresh, ..facts }, scene }
         }
@@ -423,9 +423,9 @@ fn permit_in_the_cache(
     runtime: &Runtime,
     subject: &Subject,
     view: &dyn View,
-    looks: &Looks<outside::Machine>,
+    live_reads: &LiveReads<outside::Machine>,
 ) -> Observed<runs::Facts, <Runtime as Room>::Scene> {
-    let (mut asked, scene) = match runtime.observe(subject, view, looks) {
+    let (mut asked, scene) = match runtime.observe(subject, view, live_reads) {
         Observed::Seen { facts: runs::Facts::Asked(asked), scene } => (asked, scene),
         observed => return observed,
     };

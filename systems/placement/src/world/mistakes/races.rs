@@ -11,7 +11,7 @@ use crate::syncer::{Locks, Syncer};
 use interlock_api::names::{ANNOTATION_RAN, ANNOTATION_RELEASED};
 use interlock_api::placement::Phase;
 use interlock_kernel::{
-    Kind, Looks, Name, Object, Observed, Place, Room, Step, Subject, View, Write,
+    Kind, LiveReads, Name, Object, Observed, Place, Room, Step, Subject, View, Write,
 };
 use interlock_world::unguarded;
 use std::sync::Arc;
@@ -82,9 +82,9 @@ fn released_ignored(
     syncer: &Syncer,
     subject: &Subject,
     view: &dyn View,
-    looks: &Looks<Locks>,
+    live_reads: &LiveReads<Locks>,
 ) -> Observed<SyncerFacts, <Syncer as Room>::Scene> {
-    let mut observed = grant_in_the_cache(syncer, subject, view, looks);
+    let mut observed = grant_in_the_cache(syncer, subject, view, live_reads);
     if let Observed::Seen { facts, .. } = &mut observed
         && facts.is_mine(&[Phase::Granted])
     {
@@ -98,21 +98,21 @@ fn start_ignores_released(
     runtime: &Runtime,
     subject: &Subject,
     view: &dyn View,
-    looks: &Looks<outside::Machine>,
+    live_reads: &LiveReads<outside::Machine>,
 ) -> Observed<runs::Facts, <Runtime as Room>::Scene> {
     let as_if = |place, kind: &Kind, _: &Name, found: Option<Object>| {
         found.map(|found| if_open(place, kind, &found))
     };
-    let objects = looks.objects.iter().map(|(address, found)| {
+    let objects = live_reads.objects.iter().map(|(address, found)| {
         let found = found.as_ref().map(|found| if_open(address.place, &address.kind, found));
         (address.clone(), found)
     });
-    let looks = Looks {
+    let live_reads = LiveReads {
         objects: objects.collect(),
-        lists: looks.lists.clone(),
-        answers: looks.answers.clone(),
+        lists: live_reads.lists.clone(),
+        answers: live_reads.answers.clone(),
     };
-    runtime.observe(subject, &Seeing { view, as_if: &as_if }, &looks)
+    runtime.observe(subject, &Seeing { view, as_if: &as_if }, &live_reads)
 }
 
 /// The notes of a cluster without what is closed.

@@ -11,7 +11,9 @@ use crate::syncer::{Locks, Syncer};
 use interlock_api::names::{ANNOTATION_GRANT, STATE_PREFIX};
 use interlock_api::placement::CopyState;
 use interlock_kernel::metadata::annotation;
-use interlock_kernel::{Kind, Looks, Name, Object, Observed, Place, Room, Subject, View, Write};
+use interlock_kernel::{
+    Kind, LiveReads, Name, Object, Observed, Place, Room, Subject, View, Write,
+};
 use interlock_world::rewritten;
 use serde_json::json;
 use std::sync::Arc;
@@ -20,7 +22,7 @@ use std::time::Duration;
 pub(super) const ROWS: &[Row] = &[
     Row(
         "old-volume-deleted-early",
-        "a volume goes as soon as another cluster has the namespace",
+        "a volume is deleted as soon as another cluster has the namespace",
         &["VolumesOutliveMoves"],
         &[Bend::SyncerDecides(|facts| {
             synced(facts, |facts| {
@@ -110,13 +112,15 @@ fn absence_is_the_end(
     syncer: &Syncer,
     subject: &Subject,
     view: &dyn View,
-    looks: &Looks<Locks>,
+    live_reads: &LiveReads<Locks>,
 ) -> Observed<<Syncer as Room>::Facts, <Syncer as Room>::Scene> {
     let name = Name::cluster_wide(subject);
     let here = view.get(Place::CLUSTER, &crate::kinds::NAMESPACE, &name);
     let is_known = view.get(Place::HUB, &crate::kinds::GRANT, &name).is_some();
     let of = here.as_ref().and_then(|here| annotation(here, ANNOTATION_GRANT));
-    let Some(uid) = of.filter(|_| !is_known) else { return syncer.observe(subject, view, looks) };
+    let Some(uid) = of.filter(|_| !is_known) else {
+        return syncer.observe(subject, view, live_reads);
+    };
     let grant = json!({
         "apiVersion": crate::kinds::GRANT.api_version(), "kind": "Grant",
         "metadata": {"name": &**subject, "uid": uid, "resourceVersion": "1"},
@@ -125,12 +129,12 @@ fn absence_is_the_end(
             {"cluster": {"name": "a", "uid": "uid-a"}, "epoch": 1, "state": "Superseded"}]},
     });
     let Ok(grant) = serde_json::from_value(grant) else {
-        return syncer.observe(subject, view, looks);
+        return syncer.observe(subject, view, live_reads);
     };
     let grant: Object = Arc::new(grant);
     let imagined = |_, kind: &Kind, name: &Name, found| {
         let is_it = *kind == crate::kinds::GRANT && *name == Name::of(&grant);
         if is_it { Some(grant.clone()) } else { found }
     };
-    syncer.observe(subject, &Seeing { view, as_if: &imagined }, looks)
+    syncer.observe(subject, &Seeing { view, as_if: &imagined }, live_reads)
 }

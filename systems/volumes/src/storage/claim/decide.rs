@@ -25,11 +25,11 @@ pub struct Facts {
     pub is_unsupported: bool,
     /// What its volume is made of.
     pub source: Source,
-    /// Whether it holds the image that it is made of: by a live read, once pods were looked for.
+    /// Whether it holds the snapshot that it is made of: by a live read, once pods were looked for.
     pub has_hold: bool,
     /// How far its volume is on the disk.
     pub made: Made,
-    /// Whether its volume has a PersistentVolume, by a fresh look; None: nobody looked.
+    /// Whether its volume has a PersistentVolume, by a live read; None: not read.
     pub has_record: Option<bool>,
     /// What the claim says that it waits for, word for word as it would be said now.
     pub said: Option<Obstacle>,
@@ -85,15 +85,15 @@ pub enum Class {
 pub enum Source {
     /// Nothing.
     Empty,
-    /// An image.
-    Image(Image),
+    /// A snapshot.
+    Snapshot(Snapshot),
     /// Something that a populator fills it from.
     Populator,
 }
 
-/// The image that a claim is made of.
+/// The snapshot that a claim is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub enum Image {
+pub enum Snapshot {
     /// Not in the cache, or not the one that was meant.
     Missing,
     /// Not whole yet.
@@ -137,14 +137,14 @@ pub enum Decision {
     TakeDefaultClass,
     /// Put the finalizer of claims in use on it.
     Protect,
-    /// Hold the image that it is made of.
+    /// Hold the snapshot that it is made of.
     Hold,
     /// See how far its volume is on the disk.
     AskDisk,
     /// Begin to make its volume, with nothing in it.
     MakeEmpty,
-    /// Begin to make its volume, as a clone of its image.
-    MakeOfImage,
+    /// Begin to make its volume, as a clone of its snapshot.
+    MakeOfSnapshot,
     /// Say why its volume could not be made.
     ReportFailure,
     /// Let the disk forget a failure that is reported.
@@ -163,15 +163,15 @@ pub enum Decision {
     /// Say that it is bound, with what it got.
     ReportBound,
     /// See who the volume is for that it names.
-    LookAtVolume,
+    ReadVolume,
     /// Say that its volume is lost.
     ReportLost,
-    /// Let go of the image.
+    /// Let go of the snapshot.
     DropHold,
-    /// See whether a pod mounts it, and whether it holds the image that it is made of.
-    LookForPods,
+    /// See whether a pod mounts it, and whether it holds the snapshot that it is made of.
+    ReadPods,
     /// See whether its volume has a PersistentVolume.
-    LookForRecord,
+    ReadRecord,
     /// Delete what was made for it and never bound.
     Delete,
     /// Take the finalizer off.
@@ -185,11 +185,11 @@ pub enum Obstacle {
     ClassMissing,
     /// It asks for what local storage does not have.
     NotSupported,
-    /// Its image is not there.
+    /// Its snapshot is not there.
     SourceMissing,
-    /// Its image is being deleted.
-    ImageGone,
-    /// Its image is larger than the claim.
+    /// Its snapshot is being deleted.
+    SnapshotGone,
+    /// Its snapshot is larger than the claim.
     SizeMismatch,
     /// It asks for more than its volume has.
     Expansion,
@@ -201,7 +201,7 @@ impl Obstacle {
         Obstacle::ClassMissing,
         Obstacle::NotSupported,
         Obstacle::SourceMissing,
-        Obstacle::ImageGone,
+        Obstacle::SnapshotGone,
         Obstacle::SizeMismatch,
         Obstacle::Expansion,
     ];
@@ -222,15 +222,15 @@ pub enum Why {
     WaitsForVolume,
     /// The server says something else than the cache.
     CacheBehind,
-    /// Its image is not whole yet.
-    ImageNotReady,
+    /// Its snapshot is not whole yet.
+    SnapshotNotReady,
     /// Its volume is being made.
     Making,
     /// Its volume could not be made, and is tried again later.
     BackingOff,
-    /// It goes, and a pod still mounts it.
+    /// It is being deleted, and a pod still mounts it.
     InUse,
-    /// It goes, and was never ours.
+    /// It is being deleted, and was never ours.
     Leaving,
     /// It says what it waits for.
     Said(Obstacle),
@@ -253,7 +253,7 @@ pub fn decide(facts: &Facts) -> Decision {
         Volume::NotSeen | Volume::Lost if !facts.was_bound => {
             Decision::Nothing(Why::WaitsForVolume)
         }
-        Volume::NotSeen => Decision::LookAtVolume,
+        Volume::NotSeen => Decision::ReadVolume,
         Volume::Lost if facts.is_reported => Decision::Nothing(Why::Lost),
         Volume::Lost => Decision::ReportLost,
         Volume::Behind => Decision::Nothing(Why::CacheBehind),
@@ -282,15 +282,15 @@ fn make(facts: &Facts) -> Decision {
         Class::Local if !facts.is_protected => return Decision::Protect,
         Class::Local => {}
     }
-    if let Source::Image(image) = facts.source
-        && let Some(decision) = keep(facts, image)
+    if let Source::Snapshot(snapshot) = facts.source
+        && let Some(decision) = keep(facts, snapshot)
     {
         return decision;
     }
     match facts.made {
         Made::NotAsked => Decision::AskDisk,
         Made::Missing => match facts.source {
-            Source::Image(_) => Decision::MakeOfImage,
+            Source::Snapshot(_) => Decision::MakeOfSnapshot,
             Source::Empty | Source::Populator => Decision::MakeEmpty,
         },
         Made::MissingForNow => Decision::Nothing(Why::BackingOff),
@@ -301,24 +301,24 @@ fn make(facts: &Facts) -> Decision {
     }
 }
 
-/// The image stays while the volume is made of it. One that is being deleted is not begun with: it
+/// The snapshot stays while the volume is made of it. One that is being deleted is not begun with: it
 /// may be gone before the volume is whole. What was begun is held, and ends well.
-fn keep(facts: &Facts, image: Image) -> Option<Decision> {
-    match image {
-        Image::Missing => Some(say(facts, Obstacle::SourceMissing)),
-        Image::Dying if facts.has_hold => match facts.made {
+fn keep(facts: &Facts, snapshot: Snapshot) -> Option<Decision> {
+    match snapshot {
+        Snapshot::Missing => Some(say(facts, Obstacle::SourceMissing)),
+        Snapshot::Dying if facts.has_hold => match facts.made {
             Made::NotAsked | Made::Making | Made::Whole => None,
             Made::Missing | Made::MissingForNow | Made::Failed { .. } => Some(Decision::DropHold),
         },
-        Image::Dying => Some(say(facts, Obstacle::ImageGone)),
-        Image::NotReady => Some(Decision::Nothing(Why::ImageNotReady)),
-        Image::TooLarge => Some(say(facts, Obstacle::SizeMismatch)),
-        Image::Ready if !facts.has_hold => Some(Decision::Hold),
-        Image::Ready => None,
+        Snapshot::Dying => Some(say(facts, Obstacle::SnapshotGone)),
+        Snapshot::NotReady => Some(Decision::Nothing(Why::SnapshotNotReady)),
+        Snapshot::TooLarge => Some(say(facts, Obstacle::SizeMismatch)),
+        Snapshot::Ready if !facts.has_hold => Some(Decision::Hold),
+        Snapshot::Ready => None,
     }
 }
 
-/// A claim goes when no pod has it, and when what was made for it is gone or has a record of its
+/// A claim is deleted when no pod has it, and when what was made for it is gone or has a record of its
 /// own, by which it is deleted later.
 fn leave(facts: &Facts) -> Decision {
     if !facts.is_protected {
@@ -326,13 +326,13 @@ fn leave(facts: &Facts) -> Decision {
     }
     match facts.pods {
         Pods::Some => return Decision::Nothing(Why::InUse),
-        Pods::NoneSeen => return Decision::LookForPods,
+        Pods::NoneSeen => return Decision::ReadPods,
         Pods::None => {}
     }
     let has_record = matches!(facts.volume, Volume::Mine | Volume::Offered) || facts.was_bound;
     if !has_record {
         match (facts.has_record, facts.made) {
-            (None, _) => return Decision::LookForRecord,
+            (None, _) => return Decision::ReadRecord,
             (Some(true), _) => {}
             (Some(false), Made::NotAsked) => return Decision::AskDisk,
             (Some(false), Made::Making) => return Decision::Nothing(Why::Making),
@@ -366,10 +366,11 @@ mod tests {
     };
 
     #[test]
-    fn a_volume_of_an_image_is_never_made_empty() {
+    fn a_volume_of_a_snapshot_is_never_made_empty() {
         assert_eq!(decide(&FACTS), Decision::MakeEmpty);
-        let of_image = Facts { source: Source::Image(Image::Ready), has_hold: true, ..FACTS };
-        assert_eq!(decide(&of_image), Decision::MakeOfImage);
+        let of_snapshot =
+            Facts { source: Source::Snapshot(Snapshot::Ready), has_hold: true, ..FACTS };
+        assert_eq!(decide(&of_snapshot), Decision::MakeOfSnapshot);
     }
 
     #[test]

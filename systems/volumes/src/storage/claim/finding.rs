@@ -19,31 +19,27 @@ pub(super) fn of_obstacle(scene: &Scene, obstacle: Obstacle) -> Finding {
     let (reason, message) = match obstacle {
         Obstacle::ClassMissing => {
             let class = text(&scene.claim.data, &["spec", "storageClassName"]);
-            (
-                "ClassMissing",
-                format!("there is no StorageClass {class}; create it, and this goes on"),
-            )
+            ("ClassMissing", format!("StorageClass {class} does not exist; create it"))
         }
         Obstacle::NotSupported => {
             let what = scene.unsupported().unwrap_or_default();
-            ("NotSupported", format!("local storage does not have {what}"))
+            ("NotSupported", format!("local storage does not support {what}"))
         }
-        Obstacle::SourceMissing => (
-            "SourceMissing",
-            format!("VolumeSnapshot {source} is not here; create it, and this goes on"),
-        ),
-        Obstacle::ImageGone => (
-            "ImageGone",
-            format!("VolumeSnapshot {source} is being deleted; make the claim of another"),
+        Obstacle::SourceMissing => {
+            ("SourceMissing", format!("VolumeSnapshot {source} does not exist; create it"))
+        }
+        Obstacle::SnapshotGone => (
+            "SnapshotGone",
+            format!("VolumeSnapshot {source} is being deleted; name another snapshot in the claim"),
         ),
         Obstacle::Expansion => {
-            let message = "local volumes do not grow; move the data to a claim that is larger";
+            let message = "local volumes cannot be expanded; move the data to a larger claim";
             (EXPANSION, message.to_owned())
         }
         Obstacle::SizeMismatch => {
-            let (needs, asks) = (readable(scene.image_bytes()), readable(scene.capacity()));
-            let advice = "make the claim again with a larger request";
-            ("SizeMismatch", format!("needs {needs}, and asks for {asks}; {advice}"))
+            let (needs, asks) = (readable(scene.snapshot_bytes()), readable(scene.capacity()));
+            let advice = "create the claim again with a larger request";
+            ("SizeMismatch", format!("the claim needs {needs} and requests {asks}; {advice}"))
         }
     };
     Finding::fails(HEALTHY, reason, message)

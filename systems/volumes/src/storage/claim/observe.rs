@@ -1,6 +1,6 @@
-//! What is seen of a claim, of its volume, of its image and of the disk.
+//! What is seen of a claim, of its volume, of its snapshot and of the disk.
 
-use super::decide::{Class, Facts, Image, Made, Obstacle, Pods, Source, Volume};
+use super::decide::{Class, Facts, Made, Obstacle, Pods, Snapshot, Source, Volume};
 use super::finding;
 use crate::filed::{
     PODS_BY_CLAIM, SNAPSHOTS_BY_HOLDER, VOLUMES_BY_CLAIM, has_ended, mounted, source_of,
@@ -13,9 +13,9 @@ use crate::objects::{
 use crate::outside::{Disk, DiskQuestion, Failure, Made as Answer};
 use crate::storage::{back_off, handle_for, is_just_reported, is_local};
 use interlock_api::names::{
-    ANNOTATION_DIGEST, ANNOTATION_IMAGE, LOCAL_CLASS, LOCAL_DRIVER, hold_finalizer,
+    ANNOTATION_DIGEST, ANNOTATION_SNAPSHOT, LOCAL_CLASS, LOCAL_DRIVER, hold_finalizer,
 };
-use interlock_kernel::{Address, Looks, Name, Object, Observed, Place, View};
+use interlock_kernel::{Address, LiveReads, Name, Object, Observed, Place, View};
 use jiff::Timestamp;
 use kube_core::DynamicObject;
 use serde_json::{Value, json};
@@ -38,11 +38,11 @@ pub struct Scene {
     pub(super) class: Option<Object>,
     /// The volume that it names, or that names it.
     pub(super) volume: Option<Object>,
-    /// The image that it is made of.
+    /// The snapshot that it is made of.
     pub(super) snapshot: Option<Object>,
     /// The same on the disk, once it is known there.
-    pub(super) image: Option<OnDisk>,
-    /// The images that it holds.
+    pub(super) on_disk: Option<OnDisk>,
+    /// The snapshots that it holds.
     pub(super) held: Vec<Object>,
     /// Why its volume could not be made.
     pub(super) failure: Option<Failure>,
@@ -50,7 +50,7 @@ pub struct Scene {
     pub(super) pause: Option<Duration>,
 }
 
-/// An image on the disk.
+/// A snapshot on the disk.
 #[derive(Debug)]
 pub(super) struct OnDisk {
     pub(super) handle: String,
@@ -58,12 +58,18 @@ pub(super) struct OnDisk {
 }
 
 /// Reads what a step is about.
-pub(super) fn observe(name: &Name, view: &dyn View, looks: &Looks<Disk>) -> Observed<Facts, Scene> {
+pub(super) fn observe(
+    name: &Name,
+    view: &dyn View,
+    live_reads: &LiveReads<Disk>,
+) -> Observed<Facts, Scene> {
     let Some(claim) = view.get(Place::CLUSTER, &CLAIM, name) else {
-        return Observed::nothing("the claim is not in the cache, which proves nothing");
+        return Observed::nothing(
+            "the claim is not in the cache; only a live read can show that it is gone",
+        );
     };
     let snapshot = snapshot_of(&claim, view);
-    let failure = match looks.answers.get(&DiskQuestion::Volume(handle_for(&claim))) {
+    let failure = match live_reads.answers.get(&DiskQuestion::Volume(handle_for(&claim))) {
         Some(Answer::Failed(failure)) => Some(failure.clone()),
         Some(Answer::Missing | Answer::Making(_) | Answer::Whole(_)) | None => None,
     };
@@ -71,14 +77,14 @@ pub(super) fn observe(name: &Name, view: &dyn View, looks: &Looks<Disk>) -> Obse
         now: view.now(),
         class: class_of(&claim, view),
         volume: volume_of(&claim, view),
-        image: snapshot.as_ref().and_then(|snapshot| on_disk(snapshot, view)),
-        held: held(&claim, view, looks),
+        on_disk: snapshot.as_ref().and_then(|snapshot| on_disk(snapshot, view)),
+        held: held(&claim, view, live_reads),
         pause: pause_of(&claim, view.now()),
         failure,
         snapshot,
         claim,
     };
-    Observed::Seen { facts: Reading { scene: &scene, view, looks }.facts(), scene }
+    Observed::Seen { facts: Reading { scene: &scene, view, live_reads }.facts(), scene }
 }
 
 impl Scene {
@@ -111,7 +117,8 @@ impl Scene {
         }
         if spec["selector"].is_object() {
             return Some(
-                "a selector: volumes are made, not chosen; remove spec.selector".to_owned(),
+                "a selector; volumes are created and not selected, so remove spec.selector"
+                    .to_owned(),
             );
         }
         match source_of(&self.claim) {
@@ -122,8 +129,8 @@ impl Scene {
         }
     }
 
-    /// The bytes that its image needs.
-    pub(super) fn image_bytes(&self) -> u64 {
+    /// The bytes that its snapshot needs.
+    pub(super) fn snapshot_bytes(&self) -> u64 {
         let snapshot = self.snapshot.as_deref();
         let size = snapshot.map(|found| part(&found.data, &["status", "restoreSize"]));
         size.and_then(bytes).unwrap_or(0)
@@ -143,7 +150,7 @@ impl Scene {
 struct Reading<'a> {
     scene: &'a Scene,
     view: &'a dyn View,
-    looks: &'a Looks<Disk>,
+    live_reads: &'a LiveReads<Disk>,
 }
 
 impl Reading<'_> {
@@ -163,7 +170,7 @@ impl Reading<'_> {
             source: self.source(),
             has_hold: !scene.held.is_empty(),
             made: self.made(),
-            has_record: self.looks.objects.get(&scene.record()).map(Option::is_some),
+            has_record: self.live_reads.objects.get(&scene.record()).map(Option::is_some),
             said: Obstacle::ALL.into_iter().find(|obstacle| {
                 conditions::is_said(claim, &finding::of_obstacle(scene, *obstacle))
             }),
@@ -177,7 +184,7 @@ impl Reading<'_> {
             return Pods::Some;
         }
         let namespace = namespace_of(claim).to_owned();
-        match self.looks.lists.get(&(Place::CLUSTER, POD, Some(namespace))) {
+        match self.live_reads.lists.get(&(Place::CLUSTER, POD, Some(namespace))) {
             None => Pods::NoneSeen,
             Some(pods) => {
                 let is_mounted =
@@ -191,7 +198,7 @@ impl Reading<'_> {
         let claim = &self.scene.claim;
         let named = text(&claim.data, &["spec", "volumeName"]);
         let Some(volume) = &self.scene.volume else {
-            return if named.is_empty() { Volume::None } else { self.looked_at(named) };
+            return if named.is_empty() { Volume::None } else { self.read_volume(named) };
         };
         if !is_local(volume) {
             return Volume::Foreign;
@@ -201,13 +208,13 @@ impl Reading<'_> {
             (true, _) => Volume::Offered,
             (false, true) => Volume::Mine,
             (false, false) if owner.is_null() && !is_deleting(volume) => Volume::Free,
-            (false, false) => self.looked_at(named),
+            (false, false) => self.read_volume(named),
         }
     }
 
     /// A volume is lost only when the server itself says so.
-    fn looked_at(&self, named: &str) -> Volume {
-        match self.looks.objects.get(&cluster_wide(&VOLUME, named)) {
+    fn read_volume(&self, named: &str) -> Volume {
+        match self.live_reads.objects.get(&cluster_wide(&VOLUME, named)) {
             None => Volume::NotSeen,
             Some(None) => Volume::Lost,
             Some(Some(found)) => {
@@ -260,35 +267,35 @@ impl Reading<'_> {
     fn source(&self) -> Source {
         match source_of(&self.scene.claim) {
             None => Source::Empty,
-            // What cannot be a source is told apart before anything is made.
+            // What cannot be a source is distinguished before anything is made.
             Some(("", ..)) => Source::Empty,
-            Some((group, kind, _)) if is_snapshot(group, kind) => Source::Image(self.image()),
+            Some((group, kind, _)) if is_snapshot(group, kind) => Source::Snapshot(self.snapshot()),
             Some(_) => Source::Populator,
         }
     }
 
-    fn image(&self) -> Image {
-        let Scene { claim, snapshot, image, .. } = self.scene;
-        let Some(snapshot) = snapshot else { return Image::Missing };
-        // Whoever asks for one image by its uid gets no namesake of it.
-        let meant = annotation(claim, ANNOTATION_IMAGE);
+    fn snapshot(&self) -> Snapshot {
+        let Scene { claim, snapshot, on_disk, .. } = self.scene;
+        let Some(snapshot) = snapshot else { return Snapshot::Missing };
+        // Whoever asks for one snapshot by its uid gets no namesake of it.
+        let meant = annotation(claim, ANNOTATION_SNAPSHOT);
         if meant.is_some_and(|meant| !is_same(snapshot, meant)) {
-            return Image::Missing;
+            return Snapshot::Missing;
         }
         if is_deleting(snapshot) {
-            return Image::Dying;
+            return Snapshot::Dying;
         }
         let is_ready = snapshot.data["status"]["readyToUse"] == true;
-        if !is_ready || image.is_none() {
-            return Image::NotReady;
+        if !is_ready || on_disk.is_none() {
+            return Snapshot::NotReady;
         }
-        let is_too_large = self.scene.image_bytes() > self.scene.capacity();
-        if is_too_large { Image::TooLarge } else { Image::Ready }
+        let is_too_large = self.scene.snapshot_bytes() > self.scene.capacity();
+        if is_too_large { Snapshot::TooLarge } else { Snapshot::Ready }
     }
 
     fn made(&self) -> Made {
         let Scene { claim, pause, .. } = self.scene;
-        match self.looks.answers.get(&DiskQuestion::Volume(self.scene.handle())) {
+        match self.live_reads.answers.get(&DiskQuestion::Volume(self.scene.handle())) {
             None => Made::NotAsked,
             Some(Answer::Missing) if pause.is_some() => Made::MissingForNow,
             Some(Answer::Missing) => Made::Missing,
@@ -309,32 +316,32 @@ fn is_snapshot(group: &str, kind: &str) -> bool {
     group == SNAPSHOT_KIND.group && kind == SNAPSHOT_KIND.kind
 }
 
-/// Where the image is that a claim is made of; None: it is made of none.
-pub(super) fn image_address(claim: &DynamicObject) -> Option<Address> {
+/// Where the snapshot is that a claim is made of; None: it is made of none.
+pub(super) fn snapshot_address(claim: &DynamicObject) -> Option<Address> {
     let (group, kind, source) = source_of(claim)?;
     let name = Name::within(namespace_of(claim), source);
     is_snapshot(group, kind).then(|| Address::new(Place::CLUSTER, &SNAPSHOT_KIND, name))
 }
 
-/// The image that a claim is made of.
+/// The snapshot that a claim is made of.
 fn snapshot_of(claim: &DynamicObject, view: &dyn View) -> Option<Object> {
-    let Address { place, kind, name } = image_address(claim)?;
+    let Address { place, kind, name } = snapshot_address(claim)?;
     view.get(place, &kind, &name)
 }
 
-/// The images that a claim holds: none but the one that it is made of, which may have been read live.
+/// The snapshots that a claim holds: none but the one that it is made of, which may have been read live.
 /// A claim that a populator fills has its hold from the populator, which drops it when PVC' is gone.
-fn held(claim: &DynamicObject, view: &dyn View, looks: &Looks<Disk>) -> Vec<Object> {
+fn held(claim: &DynamicObject, view: &dyn View, live_reads: &LiveReads<Disk>) -> Vec<Object> {
     let uid = uid_of(claim);
-    let Some(image) = image_address(claim) else { return Vec::new() };
-    let Some(live) = looks.objects.get(&image) else {
+    let Some(snapshot) = snapshot_address(claim) else { return Vec::new() };
+    let Some(live) = live_reads.objects.get(&snapshot) else {
         return view.find(Place::CLUSTER, &SNAPSHOTS_BY_HOLDER, uid);
     };
-    let is_held = |image: &&Object| has_finalizer(image, &hold_finalizer(uid));
+    let is_held = |snapshot: &&Object| has_finalizer(snapshot, &hold_finalizer(uid));
     live.iter().filter(is_held).cloned().collect()
 }
 
-/// An image on the disk, once its name and its digest are known.
+/// A snapshot on the disk, once its name and its digest are known.
 fn on_disk(snapshot: &DynamicObject, view: &dyn View) -> Option<OnDisk> {
     let content = text(&snapshot.data, &["status", "boundVolumeSnapshotContentName"]);
     let content = view.get(Place::CLUSTER, &CONTENT, &Name::cluster_wide(content))?;

@@ -72,7 +72,7 @@ pub enum Decision {
     /// Say what is true of it.
     Report(Phase),
     /// See whether its claim is gone, and whether it is still for that one.
-    LookAtClaim,
+    ReadClaim,
     /// See how far it is on the disk.
     AskDisk,
     /// Delete it on the disk.
@@ -98,8 +98,8 @@ pub enum Why {
     CacheBehind,
     /// It is still being made.
     Making,
-    /// It goes.
-    Going,
+    /// It is being deleted.
+    Terminating,
 }
 
 /// The one next thing to do.
@@ -110,7 +110,7 @@ pub fn decide(facts: &Facts) -> Decision {
     match facts.claim {
         Claim::There if facts.phase != Phase::Bound => Decision::Report(Phase::Bound),
         Claim::There => Decision::Nothing(Why::Bound),
-        Claim::NotSeen => Decision::LookAtClaim,
+        Claim::NotSeen => Decision::ReadClaim,
         Claim::Behind => Decision::Nothing(Why::CacheBehind),
         Claim::Gone if facts.phase != Phase::Released => Decision::Report(Phase::Released),
         Claim::Gone if facts.is_in_use => Decision::Nothing(Why::InUse),
@@ -135,5 +135,5 @@ fn reclaim(facts: &Facts) -> Decision {
 }
 
 fn go(facts: &Facts) -> Decision {
-    if facts.is_protected { Decision::LetGo } else { Decision::Nothing(Why::Going) }
+    if facts.is_protected { Decision::LetGo } else { Decision::Nothing(Why::Terminating) }
 }

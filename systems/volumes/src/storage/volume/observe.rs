@@ -7,7 +7,7 @@ use crate::objects::{has_finalizer, is_deleting, is_same, part, text, uid_of};
 use crate::outside::{Disk, DiskQuestion, Made as Answer};
 use crate::storage::claim::VOLUME_PROTECTION;
 use crate::storage::{handle_of, is_local};
-use interlock_kernel::{Address, Looks, Name, Object, Observed, Place, View};
+use interlock_kernel::{Address, LiveReads, Name, Object, Observed, Place, View};
 use kube_core::DynamicObject;
 
 /// The objects that a step about one volume is about.
@@ -17,13 +17,17 @@ pub struct Scene {
 }
 
 /// Reads what a step is about.
-pub(super) fn observe(name: &Name, view: &dyn View, looks: &Looks<Disk>) -> Observed<Facts, Scene> {
+pub(super) fn observe(
+    name: &Name,
+    view: &dyn View,
+    live_reads: &LiveReads<Disk>,
+) -> Observed<Facts, Scene> {
     let found = view.get(Place::CLUSTER, &VOLUME, name);
     let Some(volume) = found.filter(|volume| is_local(volume)) else {
-        return Observed::nothing("there is no such volume of local storage in the cache");
+        return Observed::nothing("the cache shows no local volume of that name");
     };
     let scene = Scene { volume };
-    Observed::Seen { facts: Reading { scene: &scene, view, looks }.facts(), scene }
+    Observed::Seen { facts: Reading { scene: &scene, view, live_reads }.facts(), scene }
 }
 
 impl Scene {
@@ -44,7 +48,7 @@ impl Scene {
 struct Reading<'a> {
     scene: &'a Scene,
     view: &'a dyn View,
-    looks: &'a Looks<Disk>,
+    live_reads: &'a LiveReads<Disk>,
 }
 
 impl Reading<'_> {
@@ -85,7 +89,7 @@ impl Reading<'_> {
         }
         let [claim, volume] = self.scene.truth();
         let (Some(claim), Some(volume)) =
-            (self.looks.objects.get(&claim), self.looks.objects.get(&volume))
+            (self.live_reads.objects.get(&claim), self.live_reads.objects.get(&volume))
         else {
             return Claim::NotSeen;
         };
@@ -111,7 +115,7 @@ impl Reading<'_> {
 
     fn made(&self) -> Made {
         let question = DiskQuestion::Volume(handle_of(&self.scene.volume).to_owned());
-        match self.looks.answers.get(&question) {
+        match self.live_reads.answers.get(&question) {
             None => Made::NotAsked,
             Some(Answer::Missing | Answer::Failed(_)) => Made::Missing,
             Some(Answer::Whole(_)) => Made::There,

@@ -1,4 +1,4 @@
-//! A destination from its trigger to a published image, and whatever can go wrong on the way.
+//! A destination from its trigger to a published snapshot, and whatever can go wrong on the way.
 
 mod copies;
 
@@ -6,12 +6,12 @@ use crate::kinds::{CLAIM, DESTINATION, LEASE, SECRET, SNAPSHOT_KIND, SOURCE};
 use crate::outside::{Choice, Job, Mover, Reason};
 use crate::sync::testing::{
     FakeMover, bind_claims, claim, content, destination, done, failed, only, runs, secret,
-    take_images,
+    take_snapshots,
 };
 use crate::sync::{Direction, Here, Replication, Serves};
-use interlock_kernel::testing::{Run, World, condition, survives};
+use interlock_kernel::testing::{Run, TestServers, condition, survives};
 use interlock_kernel::{
-    Controller, Looks, Name, Part, Place, Read, Step, Subject, Watch, Watcher, Write,
+    Controller, LiveReads, Name, Part, Place, Read, Step, Subject, Watch, Watcher, Write,
 };
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -24,22 +24,22 @@ static OWN: Replication = Replication {
 };
 const LATEST: &str = "interlock.dev/latest-image-uid";
 
-fn world(objects: impl IntoIterator<Item = Value>) -> World {
-    World::of(&OWN).with([secret("/backup", "secret")]).with(objects)
+fn world(objects: impl IntoIterator<Item = Value>) -> TestServers {
+    TestServers::of(&OWN).with([secret("/backup", "secret")]).with(objects)
 }
 
-fn settle(world: &mut World, mover: &mut FakeMover) -> Run<Mover> {
+fn settle(world: &mut TestServers, mover: &mut FakeMover) -> Run<Mover> {
     world.settle(&OWN, mover, SUBJECT)
 }
 
 /// Lets everything happen that comes without a person.
-fn run(world: &mut World, mover: &mut FakeMover, files: u64) -> Vec<Write> {
+fn run(world: &mut TestServers, mover: &mut FakeMover, files: u64) -> Vec<Write> {
     let mut writes = Vec::new();
     for _ in 0..30 {
         let run = settle(world, mover);
         writes.extend(run.writes);
         bind_claims(world);
-        take_images(world, files);
+        take_snapshots(world, files);
         match run.waits_seconds {
             Some(seconds) if seconds < 7200 => world.pass(i64::try_from(seconds).unwrap() + 1),
             _ => {}
@@ -48,25 +48,25 @@ fn run(world: &mut World, mover: &mut FakeMover, files: u64) -> Vec<Write> {
     writes
 }
 
-fn seen(world: &World) -> Value {
+fn seen(world: &TestServers) -> Value {
     world.json(Place::CLUSTER, &DESTINATION, &Name::within("shop", "data"))
 }
 
-fn change(world: &mut World, patch: &Value) {
+fn change(world: &mut TestServers, patch: &Value) {
     world.change(Place::CLUSTER, &DESTINATION, &Name::within("shop", "data"), patch);
 }
 
-fn reason(world: &World, kind: &str) -> String {
+fn reason(world: &TestServers, kind: &str) -> String {
     let seen = seen(world);
     condition(&seen, kind)["reason"].as_str().unwrap_or_default().to_owned()
 }
 
-fn has_intent(world: &World) -> bool {
+fn has_intent(world: &TestServers) -> bool {
     seen(world)["metadata"]["annotations"]["interlock.dev/sync"].is_string()
 }
 
 #[test]
-fn a_restore_ends_with_an_image_that_is_ready_and_published() {
+fn a_restore_ends_with_a_snapshot_that_is_ready_and_published() {
     let mut world = world([destination(&json!({}))]);
     let mut mover = FakeMover::that(done(3));
     let writes = run(&mut world, &mut mover, 3);
@@ -102,18 +102,18 @@ fn a_restore_ends_with_an_image_that_is_ready_and_published() {
     assert_eq!(into, "pvc-volsync-data-dest");
     assert_eq!(*choice, Choice::Newest { as_of: None, previous: 0 });
     assert!(!allow_empty);
-    let image = only(&world, &SNAPSHOT_KIND)[0].clone();
+    let snapshot = only(&world, &SNAPSHOT_KIND)[0].clone();
     let seen = seen(&world);
     let status = &seen["status"];
-    assert_eq!(seen["metadata"]["annotations"][LATEST], json!(image.metadata.uid));
+    assert_eq!(seen["metadata"]["annotations"][LATEST], json!(snapshot.metadata.uid));
     assert_eq!(
         status["latestImage"],
         json!({"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot",
-            "name": image.metadata.name})
+            "name": snapshot.metadata.name})
     );
-    assert_eq!(image.data["spec"]["source"]["persistentVolumeClaimName"], "volsync-data-dest");
+    assert_eq!(snapshot.data["spec"]["source"]["persistentVolumeClaimName"], "volsync-data-dest");
     assert_eq!(status["lastManualSync"], "one");
-    assert_eq!(status["external"]["imageUID"], json!(image.metadata.uid));
+    assert_eq!(status["external"]["snapshotUID"], json!(snapshot.metadata.uid));
     assert_eq!(status["external"]["digest"], json!(content(3).digest));
     assert_eq!(reason(&world, "interlock.dev/Healthy"), "Synced");
     assert!(!has_intent(&world) && only(&world, &LEASE).is_empty() && mover.syncs.is_empty());
@@ -121,13 +121,13 @@ fn a_restore_ends_with_an_image_that_is_ready_and_published() {
 }
 
 #[test]
-fn nothing_is_published_before_the_image_is_ready() {
+fn nothing_is_published_before_the_snapshot_is_ready() {
     let mut world = world([destination(&json!({}))]);
     let mut mover = FakeMover::that(done(3));
     settle(&mut world, &mut mover);
     bind_claims(&mut world);
     let run = settle(&mut world, &mut mover);
-    assert_eq!(run.rests, "the image is being taken");
+    assert_eq!(run.rests, "the snapshot is being taken");
     assert_eq!(only(&world, &SNAPSHOT_KIND).len(), 1);
     assert!(seen(&world)["metadata"]["annotations"][LATEST].is_null());
     assert!(seen(&world)["status"]["latestImage"].is_null());
@@ -135,23 +135,23 @@ fn nothing_is_published_before_the_image_is_ready() {
 }
 
 #[test]
-fn a_class_of_images_that_is_not_there_is_named_and_nothing_is_published() {
+fn a_class_of_snapshots_that_is_not_there_is_named_and_nothing_is_published() {
     let mut world = world([destination(&json!({}))]);
     let mut mover = FakeMover::that(done(3));
     settle(&mut world, &mut mover);
     bind_claims(&mut world);
     settle(&mut world, &mut mover);
-    let image = Name::of(&only(&world, &SNAPSHOT_KIND)[0]);
+    let snapshot = Name::of(&only(&world, &SNAPSHOT_KIND)[0]);
     let message = "ClassMissing: there is no VolumeSnapshotClass fast; create it";
     let error = json!({"status": {"readyToUse": false, "error": {"message": message}}});
-    world.change(Place::CLUSTER, &SNAPSHOT_KIND, &image, &error);
+    world.change(Place::CLUSTER, &SNAPSHOT_KIND, &snapshot, &error);
     settle(&mut world, &mut mover);
     assert_eq!(reason(&world, "interlock.dev/Healthy"), "ClassMissing");
     assert!(seen(&world)["status"]["latestImage"].is_null());
 }
 
 #[test]
-fn once_its_image_is_being_taken_a_volume_is_not_written_again() {
+fn once_its_snapshot_is_being_taken_a_volume_is_not_written_again() {
     let mut world = world([destination(&json!({}))]);
     let mut mover = FakeMover::that(done(3));
     settle(&mut world, &mut mover);
@@ -159,7 +159,7 @@ fn once_its_image_is_being_taken_a_volume_is_not_written_again() {
     settle(&mut world, &mut mover);
     mover.dies();
     settle(&mut world, &mut mover);
-    take_images(&mut world, 3);
+    take_snapshots(&mut world, 3);
     settle(&mut world, &mut mover);
     assert_eq!(mover.begun.len(), 1);
     assert_eq!(seen(&world)["status"]["lastManualSync"], "one");
@@ -182,12 +182,12 @@ fn a_mover_that_dies_before_that_is_begun_again_with_the_same_sync() {
 #[test]
 fn what_is_empty_is_not_published_unless_that_is_meant() {
     let allowed = json!({"metadata": {"annotations": {"interlock.dev/allow-empty": "true"}}});
-    // Nothing was brought; or something was, and the image has nothing all the same.
-    for (brought, in_image) in [(0, 0), (3, 0)] {
+    // Nothing was brought; or something was, and the snapshot has nothing all the same.
+    for (brought, in_snapshot) in [(0, 0), (3, 0)] {
         let mut world = world([destination(&json!({}))]);
         let mut mover = FakeMover::that(done(brought));
-        run(&mut world, &mut mover, in_image);
-        assert_eq!(reason(&world, "interlock.dev/Healthy"), "ImageEmpty");
+        run(&mut world, &mut mover, in_snapshot);
+        assert_eq!(reason(&world, "interlock.dev/Healthy"), "SnapshotEmpty");
         assert!(seen(&world)["metadata"]["annotations"][LATEST].is_null());
         assert!(seen(&world)["status"]["latestImage"].is_null());
         assert!(seen(&world)["status"]["lastManualSync"].is_null());
@@ -201,8 +201,8 @@ fn what_is_empty_is_not_published_unless_that_is_meant() {
 }
 
 #[test]
-fn a_sync_whose_spec_is_not_supported_any_more_ends_and_the_latest_image_stays() {
-    for is_image_ready in [true, false] {
+fn a_sync_whose_spec_is_not_supported_any_more_ends_and_the_latest_snapshot_stays() {
+    for is_snapshot_ready in [true, false] {
         let mut world = world([destination(&json!({}))]);
         let mut mover = FakeMover::that(done(3));
         run(&mut world, &mut mover, 3);
@@ -211,9 +211,9 @@ fn a_sync_whose_spec_is_not_supported_any_more_ends_and_the_latest_image_stays()
         change(&mut world, &json!({"spec": {"trigger": {"manual": "two"}}}));
         settle(&mut world, &mut mover);
         mover.all_become(&done(3));
-        if is_image_ready {
+        if is_snapshot_ready {
             settle(&mut world, &mut mover);
-            take_images(&mut world, 3);
+            take_snapshots(&mut world, 3);
         }
         change(&mut world, &json!({"spec": {"restic": {"copyMethod": "Clone"}}}));
         run(&mut world, &mut mover, 3);
@@ -228,7 +228,7 @@ fn a_sync_whose_spec_is_not_supported_any_more_ends_and_the_latest_image_stays()
 }
 
 #[test]
-fn without_an_eligible_snapshot_the_latest_image_stays() {
+fn without_an_eligible_snapshot_the_latest_snapshot_stays() {
     let mut world = world([destination(&json!({}))]);
     let mut mover = FakeMover::that(done(3));
     run(&mut world, &mut mover, 3);
@@ -247,7 +247,7 @@ fn without_an_eligible_snapshot_the_latest_image_stays() {
     assert_eq!(mover.begun.len(), 2, "no retry");
 }
 
-fn sync_with(world: &mut World, mover: &mut FakeMover, tag: &str) -> Name {
+fn sync_with(world: &mut TestServers, mover: &mut FakeMover, tag: &str) -> Name {
     change(world, &json!({"spec": {"trigger": {"manual": tag}}}));
     run(world, mover, 3);
     assert_eq!(seen(world)["status"]["lastManualSync"], tag);
@@ -256,7 +256,7 @@ fn sync_with(world: &mut World, mover: &mut FakeMover, tag: &str) -> Name {
 }
 
 #[test]
-fn the_last_two_images_stay_and_whatever_is_held_until_it_is_not() {
+fn the_last_two_snapshots_stay_and_whatever_is_held_until_it_is_not() {
     let mut world = world([destination(&json!({}))]);
     let mut mover = FakeMover::that(done(3));
     let first = sync_with(&mut world, &mut mover, "a");
@@ -264,8 +264,8 @@ fn the_last_two_images_stay_and_whatever_is_held_until_it_is_not() {
     world.change(Place::CLUSTER, &SNAPSHOT_KIND, &first, &hold);
     let second = sync_with(&mut world, &mut mover, "b");
     let third = sync_with(&mut world, &mut mover, "c");
-    let names = |world: &World| -> Vec<Name> {
-        only(world, &SNAPSHOT_KIND).iter().map(|image| Name::of(image)).collect()
+    let names = |world: &TestServers| -> Vec<Name> {
+        only(world, &SNAPSHOT_KIND).iter().map(|snapshot| Name::of(snapshot)).collect()
     };
     assert!(names(&world).contains(&first) && names(&world).contains(&third));
     assert!(!names(&world).contains(&second), "the oldest that nobody holds");
@@ -285,7 +285,7 @@ fn the_last_two_images_stay_and_whatever_is_held_until_it_is_not() {
 }
 
 #[test]
-fn an_image_is_deleted_only_in_the_version_that_was_seen() {
+fn a_snapshot_is_deleted_only_in_the_version_that_was_seen() {
     let mut world = world([destination(&json!({}))]);
     let mut mover = FakeMover::that(done(3));
     for tag in ["a", "b"] {
@@ -300,7 +300,7 @@ fn an_image_is_deleted_only_in_the_version_that_was_seen() {
     });
     world.put(Place::CLUSTER, third);
     let Step::Act(effect) = world.step(&OWN, &mover, SUBJECT) else { panic!("one is too many") };
-    let interlock_kernel::Deed::Write(write) = effect.deed else { panic!("no write") };
+    let interlock_kernel::Action::Write(write) = effect.action else { panic!("no write") };
     assert!(matches!(&write, Write::Delete { resource_version: Some(_), .. }), "{write:?}");
     // Somebody takes hold of it in the meantime.
     let hold = json!({"metadata": {"finalizers": ["interlock.dev/hold-c"]}});
@@ -310,12 +310,12 @@ fn an_image_is_deleted_only_in_the_version_that_was_seen() {
 }
 
 #[test]
-fn a_destination_that_goes_waits_for_whoever_holds_its_images_and_says_who() {
+fn a_destination_that_is_being_deleted_waits_for_whoever_holds_its_snapshots_and_says_who() {
     let mut world = world([destination(&json!({})), claim("web")]);
     let mut mover = FakeMover::that(done(3));
-    let image = sync_with(&mut world, &mut mover, "a");
+    let snapshot = sync_with(&mut world, &mut mover, "a");
     let hold = json!({"metadata": {"finalizers": ["interlock.dev/hold-uid-web"]}});
-    world.change(Place::CLUSTER, &SNAPSHOT_KIND, &image, &hold);
+    world.change(Place::CLUSTER, &SNAPSHOT_KIND, &snapshot, &hold);
     world.delete(Place::CLUSTER, &DESTINATION, &Name::within("shop", "data"));
     let run = settle(&mut world, &mut mover);
     assert!(run.rests.contains("claim web"), "{}", run.rests);
@@ -329,7 +329,7 @@ fn a_destination_that_goes_waits_for_whoever_holds_its_images_and_says_who() {
     world.change(
         Place::CLUSTER,
         &SNAPSHOT_KIND,
-        &image,
+        &snapshot,
         &json!({"metadata": {"finalizers": null}}),
     );
     settle(&mut world, &mut mover);
@@ -337,9 +337,9 @@ fn a_destination_that_goes_waits_for_whoever_holds_its_images_and_says_who() {
 }
 
 /// The model found this one: the cache does not know yet that the object goes, and so nobody had
-/// asked for its images.
+/// asked for its snapshots.
 #[test]
-fn a_destination_goes_only_after_all_its_images_were_listed() {
+fn a_destination_is_deleted_only_after_all_its_snapshots_were_listed() {
     let mut world = world([destination(&json!({}))]);
     let mut mover = FakeMover::that(runs(1));
     settle(&mut world, &mut mover);
@@ -349,25 +349,27 @@ fn a_destination_goes_only_after_all_its_images_were_listed() {
     let name = Name::within("shop", "data");
     let mut truth = seen(&world);
     truth["metadata"]["deletionTimestamp"] = json!("2001-01-01T00:00:00Z");
-    let fresh = World::of(&OWN).with([truth]);
-    let mut looks = Looks::default();
+    let fresh = TestServers::of(&OWN).with([truth]);
+    let mut live_reads = LiveReads::default();
     let mut is_listed = false;
     for _ in 0..10 {
-        match OWN.step(&Subject::from(SUBJECT), &world.sight(), &looks) {
-            Step::Look { reads, .. } => reads.into_iter().for_each(|read| match read {
-                Read::Ask(id) => drop(looks.answers.insert(id, crate::outside::Sync::Unknown)),
+        match OWN.step(&Subject::from(SUBJECT), &world.view(), &live_reads) {
+            Step::LiveRead { reads, .. } => reads.into_iter().for_each(|read| match read {
+                Read::Ask(id) => drop(live_reads.answers.insert(id, crate::outside::Sync::Unknown)),
                 Read::Object(address) => {
                     let of = if address.kind == DESTINATION { &fresh } else { &world };
                     let found = of.get(address.place, &address.kind, &address.name);
-                    looks.objects.insert(address, found);
+                    live_reads.objects.insert(address, found);
                 }
                 Read::List { place, kind, namespace } => {
                     is_listed = true;
-                    looks.lists.insert((place, kind, namespace), Vec::new());
+                    live_reads.lists.insert((place, kind, namespace), Vec::new());
                 }
             }),
             Step::Act(effect) => {
-                let interlock_kernel::Deed::Write(write) = effect.deed else { panic!("a deed") };
+                let interlock_kernel::Action::Write(write) = effect.action else {
+                    panic!("a action")
+                };
                 // First the place, which is nobody's business but ours; then the finalizer.
                 if write.address().name == name {
                     assert!(is_listed, "{write:?}");
@@ -375,7 +377,7 @@ fn a_destination_goes_only_after_all_its_images_were_listed() {
                 }
                 assert_eq!(write.address().kind, LEASE);
                 world.apply(&write).unwrap();
-                looks = Looks::default();
+                live_reads = LiveReads::default();
             }
             step => panic!("{step:?}"),
         }
@@ -404,18 +406,18 @@ fn with_direct_the_volume_itself_is_the_product() {
 }
 
 #[test]
-fn a_copy_brings_an_image_of_another_cluster() {
+fn a_copy_brings_a_snapshot_of_another_cluster() {
     let copy = json!({"spec": {"restic": null, "external": {
         "provider": "interlock.dev/copy",
-        "parameters": {"cluster": "uid-a", "image": "snapshot-7", "digest": "b3-3",
+        "parameters": {"cluster": "uid-a", "snapshot": "snapshot-7", "digest": "b3-3",
             "capacity": "1Gi", "accessModes": "ReadWriteOnce"},
     }}});
     let mut world = world([destination(&copy)]);
     let mut mover = FakeMover::that(done(3));
     run(&mut world, &mut mover, 3);
-    let Job::Copy { into, cluster, image, digest, .. } = &mover.begun[0].1 else { panic!() };
+    let Job::Copy { into, cluster, snapshot, digest, .. } = &mover.begun[0].1 else { panic!() };
     assert_eq!(
-        (into.as_str(), cluster.as_str(), image.as_str(), digest.as_deref()),
+        (into.as_str(), cluster.as_str(), snapshot.as_str(), digest.as_deref()),
         ("pvc-volsync-data-dest", "uid-a", "snapshot-7", Some("b3-3"))
     );
     assert!(seen(&world)["metadata"]["annotations"][LATEST].is_string());
@@ -453,11 +455,31 @@ fn two_destinations_do_not_write_one_claim() {
 }
 
 #[test]
+fn a_destination_that_comes_in_the_same_second_does_not_take_the_claim_over() {
+    let of = |name: &str| {
+        destination(&json!({
+            "metadata": {"name": name, "uid": name, "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {"restic": {"copyMethod": "Direct", "destinationPVC": "target"}},
+        }))
+    };
+    let mut world = world([of("data"), claim("target")]);
+    let mut mover = FakeMover::that(done(3));
+    settle(&mut world, &mut mover);
+    // By its UID it would be the earlier one of the two.
+    world.put(Place::CLUSTER, of("another"));
+    let refused = world.settle(&OWN, &mut mover, "shop/another");
+    assert!(refused.rests.contains("data"), "{}", refused.rests);
+    settle(&mut world, &mut mover);
+    assert_eq!(reason(&world, "interlock.dev/Accepted"), "Supported");
+    assert_eq!(mover.begun.len(), 1);
+}
+
+#[test]
 fn the_claim_of_an_earlier_destination_is_not_taken_for_its_own() {
     let mut world = world([destination(&json!({})), claim("volsync-data-dest")]);
     let mut mover = FakeMover::that(done(3));
     let run = settle(&mut world, &mut mover);
-    assert!(run.rests.contains("not of this destination"), "{}", run.rests);
+    assert!(run.rests.contains("does not belong to this destination"), "{}", run.rests);
     assert!(mover.begun.is_empty() && !has_intent(&world));
 }
 
@@ -475,10 +497,10 @@ fn failures_are_tried_again_and_then_given_up() {
 #[test]
 fn what_does_not_fit_is_given_up_at_once_and_the_claim_is_named() {
     for (patch, words) in [
-        (json!({}), ["claim volsync-data-dest", "ask for more capacity"]),
+        (json!({}), ["claim volsync-data-dest", "set a larger capacity"]),
         (
             json!({"spec": {"restic": {"destinationPVC": "mine"}}}),
-            ["claim mine", "larger one in destinationPVC"],
+            ["claim mine", "larger claim in destinationPVC"],
         ),
     ] {
         let mut world = world([destination(&patch), claim("mine")]);
@@ -502,7 +524,7 @@ fn the_tag_that_is_answered_is_the_one_that_was_set_when_the_sync_began() {
     change(&mut world, &json!({"spec": {"trigger": {"manual": "two"}}}));
     bind_claims(&mut world);
     settle(&mut world, &mut mover);
-    take_images(&mut world, 3);
+    take_snapshots(&mut world, 3);
     let run = settle(&mut world, &mut mover);
     let tags: Vec<&Value> = run
         .writes
@@ -522,7 +544,7 @@ fn broken_objects_do_not_break_it() {
     settle(&mut world, &mut mover);
     bind_claims(&mut world);
     settle(&mut world, &mut mover);
-    take_images(&mut world, 3);
+    take_snapshots(&mut world, 3);
     let kinds = [DESTINATION, SNAPSHOT_KIND, CLAIM, SECRET, LEASE];
     let mut objects: Vec<Value> = kinds
         .iter()
@@ -530,6 +552,6 @@ fn broken_objects_do_not_break_it() {
         .map(|object| serde_json::to_value(&*object).unwrap())
         .collect();
     objects.push(destination(&json!({"metadata": {"name": "other", "uid": "other",
-        "deletionTimestamp": "2001-01-01T00:00:00Z", "finalizers": ["interlock.dev/images"]}})));
+        "deletionTimestamp": "2001-01-01T00:00:00Z", "finalizers": ["interlock.dev/snapshots"]}})));
     survives(&OWN, &mover, &objects);
 }

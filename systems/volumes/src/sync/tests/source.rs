@@ -6,12 +6,13 @@ mod elsewhere;
 use crate::kinds::{CLAIM, LEASE, NAMESPACE, SECRET, SNAPSHOT_KIND, SOURCE};
 use crate::outside::{Folder, Job, Mover, Progress, Reason, Sync};
 use crate::sync::testing::{
-    FakeMover, claim, content, copy_source, done, failed, only, runs, secret, source, take_images,
+    FakeMover, claim, content, copy_source, done, failed, only, runs, secret, source,
+    take_snapshots,
 };
 use crate::sync::{Direction, Here, Replication, Serves};
-use interlock_kernel::testing::{World, condition, survives};
+use interlock_kernel::testing::{TestServers, condition, survives};
 use interlock_kernel::{
-    Controller, Deed, Looks, Name, Place, Step, Subject, Watch, Watcher, Write,
+    Action, Controller, LiveReads, Name, Place, Step, Subject, Watch, Watcher, Write,
 };
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -23,20 +24,20 @@ static OWN: Replication = Replication {
     here: Here { name: Cow::Borrowed(""), uid: Cow::Borrowed("") },
 };
 
-fn world(objects: impl IntoIterator<Item = Value>) -> World {
+fn world(objects: impl IntoIterator<Item = Value>) -> TestServers {
     let common = [claim("data"), secret("/backup", "secret")];
-    World::of(&OWN).with(common).with(objects)
+    TestServers::of(&OWN).with(common).with(objects)
 }
 
-fn settle(world: &mut World, mover: &mut FakeMover) -> interlock_kernel::testing::Run<Mover> {
+fn settle(world: &mut TestServers, mover: &mut FakeMover) -> interlock_kernel::testing::Run<Mover> {
     world.settle(&OWN, mover, SUBJECT)
 }
 
-/// Lets everything happen that comes without a person: images are taken, and time passes.
-fn run(world: &mut World, mover: &mut FakeMover, files: u64) {
+/// Lets everything happen that comes without a person: snapshots are taken, and time passes.
+fn run(world: &mut TestServers, mover: &mut FakeMover, files: u64) {
     for _ in 0..30 {
         let run = settle(world, mover);
-        take_images(world, files);
+        take_snapshots(world, files);
         match run.waits_seconds {
             Some(seconds) if seconds < 7200 => world.pass(i64::try_from(seconds).unwrap() + 1),
             _ => {}
@@ -44,20 +45,20 @@ fn run(world: &mut World, mover: &mut FakeMover, files: u64) {
     }
 }
 
-fn seen(world: &World) -> Value {
+fn seen(world: &TestServers) -> Value {
     world.json(Place::CLUSTER, &SOURCE, &Name::within("shop", "data"))
 }
 
-fn change(world: &mut World, patch: &Value) {
+fn change(world: &mut TestServers, patch: &Value) {
     world.change(Place::CLUSTER, &SOURCE, &Name::within("shop", "data"), patch);
 }
 
-fn intent(world: &World) -> Value {
+fn intent(world: &TestServers) -> Value {
     let text = &seen(world)["metadata"]["annotations"]["interlock.dev/sync"];
     text.as_str().map_or(Value::Null, |text| serde_json::from_str(text).unwrap())
 }
 
-fn reason(world: &World, kind: &str) -> String {
+fn reason(world: &TestServers, kind: &str) -> String {
     let seen = seen(world);
     condition(&seen, kind)["reason"].as_str().unwrap_or_default().to_owned()
 }
@@ -77,7 +78,7 @@ fn a_backup_goes_from_its_intent_to_its_rest_one_effect_a_step() {
     let mut world = world([source(&json!({}))]);
     let mut mover = FakeMover::that(done(3));
     let mut writes = settle(&mut world, &mut mover).writes;
-    take_images(&mut world, 3);
+    take_snapshots(&mut world, 3);
     writes.extend(settle(&mut world, &mut mover).writes);
     let order: Vec<String> = writes.iter().map(what).collect();
     assert_eq!(
@@ -96,7 +97,7 @@ fn a_backup_goes_from_its_intent_to_its_rest_one_effect_a_step() {
     let (_, job) = &mover.begun[0];
     let Job::Backup { from, keep, allow_empty, .. } = job else { panic!("{job:?}") };
     assert!(
-        matches!(from, Folder::Image(handle) if handle.starts_with("snapshot-uid-volsync-data-"))
+        matches!(from, Folder::Snapshot(handle) if handle.starts_with("snapshot-uid-volsync-data-"))
     );
     assert_eq!(keep.as_ref().and_then(|keep| keep.last), Some(1));
     assert!(!allow_empty);
@@ -122,7 +123,7 @@ fn while_a_sync_runs_the_status_says_so() {
     settle(&mut world, &mut mover);
     assert_eq!(reason(&world, "Synchronizing"), "SyncInProgress");
     assert_eq!(seen(&world)["status"]["lastSyncStartTime"], "1970-01-12T13:46:40Z");
-    take_images(&mut world, 1);
+    take_snapshots(&mut world, 1);
     let run = settle(&mut world, &mut mover);
     assert_eq!(run.rests, "the mover runs");
     assert!(seen(&world)["status"]["external"]["progressBytes"].is_null(), "not at once");
@@ -149,7 +150,7 @@ fn that_much_is_on_its_way_is_said_at_once() {
     let far = Progress { bytes: 7, of_bytes: Some(96 << 20), files: 1 };
     let mut mover = FakeMover::that(Sync::Runs(far));
     settle(&mut world, &mut mover);
-    take_images(&mut world, 1);
+    take_snapshots(&mut world, 1);
     settle(&mut world, &mut mover);
     assert_eq!(seen(&world)["status"]["external"]["progressBytes"], "7");
 }
@@ -160,20 +161,20 @@ fn the_tag_that_is_answered_is_the_one_that_was_set_when_the_sync_began() {
     let mut mover = FakeMover::that(done(1));
     settle(&mut world, &mut mover);
     change(&mut world, &json!({"spec": {"trigger": {"manual": "two"}}}));
-    take_images(&mut world, 1);
+    take_snapshots(&mut world, 1);
     while seen(&world)["status"]["lastManualSync"].is_null() {
         let Step::Act(effect) = world.step(&OWN, &mover, SUBJECT) else { panic!("it waits") };
-        match effect.deed {
-            Deed::Write(write) => world.apply(&write).unwrap(),
-            Deed::Outside(deed) => {
-                interlock_kernel::testing::Machine::perform(&mut mover, &deed);
+        match effect.action {
+            Action::Write(write) => world.apply(&write).unwrap(),
+            Action::Outside(action) => {
+                interlock_kernel::testing::Machine::perform(&mut mover, &action);
             }
         }
     }
     assert_eq!(seen(&world)["status"]["lastManualSync"], "one");
     run(&mut world, &mut mover, 1);
     assert_eq!(seen(&world)["status"]["lastManualSync"], "two");
-    assert_eq!(mover.begun.len(), 2, "the late tag has an image of its own");
+    assert_eq!(mover.begun.len(), 2, "the late tag has a snapshot of its own");
     assert_ne!(mover.begun[0].0.id, mover.begun[1].0.id);
 }
 
@@ -182,7 +183,7 @@ fn a_mover_that_dies_is_begun_again_with_the_same_sync() {
     let mut world = world([source(&json!({}))]);
     let mut mover = FakeMover::that(runs(1));
     settle(&mut world, &mut mover);
-    take_images(&mut world, 1);
+    take_snapshots(&mut world, 1);
     settle(&mut world, &mut mover);
     mover.dies();
     mover.next = done(1);
@@ -198,17 +199,17 @@ fn a_failure_that_may_heal_is_tried_again_later_and_others_have_the_place_meanwh
     let mut world = world([source(&json!({}))]);
     let mut mover = FakeMover::that(failed(Reason::RepositoryLocked));
     settle(&mut world, &mut mover);
-    take_images(&mut world, 1);
+    take_snapshots(&mut world, 1);
     let run = settle(&mut world, &mut mover);
     assert_eq!(intent(&world)["attempt"], 2);
     assert!(only(&world, &LEASE).is_empty());
-    assert_eq!(only(&world, &SNAPSHOT_KIND).len(), 1, "the image is as good as before");
+    assert_eq!(only(&world, &SNAPSHOT_KIND).len(), 1, "the snapshot is as good as before");
     assert_eq!(reason(&world, "interlock.dev/Healthy"), "RepositoryLocked");
     assert!(run.events.iter().any(|event| event.reason == "TransferFailed"));
     let seconds = run.waits_seconds.unwrap();
     assert!((4..=10).contains(&seconds), "{seconds}");
     mover.next = done(1);
-    assert!(settle(&mut world, &mut mover).deeds.is_empty(), "not before its time");
+    assert!(settle(&mut world, &mut mover).actions.is_empty(), "not before its time");
     world.pass(11);
     settle(&mut world, &mut mover);
     assert_eq!(seen(&world)["status"]["lastManualSync"], "one");
@@ -223,7 +224,7 @@ fn whoever_mends_something_does_not_wait_for_the_end_of_a_pause() {
     let mut world = world([source(&json!({}))]);
     let mut mover = FakeMover::that(failed(Reason::RepositoryLocked));
     settle(&mut world, &mut mover);
-    take_images(&mut world, 1);
+    take_snapshots(&mut world, 1);
     settle(&mut world, &mut mover);
     assert_eq!(intent(&world)["attempt"], 2);
     mover.next = done(1);
@@ -274,7 +275,7 @@ fn a_wrong_password_is_not_tried_again_until_the_secret_changes() {
     world.put(Place::CLUSTER, again);
     let repository = world.get(Place::CLUSTER, &SECRET, &Name::within("shop", "repository"));
     let watch = Watch::all(Place::CLUSTER, &SECRET);
-    let woken = OWN.subjects(&watch, &repository.unwrap(), &world.sight());
+    let woken = OWN.subjects(&watch, &repository.unwrap(), &world.view());
     assert_eq!(woken, [Subject::from(SUBJECT)]);
     run(&mut world, &mut mover, 1);
     assert_eq!(seen(&world)["status"]["lastManualSync"], "one");
@@ -286,7 +287,7 @@ fn a_scheduled_source_that_was_given_up_comes_back_with_its_schedule() {
     let mut world = world([source(&hourly)]);
     let mut mover = FakeMover::that(failed(Reason::WrongPassword));
     settle(&mut world, &mut mover);
-    take_images(&mut world, 1);
+    take_snapshots(&mut world, 1);
     let run = settle(&mut world, &mut mover);
     assert_eq!(reason(&world, "interlock.dev/Healthy"), "WrongPassword");
     let seconds = run.waits_seconds.unwrap();
@@ -302,7 +303,7 @@ fn a_schedule_says_when_it_comes_next_and_a_paused_one_does_not_come() {
     let mut world = world([source(&hourly)]);
     let mut mover = FakeMover::that(done(1));
     settle(&mut world, &mut mover);
-    take_images(&mut world, 1);
+    take_snapshots(&mut world, 1);
     settle(&mut world, &mut mover);
     assert_eq!(reason(&world, "Synchronizing"), "WaitingForSchedule");
     let next = seen(&world)["status"]["nextSyncTime"].as_str().unwrap().to_owned();
@@ -314,7 +315,7 @@ fn a_schedule_says_when_it_comes_next_and_a_paused_one_does_not_come() {
     assert!(run.rests.contains("Paused") && run.waits_seconds.is_none(), "{}", run.rests);
     change(&mut world, &json!({"spec": {"paused": false}}));
     settle(&mut world, &mut mover);
-    take_images(&mut world, 1);
+    take_snapshots(&mut world, 1);
     settle(&mut world, &mut mover);
     assert_eq!(mover.begun.len(), 2);
     assert_eq!(seen(&world)["status"]["external"]["missedIntervals"], "1");
@@ -342,7 +343,7 @@ fn what_is_in_the_way_is_said_and_goes_when_it_is_mended() {
     }
 }
 
-fn run_to_the_end(world: &mut World, mover: &mut FakeMover) {
+fn run_to_the_end(world: &mut TestServers, mover: &mut FakeMover) {
     run(world, mover, 1);
     assert_eq!(seen(world)["status"]["lastManualSync"], "one");
     assert_eq!(reason(world, "interlock.dev/Healthy"), "Synced");
@@ -350,7 +351,7 @@ fn run_to_the_end(world: &mut World, mover: &mut FakeMover) {
 
 #[test]
 fn a_source_without_its_claim_waits_for_it() {
-    let mut world = World::of(&OWN).with([source(&json!({})), secret("/backup", "p")]);
+    let mut world = TestServers::of(&OWN).with([source(&json!({})), secret("/backup", "p")]);
     let mut mover = FakeMover::that(done(1));
     settle(&mut world, &mut mover);
     assert_eq!(reason(&world, "interlock.dev/Healthy"), "SourceMissing");
@@ -391,29 +392,31 @@ fn somebody_elses_source_is_never_touched() {
     let mut world = world([source(&theirs)]);
     assert!(settle(&mut world, &mut FakeMover::that(done(1))).writes.is_empty());
     let other = Replication::of_sources(Serves::External);
-    let mut world = World::of(&other).with([source(&json!({})), claim("data")]);
+    let mut world = TestServers::of(&other).with([source(&json!({})), claim("data")]);
     let run = world.settle(&other, &mut FakeMover::that(done(1)), SUBJECT);
-    assert!(run.writes.is_empty() && run.deeds.is_empty());
+    assert!(run.writes.is_empty() && run.actions.is_empty());
 }
 
 #[test]
-fn what_has_no_effect_is_told_once() {
+fn what_has_no_effect_is_reported_once() {
     let cache = json!({"spec": {"restic": {"cacheCapacity": "1Gi"}}});
     let mut odd = secret("/backup", "p");
     odd["data"]["AWS_PROFILE"] = json!("eA==");
     let mut world = world([source(&cache), odd]);
     let mut mover = FakeMover::that(done(1));
     let mut events = settle(&mut world, &mut mover).events;
-    take_images(&mut world, 1);
+    take_snapshots(&mut world, 1);
     events.extend(settle(&mut world, &mut mover).events);
-    let told: Vec<&str> = events
+    let reported: Vec<&str> = events
         .iter()
         .filter(|event| event.reason.ends_with("WithoutEffect"))
         .map(|event| event.note.as_str())
         .collect();
     assert_eq!(
-        told,
-        ["Without effect here: spec.restic.cacheCapacity, key AWS_PROFILE of Secret repository"]
+        reported,
+        [
+            "These fields have no effect: spec.restic.cacheCapacity, key AWS_PROFILE of Secret repository"
+        ]
     );
 }
 
@@ -435,14 +438,14 @@ fn no_more_than_four_work_at_one_repository() {
         );
     }
     settle(&mut world, &mut mover);
-    take_images(&mut world, 1);
+    take_snapshots(&mut world, 1);
     let run = settle(&mut world, &mut mover);
-    assert!(run.rests.contains("all places"), "{}", run.rests);
+    assert!(run.rests.contains("all slots"), "{}", run.rests);
     assert!(mover.begun.is_empty());
     let second = crate::sync::slots::slot_name(&places, 2);
     let lease = world.get(Place::CLUSTER, &LEASE, &second).unwrap();
     world.delete(Place::CLUSTER, &LEASE, &second);
-    let woken = OWN.subjects(&Watch::all(Place::CLUSTER, &LEASE), &lease, &world.sight());
+    let woken = OWN.subjects(&Watch::all(Place::CLUSTER, &LEASE), &lease, &world.view());
     assert_eq!(woken, [Subject::from(SUBJECT)]);
     settle(&mut world, &mut mover);
     assert_eq!(seen(&world)["status"]["lastManualSync"], "one");
@@ -473,9 +476,9 @@ fn a_cache_that_is_behind_begins_nothing() {
     let mut world = world([source(&json!({}))]);
     let mut mover = FakeMover::that(runs(1));
     settle(&mut world, &mut mover);
-    take_images(&mut world, 1);
+    take_snapshots(&mut world, 1);
     let run = settle(&mut world, &mut mover);
-    assert_eq!(run.deeds.len(), 1);
+    assert_eq!(run.actions.len(), 1);
     // The sync is over, and all is forgotten; the cache still shows its intent.
     let name = Name::within("shop", "data");
     let mut truth = seen(&world);
@@ -487,46 +490,50 @@ fn a_cache_that_is_behind_begins_nothing() {
             "status": {"lastManualSync": "one", "external": {"syncID": id}},
         }),
     );
-    let fresh = World::of(&OWN).with([truth]);
+    let fresh = TestServers::of(&OWN).with([truth]);
     mover.dies();
-    let mut looks = Looks::default();
+    let mut live_reads = LiveReads::default();
     for _ in 0..3 {
-        let Step::Look { reads, .. } = OWN.step(&Subject::from(SUBJECT), &world.sight(), &looks)
+        let Step::LiveRead { reads, .. } =
+            OWN.step(&Subject::from(SUBJECT), &world.view(), &live_reads)
         else {
             break;
         };
         for read in reads {
             match read {
-                interlock_kernel::Read::Ask(id) => drop(looks.answers.insert(id, Sync::Unknown)),
+                interlock_kernel::Read::Ask(id) => {
+                    drop(live_reads.answers.insert(id, Sync::Unknown))
+                }
                 interlock_kernel::Read::Object(address) => {
                     let of = if address.kind == SOURCE { &fresh } else { &world };
                     let found = of.get(address.place, &address.kind, &address.name);
-                    looks.objects.insert(address, found);
+                    live_reads.objects.insert(address, found);
                 }
                 interlock_kernel::Read::List { .. } => panic!("no list is needed"),
             }
         }
     }
-    assert!(looks.objects.keys().any(|address| address.name == name));
-    let step = OWN.step(&Subject::from(SUBJECT), &world.sight(), &looks);
-    let is_begin = matches!(&step, Step::Act(effect) if matches!(effect.deed, Deed::Outside(_)));
+    assert!(live_reads.objects.keys().any(|address| address.name == name));
+    let step = OWN.step(&Subject::from(SUBJECT), &world.view(), &live_reads);
+    let is_begin =
+        matches!(&step, Step::Act(effect) if matches!(effect.action, Action::Outside(_)));
     assert!(!is_begin, "{step:?}");
 }
 
 #[test]
-fn with_the_copy_provider_the_image_is_the_product() {
+fn with_the_copy_provider_the_snapshot_is_the_product() {
     let mut world = world([copy_source(&json!({}))]);
     let mut mover = FakeMover::that(done(1));
     settle(&mut world, &mut mover);
-    assert_eq!(seen(&world)["metadata"]["finalizers"], json!(["interlock.dev/images"]));
-    take_images(&mut world, 5);
+    assert_eq!(seen(&world)["metadata"]["finalizers"], json!(["interlock.dev/snapshots"]));
+    take_snapshots(&mut world, 5);
     settle(&mut world, &mut mover);
     assert!(mover.begun.is_empty() && only(&world, &LEASE).is_empty());
-    let images = only(&world, &SNAPSHOT_KIND);
+    let snapshots = only(&world, &SNAPSHOT_KIND);
     let external = &seen(&world)["status"]["external"];
-    assert_eq!(images.len(), 1, "it stays");
-    assert_eq!(external["image"], json!(images[0].metadata.name));
-    assert_eq!(external["imageUID"], json!(images[0].metadata.uid));
+    assert_eq!(snapshots.len(), 1, "it stays");
+    assert_eq!(external["snapshot"], json!(snapshots[0].metadata.name));
+    assert_eq!(external["snapshotUID"], json!(snapshots[0].metadata.uid));
     assert_eq!(
         (&external["digest"], &external["files"], &external["bytes"]),
         (&json!(content(5).digest), &json!("5"), &json!("50"))
@@ -536,13 +543,13 @@ fn with_the_copy_provider_the_image_is_the_product() {
 }
 
 #[test]
-fn of_the_images_of_a_copy_the_last_two_stay_and_whatever_is_held() {
+fn of_the_snapshots_of_a_copy_the_last_two_stay_and_whatever_is_held() {
     let mut world = world([copy_source(&json!({}))]);
     let mut mover = FakeMover::that(done(1));
     for tag in ["a", "b", "c", "d"] {
         change(&mut world, &json!({"spec": {"trigger": {"manual": tag}}}));
         settle(&mut world, &mut mover);
-        take_images(&mut world, 1);
+        take_snapshots(&mut world, 1);
         settle(&mut world, &mut mover);
         if tag == "a" {
             let first = Name::of(&only(&world, &SNAPSHOT_KIND)[0]);
@@ -550,16 +557,17 @@ fn of_the_images_of_a_copy_the_last_two_stay_and_whatever_is_held() {
             world.change(Place::CLUSTER, &SNAPSHOT_KIND, &first, &hold);
         }
     }
-    let images = only(&world, &SNAPSHOT_KIND);
-    let held: Vec<bool> = images.iter().map(|image| image.metadata.finalizers.is_some()).collect();
+    let snapshots = only(&world, &SNAPSHOT_KIND);
+    let held: Vec<bool> =
+        snapshots.iter().map(|snapshot| snapshot.metadata.finalizers.is_some()).collect();
     assert_eq!(held.iter().filter(|held| **held).count(), 1);
-    assert_eq!(images.len(), 2, "the held one and the latest");
-    let first = images.iter().find(|image| image.metadata.finalizers.is_some()).unwrap();
+    assert_eq!(snapshots.len(), 2, "the held one and the latest");
+    let first = snapshots.iter().find(|snapshot| snapshot.metadata.finalizers.is_some()).unwrap();
     assert!(first.metadata.deletion_timestamp.is_none());
 }
 
 #[test]
-fn an_empty_volume_is_no_image_unless_that_is_meant() {
+fn an_empty_volume_is_no_snapshot_unless_that_is_meant() {
     let allowed = json!({"metadata": {"annotations": {"interlock.dev/allow-empty": "true"}}});
     for (patch, wanted) in [(json!({}), "SourceEmpty"), (allowed, "Synced")] {
         let mut world = world([copy_source(&patch)]);
@@ -573,20 +581,20 @@ fn an_empty_volume_is_no_image_unless_that_is_meant() {
 }
 
 #[test]
-fn a_copy_that_goes_waits_for_whoever_holds_its_image() {
+fn a_copy_that_is_being_deleted_waits_for_whoever_holds_its_snapshot() {
     let mut world = world([copy_source(&json!({}))]);
     let mut mover = FakeMover::that(done(1));
     run(&mut world, &mut mover, 1);
-    let image = Name::of(&only(&world, &SNAPSHOT_KIND)[0]);
+    let snapshot = Name::of(&only(&world, &SNAPSHOT_KIND)[0]);
     let hold = json!({"metadata": {"finalizers": ["interlock.dev/hold-g"]}});
-    world.change(Place::CLUSTER, &SNAPSHOT_KIND, &image, &hold);
+    world.change(Place::CLUSTER, &SNAPSHOT_KIND, &snapshot, &hold);
     world.delete(Place::CLUSTER, &SOURCE, &Name::within("shop", "data"));
     let run = settle(&mut world, &mut mover);
-    assert!(run.writes.is_empty() && run.rests.contains("holds"), "{}", run.rests);
+    assert!(run.writes.is_empty() && run.rests.contains("no holder"), "{}", run.rests);
     world.change(
         Place::CLUSTER,
         &SNAPSHOT_KIND,
-        &image,
+        &snapshot,
         &json!({"metadata": {"finalizers": null}}),
     );
     settle(&mut world, &mut mover);
@@ -595,14 +603,14 @@ fn a_copy_that_goes_waits_for_whoever_holds_its_image() {
 }
 
 #[test]
-fn an_image_that_a_person_wants_to_keep_is_left_to_them() {
+fn a_snapshot_that_a_person_wants_to_keep_is_left_to_them() {
     let mut world = world([source(&json!({}))]);
     let mut mover = FakeMover::that(done(1));
     settle(&mut world, &mut mover);
-    let image = Name::of(&only(&world, &SNAPSHOT_KIND)[0]);
+    let snapshot = Name::of(&only(&world, &SNAPSHOT_KIND)[0]);
     let keep = json!({"metadata": {"labels": {"volsync.backube/do-not-delete": ""}}});
-    world.change(Place::CLUSTER, &SNAPSHOT_KIND, &image, &keep);
-    take_images(&mut world, 1);
+    world.change(Place::CLUSTER, &SNAPSHOT_KIND, &snapshot, &keep);
+    take_snapshots(&mut world, 1);
     settle(&mut world, &mut mover);
     let left = only(&world, &SNAPSHOT_KIND);
     assert_eq!(left.len(), 1);
@@ -611,16 +619,16 @@ fn an_image_that_a_person_wants_to_keep_is_left_to_them() {
 }
 
 #[test]
-fn an_image_deleted_under_the_sync_ends_it_and_the_next_one_is_new() {
+fn a_snapshot_deleted_under_the_sync_ends_it_and_the_next_one_is_new() {
     let mut world = world([source(&json!({}))]);
     let mut mover = FakeMover::that(done(1));
     settle(&mut world, &mut mover);
-    let image = Name::of(&only(&world, &SNAPSHOT_KIND)[0]);
-    let going = json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z",
+    let snapshot = Name::of(&only(&world, &SNAPSHOT_KIND)[0]);
+    let terminating = json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z",
         "finalizers": ["x"]}, "status": {"readyToUse": true}});
-    world.change(Place::CLUSTER, &SNAPSHOT_KIND, &image, &going);
+    world.change(Place::CLUSTER, &SNAPSHOT_KIND, &snapshot, &terminating);
     settle(&mut world, &mut mover);
-    assert_eq!(reason(&world, "interlock.dev/Healthy"), "ImageGone");
+    assert_eq!(reason(&world, "interlock.dev/Healthy"), "SnapshotGone");
     assert_eq!((intent(&world), mover.begun.len()), (Value::Null, 0));
 }
 
@@ -633,7 +641,7 @@ fn retention_and_unlock_are_those_of_the_moment_when_the_sync_began() {
     let mut world = world([source(&keeps)]);
     let mut mover = FakeMover::that(runs(1));
     settle(&mut world, &mut mover);
-    take_images(&mut world, 1);
+    take_snapshots(&mut world, 1);
     settle(&mut world, &mut mover);
     change(&mut world, &json!({"spec": {"restic": {"unlock": "y"}}}));
     mover.all_become(&done(1));
@@ -661,7 +669,7 @@ fn broken_objects_do_not_break_it() {
     let mut world = world([source(&json!({})), namespace]);
     let mut mover = FakeMover::that(failed(Reason::RepositoryLocked));
     settle(&mut world, &mut mover);
-    take_images(&mut world, 1);
+    take_snapshots(&mut world, 1);
     settle(&mut world, &mut mover);
     let kinds = [SOURCE, SNAPSHOT_KIND, CLAIM, SECRET, NAMESPACE];
     let mut objects: Vec<Value> = kinds
@@ -670,6 +678,6 @@ fn broken_objects_do_not_break_it() {
         .map(|object| serde_json::to_value(&*object).unwrap())
         .collect();
     objects.push(copy_source(&json!({"metadata": {"name": "other", "uid": "other",
-        "deletionTimestamp": "2001-01-01T00:00:00Z", "finalizers": ["interlock.dev/images"]}})));
+        "deletionTimestamp": "2001-01-01T00:00:00Z", "finalizers": ["interlock.dev/snapshots"]}})));
     survives(&OWN, &mover, &objects);
 }

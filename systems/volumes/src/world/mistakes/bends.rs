@@ -1,11 +1,11 @@
 //! What mistakes are made of: bent facts, views that lie, and other writes.
 
 use super::super::first::{BANK_VOLUME, TARGET_VOLUME};
-use super::lie::{Lie, looks as lied, with};
+use super::lie::{Lie, live_reads as lied, with};
 use crate::kinds::{CLAIM, DESTINATION, SNAPSHOT_KIND, SOURCE, VOLUME};
 use crate::objects::{text, uid_of};
 use crate::outside::{
-    Choice, Disk, DiskDeed, Job, Mover, MoverDeed, Repository, Sync as Answer, SyncId,
+    Choice, Disk, DiskAction, Job, Mover, MoverAction, Repository, Sync as Answer, SyncId,
 };
 use crate::populator::decide as fill;
 use crate::populator::{self, Populator};
@@ -17,8 +17,8 @@ use crate::sync::intent::Intent;
 use interlock_api::names::ANNOTATION_SYNC;
 use interlock_kernel::metadata::is_of;
 use interlock_kernel::{
-    Bent, Controller, Deed, Effect, Looks, Name, Nothing, Object, Observed, Place, Read, Room,
-    Step, Subject, View, Write,
+    Action, Bent, Controller, Effect, LiveReads, Name, Nothing, Object, Observed, Place, Read,
+    Room, Step, Subject, View, Write,
 };
 use interlock_world::{rewritten, unguarded};
 use serde_json::json;
@@ -50,21 +50,21 @@ pub(super) fn syncing(facts: &mut sync::Facts, bend: fn(&mut sync::Sync)) {
 type SyncSeen = Observed<sync::Facts, <Replication as Room>::Scene>;
 type FillSeen = Observed<populator::Facts, populator::Scene>;
 
-/// Every image looks ready.
-pub(super) fn images_look_ready<R: Room>(
+/// Every snapshot looks ready.
+pub(super) fn snapshots_look_ready<R: Room>(
     room: &R,
     subject: &Subject,
     view: &dyn View,
-    looks: &Looks<R::Outside>,
+    live_reads: &LiveReads<R::Outside>,
 ) -> Observed<R::Facts, R::Scene> {
-    room.observe(subject, &Lie { view, alter: &ready }, &lied(looks, &ready))
+    room.observe(subject, &Lie { view, alter: &ready }, &lied(live_reads, &ready))
 }
 
 fn ready(object: &Object) -> Option<Object> {
     if !is_of(object, &SNAPSHOT_KIND) {
         return Some(object.clone());
     }
-    Some(with(object, |image| image.data["status"]["readyToUse"] = json!(true)))
+    Some(with(object, |snapshot| snapshot.data["status"]["readyToUse"] = json!(true)))
 }
 
 /// The tag of a sync looks like the one that is set now.
@@ -72,7 +72,7 @@ pub(super) fn tag_of_now(
     room: &Replication,
     subject: &Subject,
     view: &dyn View,
-    looks: &Looks<Mover>,
+    live_reads: &LiveReads<Mover>,
 ) -> SyncSeen {
     let alter = |object: &Object| {
         let intent = Intent::read(object).ok().flatten();
@@ -85,33 +85,33 @@ pub(super) fn tag_of_now(
             notes.insert(ANNOTATION_SYNC.to_owned(), now.text());
         }))
     };
-    room.observe(subject, &Lie { view, alter: &alter }, &lied(looks, &alter))
+    room.observe(subject, &Lie { view, alter: &alter }, &lied(live_reads, &alter))
 }
 
-/// An image, and who holds it, as the cache shows it, whatever a live read found.
-pub(super) fn image_from_the_cache<R: Room>(
+/// A snapshot, and who holds it, as the cache shows it, whatever a live read found.
+pub(super) fn snapshot_from_the_cache<R: Room>(
     room: &R,
     subject: &Subject,
     view: &dyn View,
-    looks: &Looks<R::Outside>,
+    live_reads: &LiveReads<R::Outside>,
 ) -> Observed<R::Facts, R::Scene> {
-    let mut fewer = lied(looks, &|object| Some(object.clone()));
+    let mut fewer = lied(live_reads, &|object| Some(object.clone()));
     fewer.objects.retain(|address, _| address.kind != SNAPSHOT_KIND);
     room.observe(subject, view, &fewer)
 }
 
-/// The images of an object that goes as the cache shows them, taken for a live list.
+/// The snapshots of an object that is being deleted as the cache shows them, taken for a live list.
 pub(super) fn lists_from_the_cache(
     room: &Replication,
     subject: &Subject,
     view: &dyn View,
-    looks: &Looks<Mover>,
+    live_reads: &LiveReads<Mover>,
 ) -> SyncSeen {
-    let mut fewer = lied(looks, &|object| Some(object.clone()));
+    let mut fewer = lied(live_reads, &|object| Some(object.clone()));
     fewer.lists.clear();
     let mut seen = room.observe(subject, view, &fewer);
     if let Observed::Seen { facts, .. } = &mut seen {
-        facts.are_images_fresh = true;
+        facts.are_snapshots_fresh = true;
     }
     seen
 }
@@ -121,7 +121,7 @@ pub(super) fn by_name(
     room: &Claims,
     subject: &Subject,
     view: &dyn View,
-    looks: &Looks<Disk>,
+    live_reads: &LiveReads<Disk>,
 ) -> Observed<bind::Facts, <Claims as Room>::Scene> {
     let alter = |object: &Object| {
         let of = &object.data["spec"]["claimRef"];
@@ -133,7 +133,7 @@ pub(super) fn by_name(
             volume.data["spec"]["claimRef"]["uid"] = json!(uid_of(&claim));
         }))
     };
-    room.observe(subject, &Lie { view, alter: &alter }, &lied(looks, &alter))
+    room.observe(subject, &Lie { view, alter: &alter }, &lied(live_reads, &alter))
 }
 
 /// A volume that was handed to a claim which is not bound yet is not seen.
@@ -141,7 +141,7 @@ pub(super) fn hides_handed(
     room: &Populator,
     subject: &Subject,
     view: &dyn View,
-    looks: &Looks<Nothing>,
+    live_reads: &LiveReads<Nothing>,
 ) -> FillSeen {
     let alter = |object: &Object| {
         let owner = &object.data["spec"]["claimRef"];
@@ -154,10 +154,10 @@ pub(super) fn hides_handed(
         let owner = view.get(Place::CLUSTER, &CLAIM, &name);
         (!owner.as_ref().is_some_and(is_waiting)).then(|| object.clone())
     };
-    room.observe(subject, &Lie { view, alter: &alter }, &lied(looks, &alter))
+    room.observe(subject, &Lie { view, alter: &alter }, &lied(live_reads, &alter))
 }
 
-/// An image is deleted whatever became of it since it was seen.
+/// A snapshot is deleted whatever became of it since it was seen.
 pub(super) fn deletes_unseen(
     room: &Replication,
     scene: &<Replication as Room>::Scene,
@@ -211,7 +211,7 @@ pub(super) fn settles_to_stay(
     })
 }
 
-/// A hold is put on whatever is there under the name of the image.
+/// A hold is put on whatever is there under the name of the snapshot.
 pub(super) fn unguarded_hold(
     room: &Populator,
     scene: &populator::Scene,
@@ -230,7 +230,7 @@ pub(super) fn deletes_another(
 ) -> Step<Disk> {
     let mut step = room.act(scene, decision);
     if let Step::Act(effect) = &mut step
-        && let Deed::Outside(DiskDeed::DeleteVolume(handle)) = &mut effect.deed
+        && let Action::Outside(DiskAction::DeleteVolume(handle)) = &mut effect.action
     {
         *handle = BANK_VOLUME.to_owned();
     }
@@ -242,12 +242,12 @@ pub(super) fn begins_before_its_intent(
     room: &Bent<Replication>,
     subject: &Subject,
     view: &dyn View,
-    looks: &Looks<Mover>,
+    live_reads: &LiveReads<Mover>,
 ) -> Step<Mover> {
-    let step = room.step(subject, view, looks);
+    let step = room.step(subject, view, live_reads);
     let Some(id) = intended(&step) else { return step };
-    match looks.answers.get(&id) {
-        None => Step::Look { reads: vec![Read::Ask(id)], because: "does it run".to_owned() },
+    match live_reads.answers.get(&id) {
+        None => Step::LiveRead { reads: vec![Read::Ask(id)], because: "does it run".to_owned() },
         Some(Answer::Unknown) => {
             let repository = Repository { settings: BTreeMap::new(), authority: None };
             let job = Box::new(Job::Restore {
@@ -258,9 +258,9 @@ pub(super) fn begins_before_its_intent(
                 digest: None,
                 allow_empty: false,
             });
-            let deed = Deed::Outside(MoverDeed::Begin { id, job });
+            let action = Action::Outside(MoverAction::Begin { id, job });
             let because = "the intent can wait".to_owned();
-            Step::Act(Box::new(Effect { deed, because, event: None }))
+            Step::Act(Box::new(Effect { action, because, event: None }))
         }
         Some(_) => step,
     }
@@ -269,7 +269,7 @@ pub(super) fn begins_before_its_intent(
 /// The sync whose intent a step writes.
 fn intended(step: &Step<Mover>) -> Option<SyncId> {
     let Step::Act(effect) = step else { return None };
-    let Deed::Write(Write::Patch { change, .. }) = &effect.deed else { return None };
+    let Action::Write(Write::Patch { change, .. }) = &effect.action else { return None };
     let note = change["metadata"]["annotations"][ANNOTATION_SYNC].as_str()?;
     let intent: Intent = serde_json::from_str(note).ok()?;
     (intent.attempt == 1).then(|| intent.sync_id())

@@ -1,7 +1,7 @@
 //! A cache and live reads in which some objects look otherwise: what a controller would see that does
 //! not look closely enough.
 
-use interlock_kernel::{Index, Kind, Looks, Name, Object, Outside, Place, View};
+use interlock_kernel::{Index, Kind, LiveReads, Name, Object, Outside, Place, View};
 use jiff::Timestamp;
 use kube_core::DynamicObject;
 use std::sync::Arc;
@@ -35,16 +35,16 @@ impl View for Lie<'_> {
 }
 
 /// Live reads in which objects look otherwise.
-pub(super) fn looks<O: Outside>(looks: &Looks<O>, alter: Alter<'_>) -> Looks<O> {
+pub(super) fn live_reads<O: Outside>(live_reads: &LiveReads<O>, alter: Alter<'_>) -> LiveReads<O> {
     let object = |found: &Option<Object>| found.as_ref().and_then(alter);
-    Looks {
-        objects: looks.objects.iter().map(|(at, found)| (at.clone(), object(found))).collect(),
-        lists: looks
+    LiveReads {
+        objects: live_reads.objects.iter().map(|(at, found)| (at.clone(), object(found))).collect(),
+        lists: live_reads
             .lists
             .iter()
             .map(|(key, all)| (key.clone(), all.iter().filter_map(alter).collect()))
             .collect(),
-        answers: looks.answers.clone(),
+        answers: live_reads.answers.clone(),
     }
 }
 

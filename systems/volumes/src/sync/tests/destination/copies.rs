@@ -1,4 +1,4 @@
-//! Destinations that copy the latest image of a source.
+//! Destinations that copy the latest snapshot of a source.
 
 use super::*;
 use crate::sync::testing::copy_source;
@@ -11,14 +11,14 @@ fn copy_of(source: &str) -> Value {
     }}}))
 }
 
-/// The source of claim `data`, with its latest image.
-fn source_with(image: &str) -> [Value; 2] {
-    let told = json!({"image": image, "imageUID": format!("uid-{image}")});
+/// The source of claim `data`, with its latest snapshot.
+fn source_with(snapshot: &str) -> [Value; 2] {
+    let reported = json!({"snapshot": snapshot, "snapshotUID": format!("uid-{snapshot}")});
     [
-        copy_source(&json!({"status": {"external": told}})),
+        copy_source(&json!({"status": {"external": reported}})),
         json!({
             "kind": "VolumeSnapshot",
-            "metadata": {"namespace": "shop", "name": image, "uid": format!("uid-{image}"),
+            "metadata": {"namespace": "shop", "name": snapshot, "uid": format!("uid-{snapshot}"),
                 "annotations": {"interlock.dev/digest": "b3-3", "interlock.dev/files": "3"}},
             "spec": {"source": {"persistentVolumeClaimName": "data"}},
             "status": {"readyToUse": true},
@@ -28,8 +28,8 @@ fn source_with(image: &str) -> [Value; 2] {
 
 fn copied(mover: &FakeMover) -> Vec<(&str, &str, Option<&str>)> {
     let jobs = mover.begun.iter().map(|(_, job)| match job {
-        Job::Copy { cluster, image, digest, .. } => {
-            (cluster.as_str(), image.as_str(), digest.as_deref())
+        Job::Copy { cluster, snapshot, digest, .. } => {
+            (cluster.as_str(), snapshot.as_str(), digest.as_deref())
         }
         other => panic!("{other:?}"),
     });
@@ -37,7 +37,7 @@ fn copied(mover: &FakeMover) -> Vec<(&str, &str, Option<&str>)> {
 }
 
 #[test]
-fn the_latest_image_of_a_source_is_copied_with_its_digest() {
+fn the_latest_snapshot_of_a_source_is_copied_with_its_digest() {
     for named in ["shop/data", "shop/data@west", "shop/data@uid-west"] {
         let mut world = world(source_with("monday")).with([copy_of(named)]);
         let mut mover = FakeMover::that(done(3));
@@ -55,25 +55,25 @@ fn the_latest_image_of_a_source_is_copied_with_its_digest() {
 }
 
 #[test]
-fn a_source_that_is_not_there_or_has_no_image_is_waited_for() {
+fn a_source_that_is_not_there_or_has_no_snapshot_is_waited_for() {
     let mut world = world([copy_of("shop/data")]);
     let mut mover = FakeMover::that(done(3));
-    let says = |world: &mut World, mover: &mut FakeMover, (word, part): (&str, &str)| {
+    let says = |world: &mut TestServers, mover: &mut FakeMover, (word, part): (&str, &str)| {
         let run = settle(world, mover);
         assert_eq!(reason(world, "interlock.dev/Healthy"), word, "{}", run.rests);
         assert!(run.rests.contains(part) && mover.begun.is_empty(), "{}", run.rests);
     };
-    says(&mut world, &mut mover, ("SourceMissing", "no ReplicationSource data"));
+    says(&mut world, &mut mover, ("SourceMissing", "ReplicationSource data does not exist"));
     world.put(Place::CLUSTER, crate::sync::testing::source(&json!({})));
     says(&mut world, &mut mover, ("SourceMissing", "interlock.dev/copy"));
     world.put(Place::CLUSTER, copy_source(&json!({})));
-    says(&mut world, &mut mover, ("SourceMissing", "no image yet"));
-    let [source, image] = source_with("monday");
+    says(&mut world, &mut mover, ("SourceMissing", "no snapshot yet"));
+    let [source, snapshot] = source_with("monday");
     world.put(Place::CLUSTER, source.clone());
-    says(&mut world, &mut mover, ("ImageGone", "monday"));
-    world.put(Place::CLUSTER, image);
+    says(&mut world, &mut mover, ("SnapshotGone", "monday"));
+    world.put(Place::CLUSTER, snapshot);
     let found = world.get(Place::CLUSTER, &SOURCE, &Name::within("shop", "data")).unwrap();
-    let woken = OWN.subjects(&Watch::all(Place::CLUSTER, &SOURCE), &found, &world.sight());
+    let woken = OWN.subjects(&Watch::all(Place::CLUSTER, &SOURCE), &found, &world.view());
     assert_eq!(woken, [Subject::from(SUBJECT)]);
     run(&mut world, &mut mover, 3);
     assert_eq!(mover.begun.len(), 1);
@@ -95,7 +95,7 @@ fn what_is_not_its_own_is_refused_and_nothing_is_copied() {
         (copy_of("bank/data"), "namespace bank is not shop"),
         (copy_of("bank/data@west"), "namespace bank is not shop"),
         (copy_of("shop/data@east"), "another cluster"),
-        (by_uid, "of another namespace"),
+        (by_uid, "belongs to another namespace"),
     ] {
         let mut world = world(bank.clone()).with([object]);
         let mut mover = FakeMover::that(done(3));
@@ -107,7 +107,7 @@ fn what_is_not_its_own_is_refused_and_nothing_is_copied() {
 }
 
 #[test]
-fn an_image_that_went_before_it_was_copied_is_given_up_until_there_is_another() {
+fn a_snapshot_that_went_before_it_was_copied_is_given_up_until_there_is_another() {
     let mut world = world(source_with("monday")).with([copy_of("shop/data")]);
     let mut mover = FakeMover::that(failed(Reason::SourceMissing));
     run(&mut world, &mut mover, 3);

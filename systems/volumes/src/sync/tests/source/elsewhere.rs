@@ -10,13 +10,13 @@ fn namespace(permit: &str) -> Value {
 }
 
 /// What the namespace permits from now on; whom that wakes.
-fn permit(world: &mut World, permit: &str) -> Vec<Subject> {
+fn permit(world: &mut TestServers, permit: &str) -> Vec<Subject> {
     world.put(Place::CLUSTER, namespace(permit));
     let found = world.get(Place::CLUSTER, &NAMESPACE, &Name::cluster_wide("shop")).unwrap();
-    OWN.subjects(&Watch::all(Place::CLUSTER, &NAMESPACE), &found, &world.sight())
+    OWN.subjects(&Watch::all(Place::CLUSTER, &NAMESPACE), &found, &world.view())
 }
 
-fn saves_nothing(world: &World, mover: &FakeMover) {
+fn saves_nothing(world: &TestServers, mover: &FakeMover) {
     assert_eq!(reason(world, "interlock.dev/Healthy"), "NotHere");
     let seen = seen(world);
     let healthy = condition(&seen, "interlock.dev/Healthy");
@@ -35,7 +35,7 @@ fn a_source_of_a_namespace_that_left_saves_nothing_and_goes_on_when_it_is_back()
         assert!(settle(&mut world, &mut mover).writes.is_empty(), "it says so once");
         assert_eq!(permit(&mut world, "4@boot"), [Subject::from(SUBJECT)]);
         settle(&mut world, &mut mover);
-        take_images(&mut world, 1);
+        take_snapshots(&mut world, 1);
         settle(&mut world, &mut mover);
         assert_eq!(mover.begun.len(), 1);
         assert_eq!(reason(&world, "interlock.dev/Healthy"), "Synced");
@@ -79,7 +79,7 @@ fn a_sync_that_runs_when_the_namespace_leaves_may_end() {
     let mut world = world([source(&json!({})), namespace("3@boot")]);
     let mut mover = FakeMover::that(runs(1));
     settle(&mut world, &mut mover);
-    take_images(&mut world, 1);
+    take_snapshots(&mut world, 1);
     settle(&mut world, &mut mover);
     permit(&mut world, "");
     settle(&mut world, &mut mover);
@@ -92,13 +92,13 @@ fn a_sync_that_runs_when_the_namespace_leaves_may_end() {
 }
 
 #[test]
-fn an_image_that_no_mover_has_begun_to_save_is_dropped_and_taken_anew_when_it_is_back() {
+fn a_snapshot_that_no_mover_has_begun_to_save_is_dropped_and_taken_anew_when_it_is_back() {
     let mut world = world([source(&json!({})), namespace("3@boot")]);
     let mut mover = FakeMover::that(done(1));
     settle(&mut world, &mut mover);
     let first = Name::of(&only(&world, &SNAPSHOT_KIND)[0]);
     permit(&mut world, "");
-    take_images(&mut world, 1);
+    take_snapshots(&mut world, 1);
     settle(&mut world, &mut mover);
     saves_nothing(&world, &mover);
     assert!(seen(&world)["status"]["lastManualSync"].is_null());
@@ -114,7 +114,7 @@ fn an_attempt_that_waits_for_another_one_does_not_come_here() {
     let mut world = world([source(&json!({})), namespace("3@boot")]);
     let mut mover = FakeMover::that(failed(Reason::RepositoryLocked));
     settle(&mut world, &mut mover);
-    take_images(&mut world, 1);
+    take_snapshots(&mut world, 1);
     settle(&mut world, &mut mover);
     assert_eq!(intent(&world)["attempt"], 2);
     permit(&mut world, "");
@@ -130,29 +130,32 @@ fn a_cache_that_has_missed_that_the_namespace_left_begins_nothing() {
     let mut world = world([source(&json!({})), namespace("3@boot")]);
     let mut mover = FakeMover::that(done(1));
     settle(&mut world, &mut mover);
-    take_images(&mut world, 1);
-    let truth = World::of(&OWN).with([namespace("")]);
-    let mut looks = Looks::default();
+    take_snapshots(&mut world, 1);
+    let truth = TestServers::of(&OWN).with([namespace("")]);
+    let mut live_reads = LiveReads::default();
     for _ in 0..3 {
-        let Step::Look { reads, .. } = OWN.step(&Subject::from(SUBJECT), &world.sight(), &looks)
+        let Step::LiveRead { reads, .. } =
+            OWN.step(&Subject::from(SUBJECT), &world.view(), &live_reads)
         else {
             break;
         };
         for read in reads {
             match read {
-                interlock_kernel::Read::Ask(id) => drop(looks.answers.insert(id, Sync::Unknown)),
+                interlock_kernel::Read::Ask(id) => {
+                    drop(live_reads.answers.insert(id, Sync::Unknown))
+                }
                 interlock_kernel::Read::Object(address) => {
                     let of = if address.kind == NAMESPACE { &truth } else { &world };
                     let found = of.get(address.place, &address.kind, &address.name);
-                    looks.objects.insert(address, found);
+                    live_reads.objects.insert(address, found);
                 }
                 interlock_kernel::Read::List { .. } => panic!("no list is needed"),
             }
         }
     }
-    let Step::Act(effect) = OWN.step(&Subject::from(SUBJECT), &world.sight(), &looks) else {
+    let Step::Act(effect) = OWN.step(&Subject::from(SUBJECT), &world.view(), &live_reads) else {
         panic!("it says that it ends")
     };
-    let Deed::Write(write) = effect.deed else { panic!("it begins {:?}", effect.deed) };
+    let Action::Write(write) = effect.action else { panic!("it begins {:?}", effect.action) };
     assert_eq!(what(&write), "status of ReplicationSource");
 }

@@ -1,0 +1,48 @@
+//! Admission webhooks: other programs that change a write, or say whether it may be.
+//!
+//! A webhook is called before the write takes the lock of the policies, a quota or a transaction: a webhook that
+//! hangs, or writes to this server while it is called, holds up nobody but the write that it is called for. Each
+//! logical cluster has a limited number of writes that wait for webhooks.
+
+mod client;
+mod hook;
+mod mutate;
+mod reach;
+mod resolve;
+mod review;
+mod rounds;
+mod run;
+mod set;
+mod validate;
+mod validation;
+
+pub(crate) use mutate::{mutate, mutate_posted};
+pub use reach::{Network, WebhookReach};
+pub(crate) use rounds::Admitting;
+pub(crate) use set::Webhooks;
+pub(crate) use validate::validate as ask;
+pub(super) use validation::configuration;
+
+use crate::clusters::Cluster;
+use crate::server::Server;
+
+/// Whether webhook configurations are kept in a table.
+pub(crate) fn is_table(table: &str) -> bool {
+    table.strip_prefix(super::GROUP).is_some_and(|rest| {
+        rest.starts_with("/validatingwebhook") || rest.starts_with("/mutatingwebhook")
+    })
+}
+
+/// Where the webhooks of a cluster may be.
+fn reach_of<'s>(server: &'s Server, cluster: &Cluster) -> &'s WebhookReach {
+    if cluster.is_root() {
+        &server.config().root_webhooks
+    } else {
+        &server.config().tenant_webhooks
+    }
+}
+
+/// The flag that says where the webhooks of a cluster may be.
+fn flag_of(cluster: &Cluster) -> &'static str {
+    if cluster.is_root() { "--root-webhooks" } else { "--tenant-webhooks" }
+}

@@ -1,0 +1,234 @@
+//! What the agents of a cluster ask of this machine, and do to it.
+
+use interlock_outside::processes::{
+    self, Lock, Locking, Observed, Processes, Signal, Started as StartedProcess,
+};
+use interlock_outside::volumes::LocalVolumes;
+use interlock_placement::runtime::outside::{
+    Action, Answer, Ending, Held, Known, LockName, Machine, Mount, Question, Run, Started,
+};
+use interlock_placement::syncer::{Holding, Locks, LocksOf};
+use interlock_shell::Driver;
+use jiff::Timestamp;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+/// A process is reported under which epoch it runs.
+const EPOCH_VARIABLE: &str = "INTERLOCK_EPOCH";
+
+/// The processes of one cluster on this machine.
+#[derive(Clone)]
+pub(crate) struct OnThisMachine {
+    processes: Arc<Processes>,
+    /// Where the volumes of the cluster are.
+    volumes: Arc<LocalVolumes>,
+    /// Locks that were taken and not yet handed to a process. They are gone with this program, as
+    /// they should be: the kernel frees them.
+    locks: Arc<Mutex<HashMap<LockName, Lock>>>,
+}
+
+impl OnThisMachine {
+    pub(super) fn new(processes: Arc<Processes>, volumes: Arc<LocalVolumes>) -> Self {
+        OnThisMachine { processes, volumes, locks: Arc::default() }
+    }
+
+    fn locks(&self) -> MutexGuard<'_, HashMap<LockName, Lock>> {
+        self.locks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs something that reads `/proc` and syncs files, where it holds nobody up.
+    async fn aside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&OnThisMachine) -> Result<T, processes::Error> + Send + 'static,
+    ) -> Result<T, String> {
+        self.aside_in_words(move |own| work(own).map_err(|error| in_words(&error))).await
+    }
+
+    async fn aside_in_words<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&OnThisMachine) -> Result<T, String> + Send + 'static,
+    ) -> Result<T, String> {
+        let own = self.clone();
+        match tokio::task::spawn_blocking(move || work(&own)).await {
+            Ok(done) => done,
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn process(&self, pod: &str) -> Result<Known, processes::Error> {
+        let observed = self.processes.observe(pod)?;
+        let Some(run) = self.processes.leader(pod)?.map(started) else {
+            return Ok(Known::Nothing);
+        };
+        let (ending, finished) = match observed {
+            // The command has not run, and cannot run any more once somebody else has the lock.
+            Observed::NoRecord | Observed::Starting => return Ok(Known::Nothing),
+            Observed::Running { .. } => return self.living(pod, run),
+            // What it started may have outlived it.
+            Observed::Exited { .. } if !self.processes.is_gone(pod)? => {
+                return self.living(pod, run);
+            }
+            Observed::Exited { ending, when } => (ending, when),
+        };
+        let ending = match ending {
+            processes::Ending::Code(code) => Ending::Code(code),
+            processes::Ending::Signal(signal) => Ending::Signal(signal),
+            processes::Ending::Unknown => Ending::Unknown,
+        };
+        Ok(Known::Gone { run, ending, finished: finished.map(timestamp) })
+    }
+
+    fn living(&self, pod: &str, run: Started) -> Result<Known, processes::Error> {
+        let asked = self.processes.asked(pod)?;
+        Ok(match (asked.kill, asked.term) {
+            (Some(_), _) => Known::Killed(run),
+            (None, Some(_)) => Known::Stopping(run),
+            (None, None) => Known::Lives(run),
+        })
+    }
+
+    fn lock_state(&self, lock: &LockName) -> Result<Held, processes::Error> {
+        if self.locks().contains_key(lock) {
+            return Ok(Held::Mine);
+        }
+        let is_free = self.processes.is_free(&file_name(lock))?;
+        Ok(if is_free { Held::Free } else { Held::Taken })
+    }
+
+    fn take(&self, lock: LockName) -> Result<(), processes::Error> {
+        let mut locks = self.locks();
+        if locks.contains_key(&lock) {
+            return Ok(());
+        }
+        // If another one was faster, the next look says so.
+        if let Locking::Taken(taken) = self.processes.lock(&file_name(&lock))? {
+            locks.insert(lock, taken);
+        }
+        Ok(())
+    }
+
+    /// The folders of a run. None is made here: a volume that is not there is not begun anew.
+    fn mounts(&self, run: &Run) -> Result<Vec<processes::Mount>, String> {
+        let mount = |mount: &Mount| {
+            let claim = &mount.claim;
+            let none = || format!("claim {claim} has no volume on this machine");
+            let handle = mount.handle.as_ref().ok_or_else(none)?;
+            let directory = self.volumes.volume_path(handle).map_err(|error| in_words(&error))?;
+            if !directory.is_dir() {
+                return Err(format!(
+                    "volume {handle} of claim {claim} does not exist: {}",
+                    directory.display()
+                ));
+            }
+            let (name, path) = (mount.name.clone(), mount.path.clone());
+            Ok(processes::Mount { name, path, directory })
+        };
+        run.mounts.iter().map(mount).collect()
+    }
+
+    fn start(&self, run: &Run) -> Result<(), String> {
+        let mounts = self.mounts(run)?;
+        self.start_with(run, mounts).map_err(|error| in_words(&error))
+    }
+
+    fn start_with(&self, run: &Run, mounts: Vec<processes::Mount>) -> Result<(), processes::Error> {
+        let Some(lock) = self.locks().remove(&run.lock) else {
+            // It was let go since: the next step takes it again, and reads again.
+            return Ok(());
+        };
+        let id = &run.lock.pod;
+        let is_over = matches!(self.processes.observe(id)?, Observed::Exited { .. });
+        if is_over {
+            self.processes.forget(id)?;
+        }
+        let mut env = run.env.clone();
+        env.insert(EPOCH_VARIABLE.to_owned(), run.epoch.to_string());
+        let run = processes::Run {
+            id: id.clone(),
+            epoch: run.epoch,
+            command: run.command.clone(),
+            args: run.args.clone(),
+            env,
+            working_directory: run.working_directory.clone(),
+            mounts,
+            log_file: self.processes.log_file(id)?,
+            grace_seconds: run.grace_seconds,
+        };
+        self.processes.start(&run, lock).map(|_| ())
+    }
+}
+
+impl Driver<Machine> for OnThisMachine {
+    async fn ask(&self, question: Question) -> Result<Answer, String> {
+        self.aside(move |own| match &question {
+            Question::Process(pod) => own.process(pod).map(Answer::Process),
+            Question::Lock(lock) => own.lock_state(lock).map(Answer::Lock),
+            Question::InHand { namespace, name } => {
+                let of_pod = |lock: &&LockName| lock.namespace == *namespace && lock.name == *name;
+                Ok(Answer::InHand(own.locks().keys().filter(of_pod).cloned().collect()))
+            }
+        })
+        .await
+    }
+
+    async fn perform(&self, action: Action) -> Result<(), String> {
+        if let Action::Start(run) = action {
+            return self.aside_in_words(move |own| own.start(&run)).await;
+        }
+        self.aside(move |own| match action {
+            Action::TakeLock(lock) => own.take(lock),
+            Action::LetGo(lock) => {
+                own.locks().remove(&lock);
+                Ok(())
+            }
+            Action::Start(_) => Ok(()),
+            Action::Terminate(pod) => own.processes.signal(&pod, Signal::Term).map(|_| ()),
+            Action::Kill(pod) => own.processes.signal(&pod, Signal::Kill).map(|_| ()),
+        })
+        .await
+    }
+}
+
+impl Driver<Locks> for OnThisMachine {
+    async fn ask(&self, question: LocksOf) -> Result<Holding, String> {
+        self.aside(move |own| {
+            let of_namespace = format!("{}.", question.namespace);
+            // A lock that we took ourselves and gave to nobody is held, too: a start may follow.
+            let held = own.processes.holders_of_all(&of_namespace)?;
+            Ok(match held {
+                None => Holding::Free,
+                Some(holders) => Holding::Held(holders.iter().map(|holder| holder.pid).collect()),
+            })
+        })
+        .await
+    }
+
+    async fn perform(&self, action: interlock_kernel::Nothing) -> Result<(), String> {
+        match action {}
+    }
+}
+
+/// All locks of a namespace begin alike: no name of a namespace has a dot in it.
+fn file_name(lock: &LockName) -> String {
+    format!("{}.{}", lock.namespace, lock.pod)
+}
+
+fn started(run: StartedProcess) -> Started {
+    Started { pid: run.pid, since: timestamp(run.since) }
+}
+
+fn timestamp(time: SystemTime) -> Timestamp {
+    Timestamp::try_from(time).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+/// What went wrong, with all that lies behind it.
+pub(super) fn in_words(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut behind = error.source();
+    while let Some(source) = behind {
+        words = format!("{words}: {source}");
+        behind = source.source();
+    }
+    words
+}

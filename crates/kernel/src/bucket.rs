@@ -1,0 +1,258 @@
+//! Token buckets: who may call now, and how long the others wait. Plain data, without a clock.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
+use std::time::Duration;
+
+/// How often may be called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallRate {
+    /// Calls a second in the long run, while nothing throttles.
+    pub per_second: u32,
+    /// Calls at once after a rest; at least 2, since a reservation is kept for one token less.
+    pub burst: u32,
+    /// Throttling does not slow down below this.
+    pub least_per_second: u32,
+    /// So long without throttling raises the rate by one call a second.
+    pub raised_after: Duration,
+}
+
+impl Default for CallRate {
+    fn default() -> Self {
+        CallRate {
+            per_second: 10,
+            burst: 20,
+            least_per_second: 1,
+            raised_after: Duration::from_secs(10),
+        }
+    }
+}
+
+/// The answer to somebody who wants to call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Token {
+    /// Call now, once.
+    Taken,
+    /// A token is reserved: ask again after this time, and not much later.
+    After(Duration),
+}
+
+/// A token bucket for each key (an account, an endpoint) whose calls count together.
+///
+/// * In any time `t` there are at most `burst` calls more than the rate allows in `t`.
+/// * Whoever asks and must wait has a reservation: nobody who asks later takes its token.
+/// * A reservation that is not used while `burst - 1` further tokens come is lost, so that one who
+///   never returns costs the others one token. The next question is a new reservation.
+/// * Throttling halves the rate at once; it recovers step by step.
+/// * A key that is at rest, with its burst and its rate whole, takes no memory.
+///
+/// `now` is the time since some start, on a clock that never goes back.
+#[derive(Debug, Clone)]
+pub struct Bucket<K, W> {
+    rate: CallRate,
+    levels: HashMap<K, Level<W>>,
+    /// With more keys than this, those at rest are looked for.
+    swept_above: usize,
+}
+
+/// Below this many keys none is looked for.
+const FEW: usize = 16;
+
+/// Tokens are counted in billionths: a rate of one a second is one billionth a nanosecond.
+const TOKEN: u128 = 1_000_000_000;
+
+impl<K, W> Default for Bucket<K, W> {
+    fn default() -> Self {
+        Bucket::new(CallRate::default())
+    }
+}
+
+impl<K, W> Bucket<K, W> {
+    /// Buckets that are all full.
+    pub fn new(rate: CallRate) -> Self {
+        let least_per_second = rate.least_per_second.max(1);
+        let rate = CallRate {
+            per_second: rate.per_second.max(least_per_second),
+            burst: rate.burst.max(2),
+            least_per_second,
+            raised_after: rate.raised_after.max(Duration::from_millis(1)),
+        };
+        Bucket { rate, levels: HashMap::new(), swept_above: FEW }
+    }
+
+    /// How many keys are remembered.
+    pub fn remembered(&self) -> usize {
+        self.levels.len()
+    }
+
+    /// How many wait for a token, of all keys.
+    pub fn waiting(&self) -> usize {
+        self.levels.values().map(|level| level.numbers.len()).sum()
+    }
+}
+
+impl<K: Clone + Eq + Hash, W: Clone + Eq + Hash> Bucket<K, W> {
+    /// Somebody wants to call. It is known by its name until it has its token.
+    pub fn take(&mut self, key: &K, waiter: &W, now: Duration) -> Token {
+        let rate = self.rate.clone();
+        self.level(key, now).take(&rate, waiter)
+    }
+
+    /// A call was throttled.
+    pub fn throttled(&mut self, key: &K, now: Duration) {
+        let rate = self.rate.clone();
+        self.level(key, now).slow_down(&rate);
+    }
+
+    /// Calls a second that this key is allowed now.
+    pub fn per_second(&self, key: &K, now: Duration) -> u32 {
+        let Some(level) = self.levels.get(key) else { return self.rate.per_second };
+        level.raises(&self.rate, now).per_second
+    }
+
+    fn level(&mut self, key: &K, now: Duration) -> &mut Level<W> {
+        if self.levels.len() > self.swept_above {
+            let rate = &self.rate;
+            self.levels.retain(|_, level| {
+                level.advance(rate, now);
+                !level.is_at_rest(rate)
+            });
+            // Each search is paid for by as many keys that came since the last one.
+            self.swept_above = FEW.max(2 * self.levels.len());
+        }
+        let rate = &self.rate;
+        let level = self.levels.entry(key.clone()).or_insert_with(|| Level::full(rate, now));
+        level.advance(rate, now);
+        level
+    }
+}
+
+/// The bucket of one key. Tokens have numbers, in the order in which they come, and are given to
+/// those who ask in the order in which they ask: who has number `n` may call once `n + 1` tokens
+/// have come, and until `n + burst` have.
+#[derive(Debug, Clone)]
+struct Level<W> {
+    /// The tokens that have come, in billionths; never more than `burst` beyond those given out.
+    come: u128,
+    /// Up to when they are counted.
+    at: Duration,
+    speed: Speed,
+    /// The next number to give out.
+    next: u64,
+    /// The reservations, by waiter and by number.
+    numbers: HashMap<W, u64>,
+    waiters: BTreeMap<u64, W>,
+}
+
+/// The rate of one key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Speed {
+    per_second: u32,
+    /// When it is raised by one, unless it is whole.
+    raised_at: Duration,
+}
+
+/// So many billionths come in a time.
+fn tokens(per_second: u32, time: Duration) -> u128 {
+    time.as_nanos() * u128::from(per_second)
+}
+
+impl<W> Level<W> {
+    fn full(rate: &CallRate, now: Duration) -> Self {
+        Level {
+            come: u128::from(rate.burst) * TOKEN,
+            at: now,
+            speed: Speed { per_second: rate.per_second, raised_at: now },
+            next: 0,
+            numbers: HashMap::new(),
+            waiters: BTreeMap::new(),
+        }
+    }
+
+    fn is_at_rest(&self, rate: &CallRate) -> bool {
+        let is_full = self.come == self.most(rate);
+        self.numbers.is_empty() && is_full && self.speed.per_second == rate.per_second
+    }
+
+    fn most(&self, rate: &CallRate) -> u128 {
+        (u128::from(self.next) + u128::from(rate.burst)) * TOKEN
+    }
+
+    /// The rate at a time, if nothing throttles before.
+    fn raises(&self, rate: &CallRate, now: Duration) -> Speed {
+        let mut speed = self.speed;
+        while speed.per_second < rate.per_second && speed.raised_at <= now {
+            speed.per_second += 1;
+            speed.raised_at = speed.raised_at.saturating_add(rate.raised_after);
+        }
+        speed
+    }
+
+    fn slow_down(&mut self, rate: &CallRate) {
+        let halved = (self.speed.per_second / 2).max(rate.least_per_second);
+        let raised_at = self.at.saturating_add(rate.raised_after);
+        self.speed = Speed { per_second: halved, raised_at };
+    }
+
+    /// When so many billionths will have come, if nothing throttles before.
+    fn when(&self, rate: &CallRate, wanted: u128) -> Duration {
+        let (mut come, mut at, mut speed) = (self.come, self.at, self.speed);
+        loop {
+            let missing = wanted.saturating_sub(come).div_ceil(u128::from(speed.per_second));
+            let missing = Duration::from_nanos(u64::try_from(missing).unwrap_or(u64::MAX));
+            let there = at.saturating_add(missing);
+            if speed.per_second >= rate.per_second || there <= speed.raised_at {
+                return there;
+            }
+            come += tokens(speed.per_second, speed.raised_at.saturating_sub(at));
+            at = speed.raised_at;
+            speed.per_second += 1;
+            speed.raised_at = at.saturating_add(rate.raised_after);
+        }
+    }
+}
+
+impl<W: Clone + Eq + Hash> Level<W> {
+    /// Counts the tokens that have come since, and drops what is too late.
+    fn advance(&mut self, rate: &CallRate, now: Duration) {
+        while self.at < now {
+            let is_slow = self.speed.per_second < rate.per_second;
+            let until = if is_slow { self.speed.raised_at.clamp(self.at, now) } else { now };
+            self.come += tokens(self.speed.per_second, until.saturating_sub(self.at));
+            self.at = until;
+            self.speed = self.raises(rate, until);
+        }
+        self.come = self.come.min(self.most(rate));
+        while let Some(first) = self.waiters.first_entry() {
+            let last_use = (u128::from(*first.key()) + u128::from(rate.burst)) * TOKEN;
+            if self.come <= last_use {
+                return;
+            }
+            let waiter = first.remove();
+            self.numbers.remove(&waiter);
+        }
+    }
+
+    fn take(&mut self, rate: &CallRate, waiter: &W) -> Token {
+        let number = self.numbers.get(waiter).copied().unwrap_or_else(|| {
+            self.next += 1;
+            self.next - 1
+        });
+        let wanted = (u128::from(number) + 1) * TOKEN;
+        if self.come >= wanted {
+            self.numbers.remove(waiter);
+            self.waiters.remove(&number);
+            return Token::Taken;
+        }
+        self.numbers.insert(waiter.clone(), number);
+        self.waiters.insert(number, waiter.clone());
+        Token::After(self.when(rate, wanted).saturating_sub(self.at))
+    }
+}
+
+#[cfg(any(test, feature = "model"))]
+#[path = "bucket_model.rs"]
+pub(crate) mod model;
+#[cfg(test)]
+#[path = "bucket_tests.rs"]
+mod tests;

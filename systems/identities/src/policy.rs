@@ -1,0 +1,65 @@
+//! Keeps one cloud policy as a Policy declares it. The subject of a step is a Policy.
+
+mod act;
+pub mod decide;
+mod observe;
+#[cfg(test)]
+mod tests;
+
+use crate::kinds::POLICY;
+use crate::outside::Cloud;
+use crate::settings::Settings;
+use crate::subject::subject_of;
+use interlock_kernel::{
+    LiveReads, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch, Watcher,
+};
+use std::sync::Arc;
+
+/// The controller of policies.
+#[derive(Debug, Clone)]
+pub struct Policies {
+    /// What the operator of the fleet says.
+    pub settings: Arc<Settings>,
+}
+
+impl Watcher for Policies {
+    fn name(&self) -> &'static str {
+        "identities/policy"
+    }
+
+    fn watches(&self) -> Vec<Watch> {
+        vec![Watch::all(Place::HUB, &POLICY)]
+    }
+
+    fn rights(&self) -> Vec<Right> {
+        Right::to(Place::HUB, &POLICY, &[Verb::Patch, Verb::PatchStatus])
+    }
+
+    fn subjects(&self, _: &Watch, object: &Object, _: &dyn View) -> Vec<Subject> {
+        vec![subject_of(object)]
+    }
+}
+
+impl Room for Policies {
+    type Outside = Cloud;
+    type Facts = decide::Facts;
+    type Decision = decide::Decision;
+    type Scene = observe::Scene;
+
+    fn observe(
+        &self,
+        subject: &Subject,
+        view: &dyn View,
+        live_reads: &LiveReads<Cloud>,
+    ) -> Observed<decide::Facts, observe::Scene> {
+        observe::observe(&self.settings, subject, view, live_reads)
+    }
+
+    fn decide(facts: &decide::Facts) -> decide::Decision {
+        decide::decide(facts)
+    }
+
+    fn act(&self, scene: &observe::Scene, decision: decide::Decision) -> Step<Cloud> {
+        act::act(&self.settings, scene, decision)
+    }
+}

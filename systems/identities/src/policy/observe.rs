@@ -1,0 +1,181 @@
+//! What is seen of a Policy, and of what the cloud has for it.
+
+use super::decide::{Facts, Look, Place as CloudPlace, State};
+use crate::document;
+use crate::journal::Journal;
+use crate::kinds::POLICY;
+use crate::outside::{Answer, Asked, At, Cloud, Found, Process, Question};
+use crate::owner::{Owner, Shown};
+use crate::settings::Settings;
+use crate::subject::name_in;
+use crate::valid::invalid_statements;
+use interlock_api::identities::{
+    Adopt, DeletionPolicy, FINALIZER_POLICY, PolicySpec, PolicyStatus,
+};
+use interlock_kernel::metadata::{has_finalizer, is_deleting};
+use interlock_kernel::{Address, LiveReads, Object, Observed, Place, Subject, View, read_part};
+use jiff::Timestamp;
+
+/// What one step is about.
+#[derive(Debug)]
+pub struct Scene {
+    /// The Policy: by a live read, if there was one.
+    pub(super) policy: Object,
+    /// Its status.
+    pub(super) status: PolicyStatus,
+    /// What can be asked: the same order as [`Facts::places`].
+    pub(super) questions: Vec<Question>,
+    /// The same, with all that can be read.
+    pub(super) whole_questions: Vec<Question>,
+    /// The process that read the cloud, and when.
+    pub(super) process: Process,
+    /// The time.
+    pub(super) now: Timestamp,
+}
+
+/// Reads what a step is about.
+pub(super) fn observe(
+    settings: &Settings,
+    subject: &Subject,
+    view: &dyn View,
+    live_reads: &LiveReads<Cloud>,
+) -> Observed<Facts, Scene> {
+    let Some(name) = name_in(subject) else { return Observed::nothing("no such subject") };
+    let address = Address::new(Place::HUB, &POLICY, name);
+    let cached = view.get(Place::HUB, &POLICY, &address.name);
+    let live = live_reads.objects.get(&address);
+    let Some(policy) = live.cloned().unwrap_or(cached) else {
+        return Observed::nothing("there is no such Policy");
+    };
+    let spec = read_part::<PolicySpec>(&policy, "spec");
+    let status = read_part::<PolicyStatus>(&policy, "status").ok().flatten().unwrap_or_default();
+    let invalid = match &spec {
+        Ok(Some(spec)) => invalid_statements(&spec.statement),
+        Ok(None) => Some("there is no spec".to_owned()),
+        Err(error) => Some(error.clone()),
+    };
+    let spec = spec.ok().flatten().unwrap_or_default();
+    let owner = Owner::of(&policy, "policy", settings);
+    let adopt = spec.adopt.unwrap_or(settings.adopt);
+    let legacy = settings.cluster_name.as_deref().map(|cluster| owner.legacy_policy(cluster));
+    let places = places(&owner, &spec, &status, legacy.as_ref().filter(|_| adopt == Adopt::Legacy));
+    let document = document::of_statements(&spec.statement).to_string();
+    let is_deleting = is_deleting(&policy);
+    let digest = document::digest(&document);
+    let is_recorded = !is_deleting && status.document_hash.as_ref() == Some(&digest);
+    let known = status.version_id.clone().filter(|_| is_recorded);
+    let question = |at: &At, known_version: Option<String>| Question {
+        object: Asked::Policy { at: at.clone(), known_version },
+        about: owner.uid.clone(),
+    };
+    let questions: Vec<Question> = places.iter().map(|at| question(at, known.clone())).collect();
+    let whole_questions: Vec<Question> = places.iter().map(|at| question(at, None)).collect();
+    let look = look(
+        &Reading { places: &places, questions: &questions, whole: &whole_questions },
+        live_reads,
+    )
+    .filter(|_| live.is_some())
+    .map(|answers| {
+        Look::of(&answers, |answer| state(answer, &owner, &status, adopt, legacy.as_ref()))
+    })
+    .map(|look| look.with(&status, settings));
+    let process = look.as_ref().map(|look| look.journal.process.clone()).unwrap_or_default();
+    let facts = Facts {
+        has_finalizer: has_finalizer(&policy, FINALIZER_POLICY),
+        is_deleting,
+        is_retained: spec.deletion_policy == Some(DeletionPolicy::Retain),
+        generation: policy.metadata.generation,
+        spec_arn: spec.arn,
+        status: status.clone(),
+        invalid,
+        document,
+        owner,
+        places,
+        look,
+    };
+    let now = view.now();
+    let scene = Scene { policy, status, questions, whole_questions, process, now };
+    Observed::Seen { facts, scene }
+}
+
+/// Where the cloud policy may be: where it was last, where irsa-operator said that it is, where
+/// irsa-operator kept it, and under its own name.
+fn places(owner: &Owner, spec: &PolicySpec, status: &PolicyStatus, legacy: Option<&At>) -> Vec<At> {
+    let own = owner.at();
+    let arns = status.arn.iter().chain(&spec.arn).filter(|arn| !arn.is_empty());
+    let mut places: Vec<At> = Vec::new();
+    let known = status.arn.as_ref().filter(|arn| own.is(arn)).map(|_| own.clone());
+    let others: Vec<At> = arns.filter(|arn| !own.is(arn)).cloned().map(At::Arn).collect();
+    for at in known.into_iter().chain(others).chain(legacy.cloned()).chain([own]) {
+        if !places.contains(&at) {
+            places.push(at);
+        }
+    }
+    places
+}
+
+/// What can be asked about which places.
+struct Reading<'a> {
+    places: &'a [At],
+    questions: &'a [Question],
+    whole: &'a [Question],
+}
+
+/// What was answered so far, by place.
+fn look<'a>(
+    reading: &Reading<'a>,
+    live_reads: &'a LiveReads<Cloud>,
+) -> Option<Vec<(&'a At, &'a Answer)>> {
+    let answer = |place: usize| {
+        let whole = live_reads.answers.get(&reading.whole[place]);
+        whole.or_else(|| live_reads.answers.get(&reading.questions[place]))
+    };
+    let found = reading.places.iter().enumerate();
+    let found: Vec<_> = found.filter_map(|(place, at)| Some((at, answer(place)?))).collect();
+    (!found.is_empty()).then_some(found)
+}
+
+fn state(
+    answer: &Answer,
+    owner: &Owner,
+    status: &PolicyStatus,
+    adopt: Adopt,
+    legacy: Option<&At>,
+) -> State {
+    match &answer.found {
+        Found::Policy(found) => {
+            let shown = Shown {
+                arn: &found.arn,
+                id: &found.id,
+                tags: &found.tags,
+                is_legacy: legacy.is_some_and(|at| at.is(&found.arn)),
+            };
+            let whose = owner.whose(shown, status.policy_id.as_deref(), adopt);
+            State::Policy { found: found.clone(), whose, adopting: owner.adopting(shown) }
+        }
+        Found::Failed(failure) => State::Failed(failure.clone()),
+        Found::Absent | Found::Role(_) | Found::Provider { .. } => State::Absent,
+    }
+}
+
+impl Look {
+    fn of(answers: &[(&At, &Answer)], state: impl Fn(&Answer) -> State) -> Look {
+        let places = answers
+            .iter()
+            .map(|(at, answer)| CloudPlace { at: (*at).clone(), state: state(answer) });
+        // What the client knows is the same whatever it is asked about; the last answer is the newest.
+        let journal = answers.last().map(|(_, answer)| Journal {
+            process: answers[0].1.process.clone(),
+            sent: answer.sent.clone(),
+            refused: answer.refused.clone(),
+            ..Journal::default()
+        });
+        Look { journal: journal.unwrap_or_default(), places: places.collect() }
+    }
+
+    fn with(mut self, status: &PolicyStatus, settings: &Settings) -> Look {
+        self.journal.mark = status.mark.clone();
+        self.journal.late_call_seconds = settings.late_call_seconds;
+        self
+    }
+}

@@ -1,0 +1,81 @@
+//! Keeps one cloud role as a Role declares it. The subject of a step is a Role.
+//!
+//! A role trusts one service account: that of its namespace, by the provider that the operator configured.
+//! The role of a namespace that is placed follows the Grant of the namespace.
+
+mod act;
+pub mod decide;
+mod keep;
+mod observe;
+#[cfg(test)]
+mod tests;
+
+use crate::kinds::{GRANT, NAMESPACE, POLICY, ROLE};
+use crate::outside::Cloud;
+use crate::settings::Settings;
+use crate::subject::subject_of;
+use interlock_api::placement::GrantSpec;
+use interlock_kernel::metadata::name_of;
+use interlock_kernel::{
+    LiveReads, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch, Watcher,
+    read_part,
+};
+use std::sync::Arc;
+
+/// The controller of roles.
+#[derive(Debug, Clone)]
+pub struct Roles {
+    /// What the operator of the fleet says.
+    pub settings: Arc<Settings>,
+}
+
+impl Watcher for Roles {
+    fn name(&self) -> &'static str {
+        "identities/role"
+    }
+
+    fn watches(&self) -> Vec<Watch> {
+        [&ROLE, &POLICY, &NAMESPACE, &GRANT].map(|kind| Watch::all(Place::HUB, kind)).into()
+    }
+
+    fn rights(&self) -> Vec<Right> {
+        Right::to(Place::HUB, &ROLE, &[Verb::Patch, Verb::PatchStatus])
+    }
+
+    fn subjects(&self, watch: &Watch, object: &Object, view: &dyn View) -> Vec<Subject> {
+        if watch.kind == ROLE || watch.kind == POLICY {
+            return vec![subject_of(object)];
+        }
+        let grant = read_part::<GrantSpec>(object, "spec").ok().flatten();
+        let namespace = match grant.filter(|_| watch.kind == GRANT) {
+            Some(grant) => grant.namespace.name,
+            None => name_of(object).to_owned(),
+        };
+        let roles = view.list(Place::HUB, &ROLE, Some(&namespace));
+        roles.iter().map(subject_of).collect()
+    }
+}
+
+impl Room for Roles {
+    type Outside = Cloud;
+    type Facts = decide::Facts;
+    type Decision = decide::Decision;
+    type Scene = observe::Scene;
+
+    fn observe(
+        &self,
+        subject: &Subject,
+        view: &dyn View,
+        live_reads: &LiveReads<Cloud>,
+    ) -> Observed<decide::Facts, observe::Scene> {
+        observe::observe(&self.settings, subject, view, live_reads)
+    }
+
+    fn decide(facts: &decide::Facts) -> decide::Decision {
+        decide::decide(facts)
+    }
+
+    fn act(&self, scene: &observe::Scene, decision: decide::Decision) -> Step<Cloud> {
+        act::act(&self.settings, scene, decision)
+    }
+}

@@ -1,0 +1,103 @@
+//! A decision about a Role as one step.
+
+use super::decide::{Decision, Left, Report};
+use super::observe::Scene;
+use crate::kinds::ROLE;
+use crate::outside::{Cloud, Request};
+use crate::settings::Settings;
+use crate::speak;
+use crate::standing::spec_arn_ignored;
+use interlock_api::identities::FINALIZER_ROLE;
+use interlock_kernel::conditions::with;
+use interlock_kernel::metadata::{put_finalizer, take_finalizer_off, uid_of};
+use interlock_kernel::{Importance, Place, Read, Step, Write};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// The one effect of a decision.
+pub(super) fn act(settings: &Settings, scene: &Scene, decision: Decision) -> Step<Cloud> {
+    let role = &scene.role;
+    match decision {
+        Decision::Rest(because) => Step::rest(because),
+        Decision::Wait(because, seconds) => Step::Wait {
+            because: because.to_owned(),
+            at_most: Duration::from_secs(u64::try_from(seconds).unwrap_or(1).max(1)),
+        },
+        Decision::Resync => Step::Wait {
+            because: "the cloud is compared again later".to_owned(),
+            at_most: settings.resync(role),
+        },
+        Decision::AddFinalizer => {
+            let change = put_finalizer(role, FINALIZER_ROLE);
+            let write = Write::patch(Place::HUB, &ROLE, role, change);
+            Step::write(write, "the finalizer is there before the first call")
+        }
+        Decision::LiveRead { places } => live_read(scene, places),
+        Decision::Mark(mark) => {
+            status(scene, speak::mark(&mark), "calls of this process may be under way from now on")
+        }
+        Decision::Unmark => {
+            status(scene, json!({"mark": null}), "no call can be under way any more")
+        }
+        Decision::Record(attached) => {
+            status(scene, json!({"attached": attached}), "these attachments are Interlock's own")
+        }
+        Decision::Call(at, call) => {
+            let because = format!("the cloud is not as declared: {}", call.name());
+            let note = format!("{} of the cloud role", call.name());
+            let event = speak::event(&ROLE, role, Importance::Normal, "Changing");
+            let about = uid_of(role).to_owned();
+            let request = Request { about, decided: scene.process.clone(), at, call };
+            speak::call(request, because).telling(speak::saying(event, note))
+        }
+        Decision::Report(report) => {
+            let because = format!("the Role is {:?}", report.standing.old());
+            status(scene, reported(scene, &report), because)
+        }
+        Decision::RemoveFinalizer(left) => remove_finalizer(scene, left),
+    }
+}
+
+/// The cloud first, then the Role, then what says whom it trusts: each was so after the cloud was read.
+fn live_read(scene: &Scene, places: usize) -> Step<Cloud> {
+    let mut reads: Vec<Read<Cloud>> = Vec::new();
+    reads.extend(scene.questions.iter().take(places).cloned().map(Read::Ask));
+    reads.extend(scene.objects.iter().cloned().map(Read::Object));
+    Step::LiveRead { reads, because: "the cloud is compared with the Role".to_owned() }
+}
+
+fn status(scene: &Scene, change: Value, because: impl Into<String>) -> Step<Cloud> {
+    let change = json!({"status": change});
+    Step::write(Write::patch_status(Place::HUB, &ROLE, &scene.role, change), because)
+}
+
+fn reported(scene: &Scene, report: &Report) -> Value {
+    let generation = scene.role.metadata.generation;
+    let before = &scene.status.conditions;
+    let mut conditions = report.standing.added_to(before, scene.now, generation);
+    if let Some(finding) = spec_arn_ignored(report.is_spec_arn_ignored) {
+        conditions = with(&conditions, &finding, scene.now, generation);
+    }
+    let mut change = json!({
+        "condition": report.standing.old(), "reason": report.standing.sentence(),
+        "observedGeneration": generation, "conditions": conditions,
+    });
+    if let Some((arn, id)) = &report.known {
+        change["arn"] = json!(arn);
+        change["roleID"] = json!(id);
+    }
+    change
+}
+
+fn remove_finalizer(scene: &Scene, left: Left) -> Step<Cloud> {
+    let role = &scene.role;
+    let change = take_finalizer_off(role, FINALIZER_ROLE);
+    let write = Write::patch(Place::HUB, &ROLE, role, change);
+    let (because, reason) = match left {
+        Left::Nothing => return Step::write(write, "nothing of the Role is in the cloud"),
+        Left::Retained => ("the cloud role stays, as spec.deletionPolicy asks", "Retained"),
+        Left::Foreign => ("the cloud role of that name belongs to another", "Conflict"),
+    };
+    let event = speak::event(&ROLE, role, Importance::Warning, reason);
+    Step::write(write, because).telling(speak::saying(event, because.to_owned()))
+}

@@ -1,0 +1,313 @@
+//! What is done about a Role. First matching rule wins.
+
+use super::keep::{Held, delete, keep};
+use crate::journal::{Gate, Going, Journal};
+use crate::outside::{At, Call, Failure, RoleFound};
+use crate::owner::{Owner, Whose};
+use crate::standing::Standing;
+use interlock_api::identities::{Mark, RoleStatus, condition as words};
+use serde::Serialize;
+
+/// After how many seconds something that another controller or the API server does is checked again.
+const CHECKED_SECONDS: i64 = 15;
+
+/// All that one decision rests on.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Facts {
+    /// Whether the finalizer is on the Role.
+    pub has_finalizer: bool,
+    /// Whether the Role is being deleted.
+    pub is_deleting: bool,
+    /// Whether the cloud role stays when the Role is deleted.
+    pub is_retained: bool,
+    /// The generation of the Role.
+    pub generation: Option<i64>,
+    /// The ARN in the spec.
+    pub spec_arn: Option<String>,
+    /// The status of the Role.
+    pub status: RoleStatus,
+    /// What is wrong with the spec.
+    pub invalid: Option<String>,
+    /// The Role as the owner of a cloud role.
+    pub owner: Owner,
+    /// The permissions boundary that the cloud role must have.
+    pub boundary: Option<String>,
+    /// Where the cloud role may be, in the order in which it is looked for.
+    pub places: Vec<At>,
+    /// What was read live, in this order: the cloud, the Role, its namespace, the Grant of the namespace, the
+    /// Policy of its name. None: nothing yet.
+    pub look: Option<Look>,
+}
+
+/// What was read live.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Look {
+    /// What is known of calls.
+    pub journal: Journal,
+    /// What is where.
+    pub places: Vec<Place>,
+    /// Whom the role must trust.
+    pub home: Home,
+    /// The policies that must be attached, by ARN.
+    pub policies: Vec<String>,
+    /// Whether a policy that must be attached is not ready.
+    pub awaits_policy: bool,
+}
+
+/// Whom the role must trust.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub enum Home {
+    /// The namespace is not what the cache shows: its Grant has another name.
+    Unknown,
+    /// The namespace is not placed; this is the trust policy, if a provider is configured.
+    Unplaced(Option<String>),
+    /// The namespace is placed: its Grant says which cluster runs it.
+    Placed,
+}
+
+/// What is at one place.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Place {
+    /// Where.
+    pub at: At,
+    /// What.
+    pub state: State,
+}
+
+/// What is at a place.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub enum State {
+    /// Nothing.
+    Absent,
+    /// A role.
+    Role {
+        /// As it is.
+        found: Box<RoleFound>,
+        /// Whose it is.
+        whose: Whose,
+        /// The line that would adopt it.
+        adopting: Option<String>,
+    },
+    /// Nobody can tell.
+    Failed(Failure),
+}
+
+/// The one next thing to do.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub enum Decision {
+    /// Nothing, and why.
+    Rest(&'static str),
+    /// Put the finalizer on the Role.
+    AddFinalizer,
+    /// Read so many of the places, and then the objects.
+    LiveRead {
+        /// How many.
+        places: usize,
+    },
+    /// Write this mark.
+    Mark(Mark),
+    /// Remove the mark: nothing is under way, and nothing is to be done.
+    Unmark,
+    /// Write which policies Interlock attaches.
+    Record(Vec<String>),
+    /// Make this call.
+    Call(At, Call),
+    /// Write the status.
+    Report(Box<Report>),
+    /// Nothing for so many seconds.
+    Wait(&'static str, i64),
+    /// Nothing until the cloud is compared again.
+    Resync,
+    /// Take the finalizer off.
+    RemoveFinalizer(Left),
+}
+
+/// What the status says of a cloud role.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// How far it is.
+    pub standing: Standing,
+    /// The cloud role: its ARN and its id.
+    pub known: Option<(String, String)>,
+    /// Whether the ARN in the spec names something else; None: nothing is said about it.
+    pub is_spec_arn_ignored: Option<bool>,
+}
+
+/// What is left in the cloud when the finalizer is taken off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Left {
+    /// Nothing.
+    Nothing,
+    /// The cloud role, as the spec asks.
+    Retained,
+    /// A role of that name that belongs to another.
+    Foreign,
+}
+
+/// The one next thing to do.
+pub fn decide(facts: &Facts) -> Decision {
+    if facts.is_deleting && !facts.has_finalizer {
+        return Decision::Rest("the Role is being deleted, and nothing of it is in the cloud");
+    }
+    if facts.is_deleting && facts.is_retained {
+        return Decision::RemoveFinalizer(Left::Retained);
+    }
+    if let Some(wrong) = facts.invalid.as_ref().filter(|_| !facts.is_deleting) {
+        let standing = Standing::stalled(words::INVALID, wrong.clone());
+        return facts.say(standing, Decision::Rest("the spec is not valid"));
+    }
+    if !facts.has_finalizer {
+        return Decision::AddFinalizer;
+    }
+    let Some(look) = &facts.look else { return Decision::LiveRead { places: 1 } };
+    let failure = look.places.iter().find_map(|place| match &place.state {
+        State::Failed(failure) => Some(failure),
+        State::Absent | State::Role { .. } => None,
+    });
+    if let Some(failure) = failure {
+        let (standing, seconds) = Standing::failed(failure);
+        return facts.say(standing, Decision::Wait("the cloud could not be read", seconds));
+    }
+    let Some(found) = find(facts, look) else {
+        return Decision::LiveRead { places: facts.places.len() };
+    };
+    if facts.is_deleting {
+        return match found {
+            Where::Ours(at, found) => delete(facts, look, at, found),
+            Where::Foreign(..) | Where::Proven(_) => gone(facts, look, Left::Foreign),
+            Where::Absent(_) => gone(facts, look, Left::Nothing),
+        };
+    }
+    let trust = match trust(facts, look) {
+        Ok(trust) => trust,
+        Err(decision) => return *decision,
+    };
+    match found {
+        Where::Ours(at, found) => keep(facts, look, &Held { at, found }, trust),
+        Where::Proven(at) => call(facts, look, at, Call::TagRole { tags: facts.owner.tags() }),
+        Where::Absent(at) => {
+            let (trust, boundary) = (trust.to_owned(), facts.boundary.clone());
+            call(facts, look, at, Call::CreateRole { trust, boundary, tags: facts.owner.tags() })
+        }
+        Where::Foreign(whose, adopting) => {
+            let message = format!("a role of that name is in the cloud: {whose}");
+            let standing = Standing::stalled(words::CONFLICT, message).next(adopting.clone());
+            facts.say(standing, Decision::Resync)
+        }
+    }
+}
+
+/// Whom the role must trust, or what is done while nobody can tell.
+fn trust<'a>(facts: &Facts, look: &'a Look) -> Result<&'a str, Box<Decision>> {
+    match &look.home {
+        Home::Unplaced(Some(trust)) => Ok(trust),
+        Home::Unplaced(None) => {
+            let message = "no OIDC provider is configured for namespaces that are not placed";
+            let standing = Standing::stalled(words::INVALID, message)
+                .next(Some("start the controllers with --oidc-provider-arn".to_owned()));
+            Err(Box::new(facts.say(standing, Decision::Resync)))
+        }
+        Home::Placed => {
+            let message =
+                "the namespace is placed, and its owner has no issuer that the cloud trusts";
+            let standing = Standing::reconciling(words::ISSUER_NOT_READY, message);
+            Err(Box::new(facts.say(standing, Decision::Resync)))
+        }
+        Home::Unknown => {
+            Err(Box::new(Decision::Wait("the cache shows another namespace", CHECKED_SECONDS)))
+        }
+    }
+}
+
+/// What there is in the cloud for a Role.
+enum Where<'a> {
+    Ours(&'a At, &'a RoleFound),
+    Proven(&'a At),
+    Foreign(&'a str, &'a Option<String>),
+    Absent(&'a At),
+}
+
+/// Whatever is ours is taken, wherever it is; then what may be adopted; then what is at the own place. None: a
+/// place was not read yet.
+fn find<'a>(facts: &'a Facts, look: &'a Look) -> Option<Where<'a>> {
+    let roles = || {
+        look.places.iter().filter_map(|place| match &place.state {
+            State::Role { found, whose, adopting } => Some((&place.at, found, whose, adopting)),
+            State::Absent | State::Failed(_) => None,
+        })
+    };
+    if let Some((at, found, ..)) = roles().find(|(_, _, whose, _)| **whose == Whose::Ours) {
+        return Some(Where::Ours(at, found));
+    }
+    if look.places.len() < facts.places.len() {
+        return None;
+    }
+    if let Some((at, ..)) = roles().find(|(_, _, whose, _)| **whose == Whose::Proven) {
+        return Some(Where::Proven(at));
+    }
+    let own = facts.owner.at();
+    let own = facts.places.iter().find(|at| **at == own)?;
+    Some(match roles().find(|(at, ..)| *at == own) {
+        Some((_, _, Whose::Foreign(whose), adopting)) => Where::Foreign(whose, adopting),
+        Some(_) | None => Where::Absent(own),
+    })
+}
+
+/// The Role is being deleted, and the cloud shows nothing of it: that is believed once nothing can land.
+fn gone(facts: &Facts, look: &Look, left: Left) -> Decision {
+    match look.journal.going() {
+        Going::Gone => Decision::RemoveFinalizer(left),
+        Going::Mark(mark) => Decision::Mark(mark),
+        Going::Late { seconds } => {
+            facts.say(Standing::late(), Decision::Wait("a late call may still land", seconds))
+        }
+    }
+}
+
+/// A call, if it may be made now.
+pub(super) fn call(facts: &Facts, look: &Look, at: &At, call: Call) -> Decision {
+    match look.journal.gate(&call) {
+        Gate::Open => Decision::Call(at.clone(), call),
+        Gate::Mark(mark) => Decision::Mark(mark),
+        Gate::Late { seconds } => {
+            facts.say(Standing::late(), Decision::Wait("a late call may still land", seconds))
+        }
+        Gate::Hidden { seconds } => {
+            let message = "the cloud does not show the role yet";
+            let standing = Standing::reconciling(words::PROGRESSING, message);
+            facts.say(standing, Decision::Wait("reads lag", seconds))
+        }
+        Gate::Refused { refusal, seconds } => {
+            facts.say(Standing::refused(&refusal), Decision::Wait("the cloud refuses", seconds))
+        }
+    }
+}
+
+impl Facts {
+    /// The status says how far it is, and then this is done.
+    pub(super) fn say(&self, standing: Standing, then: Decision) -> Decision {
+        let report = Report { standing, known: None, is_spec_arn_ignored: None };
+        self.report(report, then)
+    }
+
+    /// The status says this, and then that is done.
+    pub(super) fn report(&self, report: Report, then: Decision) -> Decision {
+        if report.is_in(self) { then } else { Decision::Report(Box::new(report)) }
+    }
+}
+
+impl Report {
+    fn is_in(&self, facts: &Facts) -> bool {
+        let status = &facts.status;
+        let is_known = self.known.as_ref().is_none_or(|(arn, id)| {
+            (status.arn.as_ref(), status.role_id.as_ref()) == (Some(arn), Some(id))
+        });
+        let ignored = crate::standing::spec_arn_ignored(self.is_spec_arn_ignored);
+        is_known
+            && self.standing.is_in(&status.conditions)
+            && ignored.is_none_or(|finding| finding.is_in(&status.conditions))
+            && (status.condition, status.reason.as_str())
+                == (self.standing.old(), self.standing.sentence())
+            && status.observed_generation == facts.generation
+    }
+}

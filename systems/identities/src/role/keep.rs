@@ -1,0 +1,104 @@
+//! A cloud role that is ours: brought to what is declared, or deleted.
+
+use super::decide::{Decision, Facts, Look, Report, call};
+use crate::document;
+use crate::journal::{Going, Resting};
+use crate::outside::{At, Call, RoleFound};
+use crate::standing::{Standing, is_spec_arn_ignored};
+use interlock_api::identities::condition as words;
+
+/// After how many seconds it is checked whether somebody took the role out of an instance profile.
+const TAKEN_OUT_SECONDS: i64 = 30;
+
+/// A cloud role that is ours.
+pub(super) struct Held<'a> {
+    /// Where it is.
+    pub(super) at: &'a At,
+    /// As it is.
+    pub(super) found: &'a RoleFound,
+}
+
+/// Tags, trust, boundary, attachments; then the status.
+pub(super) fn keep(facts: &Facts, look: &Look, held: &Held<'_>, trust: &str) -> Decision {
+    let Held { at, found } = *held;
+    if !facts.owner.has_tagged(&found.tags) {
+        return call(facts, look, at, Call::TagRole { tags: facts.owner.tags() });
+    }
+    if !document::is_same(&found.trust, trust) {
+        return call(facts, look, at, Call::UpdateAssumeRolePolicy { trust: trust.to_owned() });
+    }
+    if let Some(arn) = facts.boundary.clone().filter(|arn| found.boundary.as_ref() != Some(arn)) {
+        return call(facts, look, at, Call::PutRolePermissionsBoundary { arn });
+    }
+    if let Some(decision) = attach(facts, look, at, found) {
+        return decision;
+    }
+    let known = Some((found.arn.clone(), found.id.clone()));
+    let conditions = &facts.status.conditions;
+    let is_spec_arn_ignored =
+        is_spec_arn_ignored(facts.spec_arn.as_deref(), &found.arn, conditions);
+    let standing = match look.awaits_policy {
+        true => {
+            Standing::reconciling(words::WAITING_FOR_POLICY, "the Policy of the role is not ready")
+        }
+        false => Standing::Ready("the cloud role is as declared"),
+    };
+    let report = Report { standing, known, is_spec_arn_ignored };
+    facts.report(report, rest(facts, look, found))
+}
+
+/// What is wanted is recorded, then attached; what is recorded and not wanted is detached. Attachments of
+/// others are left alone.
+fn attach(facts: &Facts, look: &Look, at: &At, found: &RoleFound) -> Option<Decision> {
+    let recorded = &facts.status.attached;
+    let missing = look.policies.iter().find(|arn| !found.attached.contains(arn));
+    if let Some(arn) = missing {
+        if !recorded.contains(arn) {
+            let all = recorded.iter().chain([arn]).cloned().collect();
+            return Some(Decision::Record(all));
+        }
+        return Some(call(facts, look, at, Call::AttachRolePolicy { arn: arn.clone() }));
+    }
+    // While the Policy is not ready, its ARN is not known: whatever is attached may be its own.
+    let unwanted = recorded.iter().filter(|_| !look.awaits_policy);
+    let mut unwanted = unwanted.filter(|arn| !look.policies.contains(arn));
+    let arn = unwanted.find(|arn| found.attached.contains(arn))?.clone();
+    Some(call(facts, look, at, Call::DetachRolePolicy { arn }))
+}
+
+/// Nothing is to be done: what is detached is dropped from the record, and the mark is removed, once nothing
+/// is under way.
+fn rest(facts: &Facts, look: &Look, found: &RoleFound) -> Decision {
+    let is_kept = |arn: &&String| {
+        look.awaits_policy || look.policies.contains(arn) || found.attached.contains(arn)
+    };
+    let kept: Vec<String> = facts.status.attached.iter().filter(is_kept).cloned().collect();
+    match look.journal.resting() {
+        Resting::Quiet if kept != facts.status.attached => match look.journal.going() {
+            Going::Mark(mark) => Decision::Mark(mark),
+            Going::Gone | Going::Late { .. } => Decision::Resync,
+        },
+        Resting::Quiet => Decision::Resync,
+        Resting::Unmark if kept != facts.status.attached => Decision::Record(kept),
+        Resting::Unmark => Decision::Unmark,
+        Resting::Wait { seconds } => Decision::Wait("calls may be under way", seconds),
+        Resting::Another => Decision::Resync,
+    }
+}
+
+/// The Role is being deleted, and its cloud role is there.
+pub(super) fn delete(facts: &Facts, look: &Look, at: &At, found: &RoleFound) -> Decision {
+    if let Some(profile) = found.instance_profiles.iter().flatten().next() {
+        let message = format!("the cloud role is in the instance profile {profile}");
+        let standing = Standing::reconciling(words::ATTACHED_ELSEWHERE, message)
+            .next(Some(format!("remove the role from the instance profile {profile}")));
+        return facts.say(standing, Decision::Wait("the role is in use", TAKEN_OUT_SECONDS));
+    }
+    if let Some(arn) = found.attached.first().cloned() {
+        return call(facts, look, at, Call::DetachRolePolicy { arn });
+    }
+    match found.inline.iter().flatten().next() {
+        Some(inline) => call(facts, look, at, Call::DeleteRolePolicy { name: inline.id.clone() }),
+        None => call(facts, look, at, Call::DeleteRole),
+    }
+}

@@ -1,0 +1,255 @@
+//! What is seen of a Role, of its namespace and its Policy, and of what the cloud has for it.
+
+use super::decide::{Facts, Home, Look, Place as CloudPlace, State};
+use crate::document::{Trusted, only_subject};
+use crate::journal::Journal;
+use crate::kinds::{GRANT, NAMESPACE, POLICY, ROLE};
+use crate::outside::{Answer, Asked, At, Cloud, Found, Process, Question};
+use crate::owner::{Owner, Shown};
+use crate::settings::Settings;
+use crate::subject::name_in;
+use crate::valid::{invalid_boundary, is_arn};
+use interlock_api::identities::{
+    Adopt, DeletionPolicy, FINALIZER_ROLE, PolicyStatus, RoleSpec, RoleStatus, condition as words,
+};
+use interlock_api::names::{LABEL_PLACED, grant_name};
+use interlock_kernel::conditions::is_true;
+use interlock_kernel::metadata::{has_finalizer, is_deleting, label, uid_of};
+use interlock_kernel::{
+    Address, LiveReads, Name, Object, Observed, Place, Subject, View, read_part,
+};
+use jiff::Timestamp;
+
+/// How many policies a role has at most.
+const MOST_POLICIES: usize = 10;
+
+/// What one step is about.
+#[derive(Debug)]
+pub struct Scene {
+    /// The Role: by a live read, if there was one.
+    pub(super) role: Object,
+    /// Its status.
+    pub(super) status: RoleStatus,
+    /// What can be asked: the same order as [`Facts::places`].
+    pub(super) questions: Vec<Question>,
+    /// What is read after the cloud.
+    pub(super) objects: Vec<Address>,
+    /// The process that read the cloud, and when.
+    pub(super) process: Process,
+    /// The time.
+    pub(super) now: Timestamp,
+}
+
+/// Reads what a step is about.
+pub(super) fn observe(
+    settings: &Settings,
+    subject: &Subject,
+    view: &dyn View,
+    live_reads: &LiveReads<Cloud>,
+) -> Observed<Facts, Scene> {
+    let Some(name) = name_in(subject) else { return Observed::nothing("no such subject") };
+    let objects = Objects::of(name, view);
+    let cached = view.get(Place::HUB, &ROLE, &objects.role.name);
+    let live = live_reads.objects.get(&objects.role);
+    let Some(role) = live.cloned().unwrap_or(cached) else {
+        return Observed::nothing("there is no such Role");
+    };
+    let spec = read_part::<RoleSpec>(&role, "spec");
+    let status = read_part::<RoleStatus>(&role, "status").ok().flatten().unwrap_or_default();
+    let invalid = match &spec {
+        Ok(Some(spec)) => invalid(spec, settings),
+        Ok(None) => Some("there is no spec".to_owned()),
+        Err(error) => Some(error.clone()),
+    };
+    let spec = spec.ok().flatten().unwrap_or_default();
+    let owner = Owner::of(&role, "role", settings);
+    let reading = Reading { settings, owner: &owner, spec: &spec, status: &status };
+    let places = reading.places();
+    let question = |at: &At| Question {
+        object: Asked::Role { at: at.clone(), whole: is_deleting(&role) },
+        about: owner.uid.clone(),
+    };
+    let questions: Vec<Question> = places.iter().map(question).collect();
+    let asked = places.iter().zip(&questions);
+    let answers = asked.filter_map(|(at, question)| Some((at, live_reads.answers.get(question)?)));
+    let answers: Vec<(&At, &Answer)> = answers.collect();
+    let look = (live.is_some() && !answers.is_empty()).then(|| {
+        let home = objects.home(&reading, live_reads);
+        let policy = live_reads.objects.get(&objects.policy).cloned().flatten();
+        reading.look(&answers, home, policy.as_ref())
+    });
+    let process = look.as_ref().map(|look| look.journal.process.clone()).unwrap_or_default();
+    let boundary = spec.permissions_boundary_arn.clone().or_else(|| settings.boundary_arn.clone());
+    let facts = Facts {
+        has_finalizer: has_finalizer(&role, FINALIZER_ROLE),
+        is_deleting: is_deleting(&role),
+        is_retained: spec.deletion_policy == Some(DeletionPolicy::Retain),
+        generation: role.metadata.generation,
+        spec_arn: spec.role_arn.clone().filter(|arn| !arn.is_empty()),
+        status: status.clone(),
+        invalid,
+        boundary: boundary.filter(|arn| !arn.is_empty()),
+        owner: owner.clone(),
+        places: places.clone(),
+        look,
+    };
+    let scene = Scene { role, status, questions, objects: objects.all(), process, now: view.now() };
+    Observed::Seen { facts, scene }
+}
+
+fn invalid(spec: &RoleSpec, settings: &Settings) -> Option<String> {
+    if spec.service_account_name.is_empty() {
+        return Some("spec.serviceAccountName: it is empty".to_owned());
+    }
+    let arns = spec.policy_arns.iter().chain(&spec.policy_arn).filter(|arn| !arn.is_empty());
+    if let Some(wrong) = arns.clone().find(|arn| !is_arn(arn)) {
+        return Some(format!("spec.policyARNs: {wrong:?} is not an ARN"));
+    }
+    if arns.count() > MOST_POLICIES {
+        return Some(format!("spec.policyARNs: a role has at most {MOST_POLICIES} policies"));
+    }
+    invalid_boundary(spec.permissions_boundary_arn.as_deref(), settings)
+}
+
+/// The objects that a step reads live, in this order.
+struct Objects {
+    role: Address,
+    namespace: Address,
+    /// The uid of the namespace as the cache shows it: the name of the Grant is made of it.
+    namespace_uid: String,
+    grant: Address,
+    policy: Address,
+}
+
+impl Objects {
+    fn of(name: Name, view: &dyn View) -> Objects {
+        let home = name.namespace.as_deref().unwrap_or_default().to_owned();
+        let namespace = Name::cluster_wide(&home);
+        let cached = view.get(Place::HUB, &NAMESPACE, &namespace);
+        let namespace_uid = cached.map(|it| uid_of(&it).to_owned()).unwrap_or_default();
+        let grant = Name::cluster_wide(&grant_name(&home, &namespace_uid));
+        Objects {
+            role: Address::new(Place::HUB, &ROLE, name.clone()),
+            namespace: Address::new(Place::HUB, &NAMESPACE, namespace),
+            grant: Address::new(Place::HUB, &GRANT, grant),
+            policy: Address::new(Place::HUB, &POLICY, name),
+            namespace_uid,
+        }
+    }
+
+    fn all(self) -> Vec<Address> {
+        vec![self.role, self.namespace, self.grant, self.policy]
+    }
+
+    /// Whom the role must trust.
+    fn home(&self, reading: &Reading<'_>, live_reads: &LiveReads<Cloud>) -> Home {
+        let namespace = live_reads.objects.get(&self.namespace).and_then(Option::as_ref);
+        let Some(namespace) = namespace.filter(|it| uid_of(it) == self.namespace_uid) else {
+            return Home::Unknown;
+        };
+        let has_grant = live_reads.objects.get(&self.grant).is_some_and(Option::is_some);
+        if has_grant || label(namespace, LABEL_PLACED).is_some() {
+            return Home::Placed;
+        }
+        let provider = reading.settings.provider_arn.as_ref();
+        Home::Unplaced(provider.map(|provider| {
+            let subject = reading.subject();
+            let audience = &reading.settings.audience;
+            Trusted { provider, subject: &subject, audience }.document("Epoch0").to_string()
+        }))
+    }
+}
+
+/// What a Role says of its cloud role.
+struct Reading<'a> {
+    settings: &'a Settings,
+    owner: &'a Owner,
+    spec: &'a RoleSpec,
+    status: &'a RoleStatus,
+}
+
+impl Reading<'_> {
+    fn adopt(&self) -> Adopt {
+        self.spec.adopt.unwrap_or(self.settings.adopt)
+    }
+
+    /// The subject of the tokens of the service account.
+    fn subject(&self) -> String {
+        format!("system:serviceaccount:{}:{}", self.owner.namespace, self.spec.service_account_name)
+    }
+
+    /// Where the cloud role may be: where it was last, where irsa-operator said that it is, where
+    /// irsa-operator kept it, and under its own name.
+    fn places(&self) -> Vec<At> {
+        let own = self.owner.at();
+        let arns = self.status.arn.iter().chain(&self.spec.role_arn).filter(|arn| !arn.is_empty());
+        let known = self.status.arn.as_ref().filter(|arn| own.is(arn)).map(|_| own.clone());
+        let others: Vec<At> = arns.filter(|arn| !own.is(arn)).cloned().map(At::Arn).collect();
+        let cluster = self.settings.cluster_name.as_ref().filter(|_| self.adopt() == Adopt::Legacy);
+        let legacy = cluster.map(|cluster| self.owner.legacy_role(cluster));
+        let mut places: Vec<At> = Vec::new();
+        for at in known.into_iter().chain(others).chain(legacy).chain([own]) {
+            if !places.contains(&at) {
+                places.push(at);
+            }
+        }
+        places
+    }
+
+    fn state(&self, answer: &Answer) -> State {
+        match &answer.found {
+            Found::Role(found) => {
+                let provider = self.settings.provider_arn.as_deref().unwrap_or_default();
+                let trusted = only_subject(&found.trust, provider);
+                let shown = Shown {
+                    arn: &found.arn,
+                    id: &found.id,
+                    tags: &found.tags,
+                    is_legacy: trusted == Some(self.subject()),
+                };
+                let whose = self.owner.whose(shown, self.status.role_id.as_deref(), self.adopt());
+                State::Role {
+                    found: Box::new(found.clone()),
+                    whose,
+                    adopting: self.owner.adopting(shown),
+                }
+            }
+            Found::Failed(failure) => State::Failed(failure.clone()),
+            Found::Absent | Found::Policy(_) | Found::Provider { .. } => State::Absent,
+        }
+    }
+
+    fn look(&self, answers: &[(&At, &Answer)], home: Home, policy: Option<&Object>) -> Look {
+        let places = answers
+            .iter()
+            .map(|(at, answer)| CloudPlace { at: (*at).clone(), state: self.state(answer) });
+        let (first, last) = (answers[0].1, answers[answers.len() - 1].1);
+        let journal = Journal {
+            mark: self.status.mark.clone(),
+            // Whatever was read, it is as old as the first read.
+            process: first.process.clone(),
+            sent: last.sent.clone(),
+            refused: last.refused.clone(),
+            late_call_seconds: self.settings.late_call_seconds,
+        };
+        let policy = policy.filter(|policy| !is_deleting(policy));
+        let ready = policy.and_then(ready_arn);
+        let awaits_policy = policy.is_some() && ready.is_none();
+        let mut policies: Vec<String> = ready.into_iter().collect();
+        for arn in self.spec.policy_arn.iter().chain(&self.spec.policy_arns) {
+            if !arn.is_empty() && !policies.contains(arn) {
+                policies.push(arn.clone());
+            }
+        }
+        Look { journal, places: places.collect(), home, policies, awaits_policy }
+    }
+}
+
+/// The ARN of a Policy that is ready for its generation.
+fn ready_arn(policy: &Object) -> Option<String> {
+    let status = read_part::<PolicyStatus>(policy, "status").ok().flatten()?;
+    let is_current = status.observed_generation == policy.metadata.generation;
+    // A new document of a policy does not change what is attached.
+    let is_there = is_true(&status.conditions, words::READY) || !is_current;
+    status.arn.filter(|arn| is_there && !arn.is_empty())
+}

@@ -1,0 +1,35 @@
+//! Events, and calls as steps.
+
+use crate::outside::{Cloud, Request};
+use interlock_api::identities::Mark;
+use interlock_kernel::metadata::uid_of;
+use interlock_kernel::{
+    Action, Address, Effect, Event, Importance, Kind, Name, Object, Place, Step,
+};
+use serde_json::{Value, json};
+
+/// The change of a status that writes a mark. Whatever the mark before said is replaced as a whole.
+pub(crate) fn mark(mark: &Mark) -> Value {
+    json!({"mark": {"instance": mark.instance, "quietAt": mark.quiet_at}})
+}
+
+/// An event about an object, without its sentence.
+pub(crate) fn event(
+    kind: &Kind,
+    object: &Object,
+    importance: Importance,
+    reason: &'static str,
+) -> Event {
+    let about = Address::new(Place::HUB, kind, Name::of(object));
+    Event { about, uid: uid_of(object).to_owned(), importance, reason, note: String::new() }
+}
+
+/// The same with a sentence.
+pub(crate) fn saying(event: Event, note: String) -> Event {
+    Event { note, ..event }
+}
+
+/// One call.
+pub(crate) fn call(request: Request, because: String) -> Step<Cloud> {
+    Step::Act(Box::new(Effect { action: Action::Outside(request), because, event: None }))
+}

@@ -1,0 +1,15 @@
+//! Objects in namespaces as the subjects of steps.
+
+use interlock_kernel::metadata::{name_of, namespace_of};
+use interlock_kernel::{Name, Object, Subject};
+
+/// `<namespace>/<name>`
+pub(crate) fn subject_of(object: &Object) -> Subject {
+    format!("{}/{}", namespace_of(object), name_of(object)).into()
+}
+
+/// The name of the object that a step is about.
+pub(crate) fn name_in(subject: &Subject) -> Option<Name> {
+    let (namespace, name) = subject.split_once('/')?;
+    Some(Name::within(namespace, name))
+}

@@ -1,0 +1,267 @@
+//! Mistakes that must be found.
+
+use super::Identities;
+use super::size::Size;
+use crate::irsa::{Accounts, decide as irsa};
+use crate::outside::Call;
+use crate::policy::Policies;
+use crate::policy::decide::{Decision, Facts, Left, Look, State};
+use crate::role::{Roles, decide as role};
+use interlock_kernel::{Bent, Room};
+use interlock_world::Mistake;
+
+/// The rule of a room that is bent.
+#[derive(Clone, Copy)]
+enum Rule {
+    Policy(fn(&Facts) -> Decision),
+    Role(fn(&role::Facts) -> role::Decision),
+    Irsa(fn(&irsa::Facts) -> irsa::Decision),
+}
+
+/// A row: name, sentence, what breaks, the least size, the rule instead.
+struct Row {
+    name: &'static str,
+    sentence: &'static str,
+    breaks: &'static [&'static str],
+    size: Size,
+    rule: Rule,
+}
+
+/// Two processes, of which one crashes, and whatever is declared is deleted.
+const TWO: Size = Size { processes: 2, deletes: 1, flights: 1, faults: 1, ..Size::SMALL };
+/// All children, and nothing fails.
+const WHOLE: Size = Size { whole: 1, ..Size::SMALL };
+/// One process, whose answers get lost.
+const ONE: Size = Size { deletes: 1, faults: 1, crash: 1, ..Size::SMALL };
+
+pub(super) fn all() -> Vec<Mistake<Identities>> {
+    let rows = vec![
+        Row {
+            name: "create-without-mark",
+            sentence: "a call is made under no mark",
+            breaks: &["GoneIsClean"],
+            size: Size { crash: 1, ..ONE },
+            rule: Rule::Policy(|facts| match Policies::decide(facts) {
+                Decision::Mark(mark) => Policies::decide(&marked(facts, Some(mark))),
+                decision => decision,
+            }),
+        },
+        Row {
+            name: "mark-of-another-believed",
+            sentence: "calls are made under the mark of another process",
+            breaks: &["GoneIsClean"],
+            size: TWO,
+            rule: Rule::Policy(|facts| Policies::decide(&as_if_mine(facts))),
+        },
+        Row {
+            name: "taken-over-without-waiting",
+            sentence: "the mark of another process is taken over, and its calls are not waited for",
+            breaks: &["GoneIsClean"],
+            size: ONE,
+            rule: Rule::Policy(|facts| match Policies::decide(facts) {
+                Decision::Mark(mark) => {
+                    Decision::Mark(interlock_api::identities::Mark { quiet_at: Some(0), ..mark })
+                }
+                decision => decision,
+            }),
+        },
+        Row {
+            name: "absence-believed-at-once",
+            sentence: "a policy that the cloud does not show is gone",
+            breaks: &["GoneIsClean"],
+            size: ONE,
+            rule: Rule::Policy(|facts| {
+                match is_absent(facts) && facts.is_deleting && facts.has_finalizer {
+                    true => Decision::RemoveFinalizer(Left::Nothing),
+                    false => Policies::decide(facts),
+                }
+            }),
+        },
+        Row {
+            name: "finalizer-after-the-first-call",
+            sentence: "the finalizer is put on the object once something is in the cloud",
+            breaks: &["FinalizerFirst", "GoneIsClean"],
+            size: Size { deletes: 1, ..Size::SMALL },
+            rule: Rule::Policy(|facts| {
+                let shown = Facts { has_finalizer: true, ..facts.clone() };
+                match Policies::decide(&shown) {
+                    Decision::Report(_) if !facts.has_finalizer => Decision::AddFinalizer,
+                    decision => decision,
+                }
+            }),
+        },
+        Row {
+            name: "what-is-there-is-ours",
+            sentence: "a policy of the right name counts as ours",
+            breaks: &["OnlyOurs"],
+            size: Size { there: 1, ..Size::SMALL },
+            rule: Rule::Policy(|facts| Policies::decide(&all_ours(facts))),
+        },
+        Row {
+            name: "adopted-unasked",
+            sentence: "a namesake's policy is adopted though nobody chose so",
+            breaks: &["OnlyOurs"],
+            size: Size { there: 2, ..Size::SMALL },
+            rule: Rule::Policy(|facts| Policies::decide(&all_ours(facts))),
+        },
+        Row {
+            name: "mark-never-quiet",
+            sentence: "the late-call window never ends",
+            breaks: &["Converges", "Deletes"],
+            size: Size { live: 1, deletes: 1, elapses: 4, ..Size::SMALL },
+            rule: Rule::Policy(|facts| match Policies::decide(facts) {
+                Decision::RemoveFinalizer(_) | Decision::Unmark => Decision::Wait("for ever", 60),
+                decision => decision,
+            }),
+        },
+        Row {
+            name: "no-mark-is-quiet",
+            sentence: "where there is no mark, an absence that was read before is believed",
+            breaks: &["GoneIsClean"],
+            size: Size { faults: 0, elapses: 1, ..TWO },
+            rule: Rule::Policy(|facts| {
+                let journal = facts.look.as_ref().map(|look| &look.journal);
+                let has_mark = journal.is_none_or(|journal| journal.mark.is_some());
+                match Policies::decide(facts) {
+                    Decision::Mark(_) if is_absent(facts) && facts.is_deleting && !has_mark => {
+                        Decision::RemoveFinalizer(Left::Nothing)
+                    }
+                    decision => decision,
+                }
+            }),
+        },
+        Row {
+            name: "role-without-boundary",
+            sentence: "a role is created without the permissions boundary",
+            breaks: &["BoundaryHolds"],
+            size: WHOLE,
+            rule: Rule::Role(|facts| {
+                Roles::decide(&role::Facts { boundary: None, ..facts.clone() })
+            }),
+        },
+        Row {
+            name: "trust-not-compared",
+            sentence: "a role that trusts somebody else counts as it is declared",
+            breaks: &["Converges"],
+            size: Size { drifts: 1, live: 1, elapses: 4, ..WHOLE },
+            rule: Rule::Role(|facts| match Roles::decide(facts) {
+                role::Decision::Call(_, Call::UpdateAssumeRolePolicy { .. }) => {
+                    role::Decision::Resync
+                }
+                decision => decision,
+            }),
+        },
+        Row {
+            name: "role-gone-at-once",
+            sentence: "a role that the cloud does not show is gone",
+            breaks: &["GoneIsClean"],
+            size: Size { crash: 1, faults: 1, deletes: 1, ..WHOLE },
+            rule: Rule::Role(|facts| {
+                let first = facts.look.as_ref().and_then(|look| look.places.first());
+                let is_absent = first.is_some_and(|place| place.state == role::State::Absent);
+                match is_absent && facts.is_deleting && facts.has_finalizer {
+                    true => role::Decision::RemoveFinalizer(role::Left::Nothing),
+                    false => Roles::decide(facts),
+                }
+            }),
+        },
+        Row {
+            name: "window-counted-before-the-mark-is-read",
+            sentence: "the late-call window is counted from before the mark is written",
+            breaks: &["GoneIsClean"],
+            size: Size { faults: 0, ..TWO },
+            rule: Rule::Policy(|facts| match Policies::decide(facts) {
+                Decision::Mark(mark) if mark.quiet_at.is_none() => {
+                    let uptime = facts.look.as_ref().map_or(0, |look| look.journal.process.uptime);
+                    let quiet_at = Some(uptime + super::clients::LATE_CALL_SECONDS);
+                    Decision::Mark(interlock_api::identities::Mark { quiet_at, ..mark })
+                }
+                decision => decision,
+            }),
+        },
+        Row {
+            name: "role-deleted-before-the-service-account",
+            sentence: "the ServiceAccount is not deleted before the role that it names",
+            breaks: &["SaOnlyWithRole"],
+            size: Size { deletes: 1, ..WHOLE },
+            rule: Rule::Irsa(|facts| {
+                let role = &facts.role;
+                let is_last = matches!(role, irsa::Child::Absent);
+                match Accounts::decide(facts) {
+                    irsa::Decision::Delete(irsa::Which::Account) if !is_last => {
+                        let account = irsa::Account::Absent;
+                        Accounts::decide(&irsa::Facts { account, ..facts.clone() })
+                    }
+                    decision => decision,
+                }
+            }),
+        },
+        Row {
+            name: "children-not-awaited",
+            sentence: "the finalizer is taken off while the children are being deleted",
+            breaks: &["ChildrenFirst"],
+            size: Size { deletes: 1, ..WHOLE },
+            rule: Rule::Irsa(|facts| match Accounts::decide(facts) {
+                irsa::Decision::Report(_) if facts.is_deleting => irsa::Decision::RemoveFinalizer,
+                decision => decision,
+            }),
+        },
+    ];
+    rows.into_iter().map(Row::mistake).collect()
+}
+
+impl Row {
+    fn mistake(self) -> Mistake<Identities> {
+        let Row { name, sentence, breaks, size, rule } = self;
+        let mut system = Identities::of(size);
+        let settings = super::settings();
+        match rule {
+            Rule::Policy(decide) => {
+                system.policies = Bent::new(Policies { settings }).deciding(decide);
+            }
+            Rule::Role(decide) => system.roles = Bent::new(Roles { settings }).deciding(decide),
+            Rule::Irsa(decide) => {
+                system.accounts = Bent::new(Accounts { settings }).deciding(decide);
+            }
+        }
+        Mistake { name, sentence, breaks, system }
+    }
+}
+
+/// Whether the cloud shows nothing at the first place.
+fn is_absent(facts: &Facts) -> bool {
+    let first = facts.look.as_ref().and_then(|look| look.places.first());
+    first.is_some_and(|place| place.state == State::Absent)
+}
+
+fn with_look(facts: &Facts, change: impl FnOnce(&mut Look)) -> Facts {
+    let mut facts = facts.clone();
+    if let Some(look) = &mut facts.look {
+        change(look);
+    }
+    facts
+}
+
+fn marked(facts: &Facts, mark: Option<interlock_api::identities::Mark>) -> Facts {
+    with_look(facts, |look| look.journal.mark = mark)
+}
+
+/// Whoever wrote the mark, it counts as this process's own.
+fn as_if_mine(facts: &Facts) -> Facts {
+    with_look(facts, |look| {
+        let me = look.journal.process.instance.clone();
+        if let Some(mark) = &mut look.journal.mark {
+            mark.instance = me;
+        }
+    })
+}
+
+fn all_ours(facts: &Facts) -> Facts {
+    with_look(facts, |look| {
+        for place in &mut look.places {
+            if let State::Policy { whose, .. } = &mut place.state {
+                *whose = crate::owner::Whose::Ours;
+            }
+        }
+    })
+}

@@ -1,0 +1,191 @@
+//! The processes of a machine and their locks, for every world in which a runtime starts pods.
+
+use crate::runtime::outside::{
+    Action, Answer, Ending, Held, Known, LockName, Machine as Outside, Question, Run, Started,
+};
+use crate::syncer::{Holding, Locks, LocksOf};
+use interlock_kernel::Nothing;
+use interlock_world::Driver;
+use jiff::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// When everything happens.
+pub fn start() -> Timestamp {
+    Timestamp::from_second(1_000_000).unwrap_or_default()
+}
+
+/// A machine that runs processes.
+pub trait Runs: Clone + 'static {
+    /// Its processes.
+    fn processes(&self) -> &Processes;
+    /// The same machine with other ones.
+    #[must_use]
+    fn with_processes(&self, processes: Processes) -> Self;
+    /// The same machine after a process that was just started wrote to its volumes.
+    #[must_use]
+    fn written(&self, run: &Run) -> Self;
+}
+
+/// How far the process of a pod is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Life {
+    /// It runs.
+    Lives,
+    /// It was asked to stop.
+    Stopping,
+    /// It ended.
+    Gone,
+}
+
+/// The process of a pod.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Process {
+    life: Life,
+    /// The namespace on the cluster.
+    namespace: String,
+    epoch: i64,
+}
+
+/// Processes, and locks that the runtime has taken and given to none of them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Processes {
+    /// By the uid of the pod.
+    by_pod: BTreeMap<String, Process>,
+    /// By the uid of the pod: its namespace and its name.
+    in_hand: BTreeMap<String, (String, String)>,
+}
+
+impl Processes {
+    /// The uid of the pod of each process, and how far it is.
+    pub fn lives(&self) -> impl Iterator<Item = (&str, Life)> {
+        self.by_pod.iter().map(|(pod, process)| (pod.as_str(), process.life))
+    }
+
+    /// The epochs of a namespace whose processes live.
+    pub fn running(&self, namespace: &str) -> BTreeSet<i64> {
+        let own = self.by_pod.values().filter(|process| process.namespace == namespace);
+        let living = own.filter(|process| process.life != Life::Gone);
+        living.map(|process| process.epoch).collect()
+    }
+
+    /// Whether the runtime has a lock of a namespace that it has given to no process.
+    pub fn has_lock_in_hand(&self, namespace: &str) -> bool {
+        self.in_hand.values().any(|(of, _)| of == namespace)
+    }
+
+    /// What is left when the runtime dies: it takes the locks with it that no process has.
+    #[must_use]
+    pub fn without_runtime(&self) -> Processes {
+        Processes { in_hand: BTreeMap::new(), ..self.clone() }
+    }
+
+    /// What is left when power is lost.
+    #[must_use]
+    pub fn without_power(&self) -> Processes {
+        let mut processes = self.without_runtime();
+        processes.by_pod.values_mut().for_each(|process| process.life = Life::Gone);
+        processes
+    }
+
+    /// What is left after a process that was asked to stop, or wanted to, ended.
+    #[must_use]
+    pub fn ended(&self, pod: &str) -> Processes {
+        let mut processes = self.clone();
+        if let Some(process) = processes.by_pod.get_mut(pod) {
+            process.life = Life::Gone;
+        }
+        processes
+    }
+
+    fn holder(&self, pod: &str) -> Held {
+        match self.by_pod.get(pod).map(|process| process.life) {
+            _ if self.in_hand.contains_key(pod) => Held::Mine,
+            Some(Life::Lives | Life::Stopping) => Held::Taken,
+            Some(Life::Gone) | None => Held::Free,
+        }
+    }
+
+    /// After a start; None: without the lock it comes to nothing.
+    fn started(&self, run: &Run) -> Option<Processes> {
+        let mut processes = self.clone();
+        processes.in_hand.remove(&run.lock.pod)?;
+        let (namespace, epoch) = (run.lock.namespace.clone(), run.epoch);
+        let process = Process { life: Life::Lives, namespace, epoch };
+        processes.by_pod.insert(run.lock.pod.clone(), process);
+        Some(processes)
+    }
+}
+
+impl<M: Runs> Driver<M> for Locks {
+    fn ask(machines: &[&M], here: usize, LocksOf { namespace, .. }: &LocksOf) -> Holding {
+        let processes = machines[here].processes();
+        match processes.has_lock_in_hand(namespace) || !processes.running(namespace).is_empty() {
+            true => Holding::Held(vec![7]),
+            false => Holding::Free,
+        }
+    }
+
+    fn perform(_: &[&M], _: usize, action: &Nothing) -> M {
+        match *action {}
+    }
+}
+
+impl<M: Runs> Driver<M> for Outside {
+    fn ask(machines: &[&M], here: usize, question: &Question) -> Answer {
+        let processes = machines[here].processes();
+        let run = Started { pid: 7, since: start() };
+        match question {
+            Question::Process(pod) => {
+                Answer::Process(match processes.by_pod.get(pod).map(|process| process.life) {
+                    None => Known::Nothing,
+                    Some(Life::Lives) => Known::Lives(run),
+                    Some(Life::Stopping) => Known::Stopping(run),
+                    Some(Life::Gone) => {
+                        Known::Gone { run, ending: Ending::Signal(15), finished: Some(start()) }
+                    }
+                })
+            }
+            Question::Lock(lock) => Answer::Lock(processes.holder(&lock.pod)),
+            Question::InHand { namespace, name } => {
+                let locks = processes.in_hand.iter().map(|(pod, (namespace, name))| LockName {
+                    namespace: namespace.clone(),
+                    pod: pod.clone(),
+                    name: name.clone(),
+                });
+                let is_its = |lock: &LockName| lock.namespace == *namespace && lock.name == *name;
+                Answer::InHand(locks.filter(is_its).collect())
+            }
+        }
+    }
+
+    fn perform(machines: &[&M], here: usize, action: &Action) -> M {
+        let machine = machines[here];
+        let mut processes = machine.processes().clone();
+        match action {
+            Action::TakeLock(lock) => {
+                if processes.holder(&lock.pod) == Held::Free {
+                    let of = (lock.namespace.clone(), lock.name.clone());
+                    processes.in_hand.insert(lock.pod.clone(), of);
+                }
+            }
+            Action::LetGo(lock) => {
+                processes.in_hand.remove(&lock.pod);
+            }
+            Action::Start(run) => {
+                return match processes.started(run) {
+                    Some(processes) => machine.with_processes(processes).written(run),
+                    None => machine.clone(),
+                };
+            }
+            Action::Terminate(pod) => {
+                if let Some(process) = processes.by_pod.get_mut(pod)
+                    && process.life == Life::Lives
+                {
+                    process.life = Life::Stopping;
+                }
+            }
+            Action::Kill(pod) => processes = processes.ended(pod),
+        }
+        machine.with_processes(processes)
+    }
+}
