@@ -25,7 +25,7 @@ pub use cluster::{
 pub use force::{Attestation, ForceOutcome, ForceRelease, ForceReleaseSpec, ForceReleaseStatus};
 pub use grant::{
     Claim, CopyState, DataCopy, Fill, Grant, GrantSpec, GrantStatus, Phase, Pin, Progress,
-    RevokedBecause, Snapshot,
+    RevokedBecause, RightsState, RoleRights, Snapshot,
 };
 pub use policy::{OnUnreachable, Transport, VolumePolicy};
 pub use rules::{Placement, PlacementSpec, PlacementStatus};

@@ -150,11 +150,15 @@ pub struct WorkloadClusterStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["name".to_owned()]))]
     pub storage_classes: Vec<StorageClass>,
+    /// The URL of the issuer of the service-account tokens of the cluster, as the cluster itself says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", length(max = 2048))]
+    pub issuer: Option<String>,
     /// Number of namespaces that the cluster owns.
     #[serde(default)]
     #[schemars(range(min = 0))]
     pub grants: i32,
-    /// Ready, Reachable and RuntimeReady; while the cluster is being deleted, also what the deletion waits for.
+    /// Ready, Reachable, RuntimeReady and IssuerReady; while the cluster is being deleted, also what the deletion waits for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".to_owned()]))]
     pub conditions: Vec<Condition>,

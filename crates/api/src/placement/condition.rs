@@ -6,6 +6,8 @@ pub const READY: &str = "Ready";
 pub const REACHABLE: &str = "Reachable";
 /// WorkloadCluster: what runs the workloads there answers.
 pub const RUNTIME_READY: &str = "RuntimeReady";
+/// WorkloadCluster: the cloud knows the issuer of the cluster's tokens, and no other cluster has the same.
+pub const ISSUER_READY: &str = "IssuerReady";
 /// WorkloadCluster: nothing is left on it; only while it is being deleted.
 pub const EMPTIED: &str = "Emptied";
 /// WorkloadCluster: `interlock up` runs its agent; only there once it could not.
@@ -34,3 +36,5 @@ pub const DATA_LOSS_BOUND: &str = "DataLossBound";
 pub const DIVERGED: &str = "Diverged";
 /// Grant: somebody accepted that two clusters may write; the message says who.
 pub const AT_MOST_ONE_GIVEN_UP: &str = "AtMostOneGivenUp";
+/// Grant: the cloud roles of the namespace trust the owner; the message names one that does not yet.
+pub const RIGHTS_READY: &str = "RightsReady";

@@ -89,6 +89,11 @@ pub struct GrantSpec {
     #[serde(default)]
     #[schemars(extend("default" = {}))]
     pub volumes: VolumePolicy,
+    /// Whether the owner starts the workloads only when the cloud roles of the namespace trust it; copied
+    /// from the Placement. Absent: true.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "bool")]
+    pub await_rights: Option<bool>,
 }
 
 /// The observed state of the grant. A Grant without a status is Unassigned at epoch 0.
@@ -126,6 +131,10 @@ pub struct GrantStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Ref")]
     pub fenced_by: Option<Ref>,
+    /// The highest epoch that was ended by force; absent: none was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "i64", range(min = 0))]
+    pub fenced_epoch: Option<i64>,
     /// Why the grant is being revoked: Move, Drain or Deletion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "RevokedBecause")]
@@ -142,8 +151,13 @@ pub struct GrantStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub copies: Vec<DataCopy>,
+    /// The cloud roles of the namespace, and whom they trust. The owner starts the workloads only when each
+    /// of them is Ready for the epoch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["uid".to_owned()]))]
+    pub rights: Vec<RoleRights>,
     /// Placed, Running, Stopped, DataSynced, Filled, OwnerUnreachable, Fenced, DataLossBound,
-    /// Diverged, AtMostOneGivenUp.
+    /// Diverged, AtMostOneGivenUp, RightsReady.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".to_owned()]))]
     pub conditions: Vec<Condition>,
@@ -201,6 +215,55 @@ pub enum RevokedBecause {
     Deletion,
 }
 displayed_as_on_the_wire!(RevokedBecause { Move, Drain, Deletion });
+
+/// A cloud role of the namespace.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RoleRights {
+    /// The uid of the Role.
+    #[schemars(length(min = 1, max = 128))]
+    pub uid: String,
+    /// The name of the Role.
+    pub name: String,
+    /// The epoch that the state is about.
+    #[serde(default)]
+    #[schemars(range(min = 0))]
+    pub epoch: i64,
+    /// Waiting: the cloud role does not trust the owner of the epoch yet. Ready: the cloud role trusts the
+    /// owner of the epoch, and no earlier one. Fenced: the epoch was ended by force, and the sessions of
+    /// its owner are denied.
+    #[serde(default)]
+    pub state: RightsState,
+    /// Why it waits, in a sentence.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub because: String,
+}
+
+/// Whom a cloud role trusts, seen from the Grant.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
+pub enum RightsState {
+    /// The cloud role does not trust the owner of the epoch yet.
+    #[default]
+    Waiting,
+    /// The cloud role trusts the owner of the epoch, and no earlier one.
+    Ready,
+    /// The epoch was ended by force, and the sessions of its owner are denied.
+    Fenced,
+}
+displayed_as_on_the_wire!(RightsState { Waiting, Ready, Fenced });
 
 /// A claim of the namespace.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -358,6 +421,13 @@ pub enum CopyState {
     Diverged,
 }
 displayed_as_on_the_wire!(CopyState { Live, Superseded, Unclosed, Diverged });
+
+impl GrantSpec {
+    /// Whether the owner waits for the cloud roles of the namespace.
+    pub fn awaits_rights(&self) -> bool {
+        self.await_rights.unwrap_or(true)
+    }
+}
 
 impl Grant {
     /// The status, or that of a Grant which nobody has touched yet: Unassigned at epoch 0.

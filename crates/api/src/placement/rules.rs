@@ -59,6 +59,11 @@ pub struct PlacementSpec {
     #[serde(default)]
     #[schemars(extend("default" = {}))]
     pub volumes: VolumePolicy,
+    /// Whether a cluster starts the workloads of such a namespace only when its cloud roles trust that
+    /// cluster. Absent: true.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "bool")]
+    pub await_rights: Option<bool>,
 }
 
 /// The observed state of the Placement.
