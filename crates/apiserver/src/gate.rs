@@ -172,11 +172,13 @@ impl Server {
             is_wildcard,
         };
         let is_pretty = accepted.is_pretty || brought.query.pretty() == Some(true);
-        let response = if heavy::is_heavy(&brought.content_type, &brought.body) {
-            let cluster = Arc::clone(&call.cluster.id);
-            self.heavy().run(&cluster, handlers::serve(call, brought)).await?
-        } else {
-            handlers::serve(call, brought).await?
+        let is_heavy = heavy::is_heavy(&brought.content_type, &brought.body);
+        let cluster = Arc::clone(&call.cluster.id);
+        // On the heap: it is tens of kilobytes, and each caller up to the connection would hold them too.
+        let served = Box::pin(handlers::serve(call, brought));
+        let response = match is_heavy {
+            true => self.heavy().run(&cluster, served).await?,
+            false => served.await?,
         };
         let answer = http::dressed(response, is_pretty, accepted.content_type());
         match permit {
