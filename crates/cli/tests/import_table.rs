@@ -8,6 +8,10 @@ use std::process::Command;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("interlock-api", &["interlock-kernel"]),
     ("interlock-checker", &[]),
+    (
+        "interlock-cloud",
+        &["interlock-iam", "interlock-identities", "interlock-kernel", "interlock-shell"],
+    ),
     ("interlock-iam", &["interlock-kernel", "interlock-store"]),
     // With the feature `model` only, for the models of the queue and the bucket.
     ("interlock-kernel", &["interlock-checker"]),
@@ -49,6 +53,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "interlock-api",
             "interlock-checker",
+            "interlock-identities",
             "interlock-kernel",
             "interlock-placement",
             "interlock-turns",
@@ -62,6 +67,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "interlock-api",
             "interlock-apiserver",
             "interlock-checker",
+            "interlock-cloud",
+            "interlock-iam",
             "interlock-kernel",
             "interlock-outside",
             "interlock-placement",
@@ -151,6 +158,7 @@ fn the_systems_are_pure() {
     let io = [
         "interlock",
         "interlock-apiserver",
+        "interlock-cloud",
         "interlock-conformance",
         "interlock-iam",
         "interlock-outside",

@@ -9,7 +9,7 @@ use std::time::Duration;
 pub struct CallRate {
     /// Calls a second in the long run, while nothing throttles.
     pub per_second: u32,
-    /// Calls at once after a rest; at least 2, since a reservation is kept for one token less.
+    /// Calls at once after a rest; at least 2, since a reservation is kept for fewer tokens than these.
     pub burst: u32,
     /// Throttling does not slow down below this.
     pub least_per_second: u32,
@@ -31,18 +31,20 @@ impl Default for CallRate {
 /// The answer to somebody who wants to call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Token {
-    /// Call now, once.
+    /// Call now, as often as was asked for.
     Taken,
-    /// A token is reserved: ask again after this time, and not much later.
+    /// The tokens are reserved: ask again after this time, and not much later.
     After(Duration),
 }
 
 /// A token bucket for each key (an account, an endpoint) whose calls count together.
 ///
 /// * In any time `t` there are at most `burst` calls more than the rate allows in `t`.
-/// * Whoever asks and must wait has a reservation: nobody who asks later takes its token.
-/// * A reservation that is not used while `burst - 1` further tokens come is lost, so that one who
-///   never returns costs the others one token. The next question is a new reservation.
+/// * Whoever asks and must wait has a reservation: nobody who asks later takes its tokens.
+/// * Tokens that are asked for together come together: whoever makes several calls, of which the last
+///   rests on the first, does not run out of tokens in between.
+/// * A reservation of `n` tokens that is not used while `burst - n` further tokens come is lost, so that
+///   one who never returns costs the others `n` tokens. The next question is a new reservation.
 /// * Throttling halves the rate at once; it recovers step by step.
 /// * A key that is at rest, with its burst and its rate whole, takes no memory.
 ///
@@ -94,8 +96,15 @@ impl<K, W> Bucket<K, W> {
 impl<K: Clone + Eq + Hash, W: Clone + Eq + Hash> Bucket<K, W> {
     /// Somebody wants to call. It is known by its name until it has its token.
     pub fn take(&mut self, key: &K, waiter: &W, now: Duration) -> Token {
+        self.take_together(key, waiter, 1, now)
+    }
+
+    /// Somebody wants to call several times, and not at all before it may do so as often; at most one
+    /// time less than the burst. Who asks for more than it has reserved asks anew.
+    pub fn take_together(&mut self, key: &K, waiter: &W, calls: u32, now: Duration) -> Token {
         let rate = self.rate.clone();
-        self.level(key, now).take(&rate, waiter)
+        let calls = u64::from(calls.clamp(1, rate.burst - 1));
+        self.level(key, now).take(&rate, waiter, calls)
     }
 
     /// A call was throttled.
@@ -128,8 +137,8 @@ impl<K: Clone + Eq + Hash, W: Clone + Eq + Hash> Bucket<K, W> {
 }
 
 /// The bucket of one key. Tokens have numbers, in the order in which they come, and are given to
-/// those who ask in the order in which they ask: who has number `n` may call once `n + 1` tokens
-/// have come, and until `n + burst` have.
+/// those who ask in the order in which they ask: who has the numbers from `n` to `m` may call once
+/// `m + 1` tokens have come, and until `n + burst` have.
 #[derive(Debug, Clone)]
 struct Level<W> {
     /// The tokens that have come, in billionths; never more than `burst` beyond those given out.
@@ -139,9 +148,16 @@ struct Level<W> {
     speed: Speed,
     /// The next number to give out.
     next: u64,
-    /// The reservations, by waiter and by number.
-    numbers: HashMap<W, u64>,
+    /// The reservations, by waiter and by their first number.
+    numbers: HashMap<W, Numbers>,
     waiters: BTreeMap<u64, W>,
+}
+
+/// Numbers that were given out together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Numbers {
+    first: u64,
+    count: u64,
 }
 
 /// The rate of one key.
@@ -233,19 +249,22 @@ impl<W: Clone + Eq + Hash> Level<W> {
         }
     }
 
-    fn take(&mut self, rate: &CallRate, waiter: &W) -> Token {
-        let number = self.numbers.get(waiter).copied().unwrap_or_else(|| {
-            self.next += 1;
-            self.next - 1
-        });
-        let wanted = (u128::from(number) + 1) * TOKEN;
+    fn take(&mut self, rate: &CallRate, waiter: &W, count: u64) -> Token {
+        let numbers = match self.numbers.remove(waiter) {
+            Some(known) if known.count >= count => Numbers { count, ..known },
+            known => {
+                known.map(|known| self.waiters.remove(&known.first));
+                self.next += count;
+                Numbers { first: self.next - count, count }
+            }
+        };
+        let wanted = (u128::from(numbers.first) + u128::from(count)) * TOKEN;
         if self.come >= wanted {
-            self.numbers.remove(waiter);
-            self.waiters.remove(&number);
+            self.waiters.remove(&numbers.first);
             return Token::Taken;
         }
-        self.numbers.insert(waiter.clone(), number);
-        self.waiters.insert(number, waiter.clone());
+        self.numbers.insert(waiter.clone(), numbers);
+        self.waiters.insert(numbers.first, waiter.clone());
         Token::After(self.when(rate, wanted).saturating_sub(self.at))
     }
 }

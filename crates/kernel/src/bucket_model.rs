@@ -1,7 +1,8 @@
 //! The bucket in every order: the checker drives the bucket that ships.
 //!
-//! One key with a rate of two calls a second, a burst of two, and time in steps of half a second.
-//! Whoever waits returns when it is due, or gives up and may come again later.
+//! One key with a rate of two calls a second, a burst of three, and time in steps of half a second. The
+//! first caller makes two calls at a time, the others one. Whoever waits returns when it is due, or gives
+//! up and may come again later.
 
 use super::*;
 use interlock_checker::{
@@ -30,14 +31,19 @@ const TICK: Duration = Duration::from_millis(500);
 const NOW: Duration = Duration::from_secs(1_000);
 const NEXT: u64 = 1_000;
 const KEY: u8 = 0;
-const BURST: u8 = 2;
+const BURST: u8 = 3;
 const PER_SECOND: u8 = 2;
 /// Ticks without throttling until the rate is raised.
 const RAISED_AFTER: u8 = 2;
 /// Half a token: what comes in a tick at a rate of one a second.
 const HALF: u128 = TOKEN / 2;
 /// The level is coded from here on: below zero are the tokens that are reserved.
-const LOWEST: i8 = -2 * (MOST_WAITERS as i8 + 1);
+const LOWEST: i8 = -2 * (MOST_WAITERS as i8 + 2);
+
+/// How many calls a caller makes at a time.
+fn calls_of(waiter: usize) -> u8 {
+    if waiter == 0 { 2 } else { 1 }
+}
 
 /// What is wrong with the bucket, on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +54,7 @@ enum Mistake {
     ThrottlingIgnored,
     LateNumberHonoured,
     WaitTooLong,
+    FirstIsEnough,
 }
 
 /// One who calls, as the world sees it.
@@ -93,9 +100,10 @@ impl State {
         level.speed = Speed { per_second: self.per_second.into(), raised_at };
         for (waiter, caller) in (0..).zip(&self.callers) {
             if caller.back > 0 {
-                let number = NEXT - u64::from(caller.back);
-                level.numbers.insert(waiter, number);
-                level.waiters.insert(number, waiter);
+                let first = NEXT - u64::from(caller.back);
+                let count = calls_of(usize::from(waiter)).into();
+                level.numbers.insert(waiter, Numbers { first, count });
+                level.waiters.insert(first, waiter);
             }
         }
         bucket.levels.insert(KEY, level);
@@ -112,8 +120,8 @@ impl State {
         let wait = level.speed.raised_at.saturating_sub(now).as_nanos() / TICK.as_nanos();
         next.raised_in = if next.per_second == PER_SECOND { 0 } else { wait as u8 };
         for (waiter, caller) in (0..).zip(&mut next.callers) {
-            let number = level.numbers.get(&waiter);
-            caller.back = number.map_or(0, |number| (level.next - number) as u8);
+            let numbers = level.numbers.get(&waiter);
+            caller.back = numbers.map_or(0, |numbers| (level.next - numbers.first) as u8);
         }
         next
     }
@@ -193,11 +201,13 @@ impl BucketModel {
     /// What the bucket that ships answers, or one with a mistake.
     fn answer(&self, bucket: &mut Bucket<u8, u8>, waiter: u8) -> Token {
         self.calls.fetch_add(1, Ordering::Relaxed);
-        let token = bucket.take(&KEY, &waiter, NOW);
+        let calls = calls_of(usize::from(waiter));
+        let asked = if self.has(Mistake::FirstIsEnough) { 1 } else { calls };
+        let token = bucket.take_together(&KEY, &waiter, asked.into(), NOW);
         let Token::After(wait) = token else { return token };
         if self.has(Mistake::NoReservation) {
             let level = bucket.level(&KEY, NOW);
-            level.next -= 1;
+            level.next -= u64::from(asked);
             level.numbers.clear();
             level.waiters.clear();
         }
@@ -221,8 +231,9 @@ impl BucketModel {
                 next.waits(waiter, wait);
             }
             Token::Taken => {
-                next.is_above_rate |= state.allowed < 2;
-                next.allowed = state.allowed.saturating_sub(2);
+                let used = 2 * calls_of(waiter);
+                next.is_above_rate |= state.allowed < used;
+                next.allowed = state.allowed.saturating_sub(used);
                 let me = state.callers[waiter];
                 for (other, caller) in (0..).zip(&state.callers) {
                     let was_first = match me {
@@ -293,12 +304,12 @@ impl Model for BucketModel {
 
     fn code(&self, state: &mut State, coder: &mut Coder) {
         let mut level = (state.level - LOWEST) as u8;
-        coder.u8(&mut level, 4);
+        coder.u8(&mut level, 5);
         state.level = level as i8 + LOWEST;
         coder.u8(&mut state.per_second, 2);
         coder.u8(&mut state.raised_in, 2);
         for caller in &mut state.callers[..self.waiters] {
-            coder.u8(&mut caller.back, 3);
+            coder.u8(&mut caller.back, 4);
             coder.bool(&mut caller.is_waiting);
             coder.u8(&mut caller.due, 4);
             coder.u8(&mut caller.before, 2);
@@ -464,6 +475,12 @@ impl Model for BucketModel {
                 Mistake::LateNumberHonoured,
             ),
             mutant(
+                "first-is-enough",
+                "who makes two calls is served when the first token is there",
+                "NeverAboveItsRate",
+                Mistake::FirstIsEnough,
+            ),
+            mutant(
                 "waits-too-long",
                 "a waiter is sent away for so long that its reservation is lost",
                 "EveryWaiterIsServed",
@@ -487,7 +504,7 @@ mod tests {
             assert!(report.never_taken.is_empty());
             (report.distinct_states, report.generated_states, report.depth)
         });
-        assert_eq!(counts, [(82, 247, 16), (752, 3_027, 22), (8_772, 44_467, 25)]);
+        assert_eq!(counts, [(202, 607, 18), (1_770, 7_106, 24), (22_557, 113_912, 30)]);
     }
 
     #[test]

@@ -36,6 +36,37 @@ fn who_asks_later_does_not_get_the_token_of_one_who_waits() {
 }
 
 #[test]
+fn tokens_that_are_asked_for_together_come_together() {
+    let mut bucket = Bucket::default();
+    let take = |bucket: &mut Bucket<_, _>, waiter: u32, calls, now| {
+        bucket.take_together(&ACCOUNT, &waiter, calls, now)
+    };
+    assert_eq!(take(&mut bucket, 0, 19, ms(0)), Token::Taken);
+    // One is left, and stays for whoever wants three.
+    assert_eq!(take(&mut bucket, 1, 3, ms(0)), Token::After(ms(200)));
+    assert_eq!(take(&mut bucket, 2, 1, ms(0)), Token::After(ms(300)));
+    assert_eq!(take(&mut bucket, 1, 3, ms(100)), Token::After(ms(100)));
+    assert_eq!(take(&mut bucket, 1, 3, ms(200)), Token::Taken);
+    assert_eq!(take(&mut bucket, 2, 1, ms(300)), Token::Taken);
+    assert_eq!(bucket.waiting(), 0);
+}
+
+#[test]
+fn who_wants_more_than_it_reserved_asks_anew_and_who_wants_less_keeps_its_place() {
+    let mut bucket = Bucket::default();
+    assert!((0..20).all(|waiter| taken(&mut bucket, waiter, ms(0))));
+    assert_eq!(bucket.take_together(&ACCOUNT, &20, 2, ms(0)), Token::After(ms(200)));
+    assert_eq!(bucket.take_together(&ACCOUNT, &21, 2, ms(0)), Token::After(ms(400)));
+    assert_eq!(bucket.take_together(&ACCOUNT, &20, 1, ms(0)), Token::After(ms(100)));
+    assert_eq!(bucket.take_together(&ACCOUNT, &20, 2, ms(0)), Token::After(ms(600)));
+    assert_eq!(bucket.waiting(), 2);
+    // More than ever come at once is as many as do.
+    let all = bucket.take_together(&"other", &0, 99, ms(0));
+    assert_eq!(all, Token::Taken);
+    assert_eq!(bucket.take_together(&"other", &0, 1, ms(0)), Token::Taken);
+}
+
+#[test]
 fn asking_again_early_keeps_the_place() {
     let mut bucket = Bucket::default();
     assert!((0..20).all(|waiter| taken(&mut bucket, waiter, ms(0))));

@@ -8,6 +8,8 @@ use std::fmt;
 pub enum Account {
     /// The controllers of the hub.
     Controllers,
+    /// What makes and keeps the cloud identities of service accounts.
+    Identities,
     /// The syncer of a cluster, and its heartbeat.
     Syncer,
     /// What runs the pods of a cluster as processes.
@@ -20,7 +22,7 @@ impl Account {
     /// Whether it belongs to one workload cluster.
     pub const fn is_of_cluster(self) -> bool {
         match self {
-            Account::Controllers => false,
+            Account::Controllers | Account::Identities => false,
             Account::Syncer | Account::Runtime | Account::Volumes => true,
         }
     }
@@ -37,6 +39,7 @@ impl Account {
     pub const fn role(self) -> &'static str {
         match self {
             Account::Controllers => "interlock:controllers",
+            Account::Identities => "interlock:identities",
             Account::Syncer => "interlock:syncer",
             Account::Runtime => "interlock:runtime",
             Account::Volumes => "interlock:volumes",
@@ -48,6 +51,7 @@ impl fmt::Display for Account {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Account::Controllers => "controllers",
+            Account::Identities => "identities",
             Account::Syncer => "syncer",
             Account::Runtime => "runtime",
             Account::Volumes => "volumes",

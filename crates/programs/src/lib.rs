@@ -1,7 +1,7 @@
 //! Which controllers run together, and as whom: each program is one list.
 //!
-//! A program is what runs as one process or task group: the hub's controllers ([`Hub`]), or the agent
-//! of one workload cluster ([`Agent`]). Its list names every controller once, with the account that
+//! A program is what runs as one process or task group: the hub's controllers ([`Hub`]), those of cloud
+//! identities ([`Identities`]), or the agent of one workload cluster ([`Agent`]). Its list names every controller once, with the account that
 //! the controller acts as. Whatever needs to know a program is a visitor of its list:
 //!
 //! * the wiring into the shell, and the actors of the simulation, take the controllers themselves;
@@ -17,6 +17,7 @@
 mod account;
 mod agent;
 mod hub;
+mod identities;
 mod listed;
 pub mod roles;
 pub mod supervisor;
@@ -25,6 +26,7 @@ pub mod world;
 pub use account::Account;
 pub use agent::{Agent, Machine};
 pub use hub::Hub;
+pub use identities::Identities;
 pub use listed::{List, Listed, accounts, list};
 
 use interlock_kernel::{Controller, Outside};

@@ -48,7 +48,7 @@ pub fn accounts(rooms: &[Listed]) -> BTreeMap<Account, BTreeSet<Place>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Agent, Hub, Machine};
+    use crate::{Agent, Hub, Identities, Machine};
 
     fn names(rooms: &[Listed]) -> Vec<&'static str> {
         rooms.iter().map(|room| room.controller).collect()
@@ -58,6 +58,7 @@ mod tests {
     fn no_controller_is_in_a_list_twice() {
         let machine = Some(Machine { is_root: false, has_volumes: true });
         let mut all = names(&list(&Hub::default()));
+        all.extend(names(&list(&Identities::of_any())));
         all.extend(names(&list(&Agent::of_any(machine, &[]))));
         let distinct: BTreeSet<&str> = all.iter().copied().collect();
         assert_eq!(distinct.len(), all.len(), "{all:?}");
@@ -78,5 +79,8 @@ mod tests {
         }
         let hub = accounts(&list(&Hub::default()));
         assert_eq!(hub, BTreeMap::from([(Account::Controllers, BTreeSet::from([Place::HUB]))]));
+        let identities = accounts(&list(&Identities::of_any()));
+        let only_hub = BTreeSet::from([Place::HUB]);
+        assert_eq!(identities, BTreeMap::from([(Account::Identities, only_hub)]));
     }
 }

@@ -1,7 +1,7 @@
 //! Who our programs are on API servers, and what each of them may do there: what its controllers
 //! say that they do, and nothing else.
 
-use crate::{Account, Agent, Hub, Listed, Machine, accounts, list};
+use crate::{Account, Agent, Hub, Identities, Listed, Machine, accounts, list};
 use interlock_kernel::{Kind, Place, Verb};
 use interlock_placement::kinds::WORKLOAD_CLUSTER;
 use serde_json::{Value, json};
@@ -47,6 +47,19 @@ pub fn at_hub() -> Vec<Grant> {
         granted(account.role(), Rules::of(&rooms, account, Place::HUB), vec![account.user(None)])
     }));
     grants
+}
+
+/// What the controllers of cloud identities and their caches need at the hub, beside what the hub's own
+/// controllers and their caches have.
+pub fn of_identities_at_hub() -> Vec<Grant> {
+    let (rooms, account) = (of_identities(), Account::Identities);
+    let rules = Rules::of(&rooms, account, Place::HUB);
+    let cached = format!("{CACHES}:{account}");
+    let caches = Rules::at(&rooms, Place::HUB).watched();
+    vec![
+        granted(&cached, caches, vec![CACHES_USER.to_owned()]),
+        granted(account.role(), rules, vec![account.user(None)]),
+    ]
 }
 
 /// What the agent of a cluster and its caches need where all are logical clusters of one server.
@@ -123,9 +136,13 @@ impl Rules {
 
     /// What it takes to fill the caches that all controllers at a place share.
     pub fn of_caches(place: Place, further: &[Kind]) -> Rules {
-        let all = Rules::at(&of_hub(), place).and(Rules::at(&of_agent(true, further), place));
+        Rules::at(&of_hub(), place).and(Rules::at(&of_agent(true, further), place)).watched()
+    }
+
+    /// What it takes to watch whatever these watch.
+    fn watched(self) -> Rules {
         let mut rules = Rules::default();
-        for ((group, resource, name), verbs) in all.verbs {
+        for ((group, resource, name), verbs) in self.verbs {
             let reads = verbs.into_iter().filter(|verb| matches!(*verb, "list" | "watch"));
             let reads: BTreeSet<&str> = reads.collect();
             if reads.contains("watch") {
@@ -200,6 +217,11 @@ impl Rules {
 /// The controllers of the hub.
 pub fn of_hub() -> Vec<Listed> {
     list(&Hub::default())
+}
+
+/// The controllers of cloud identities.
+pub fn of_identities() -> Vec<Listed> {
+    list(&Identities::of_any())
 }
 
 /// The controllers of the agent of any cluster: on a machine that runs its pods and has its volumes,
@@ -310,6 +332,38 @@ mod tests {
         let verbs: BTreeSet<&str> = rules.verbs.values().flatten().copied().collect();
         assert_eq!(verbs.into_iter().collect::<Vec<_>>(), ["list", "watch"]);
         assert!(allows(&rules, "watch", "grants") && allows(&rules, "watch", "pods"));
+    }
+
+    #[test]
+    fn the_controllers_of_identities_write_identities_and_what_pods_run_as() {
+        let rules = Rules::of(&of_identities(), Account::Identities, Place::HUB);
+        let writes = |(key, verbs): (&(String, String, Option<String>), &BTreeSet<&str>)| {
+            let reads = ["get", "list", "watch"];
+            verbs.iter().any(|verb| !reads.contains(verb)).then(|| key.1.clone())
+        };
+        let written: BTreeSet<String> = rules.verbs.iter().filter_map(writes).collect();
+        let identities =
+            ["iamroleserviceaccounts", "policies", "roles", "serviceaccounts", "events", "grants"];
+        let is_known = |resource: &String| {
+            let resource = resource.trim_end_matches("/status");
+            identities.contains(&resource) || resource == "workloadclusters"
+        };
+        assert!(written.iter().all(is_known), "{written:?}");
+        assert!(!allows(&rules, "patch", "grants") && !allows(&rules, "create", "grants"));
+        assert!(!allows(&rules, "get", "secrets"));
+        // The roles of the cloud, and not those of Kubernetes.
+        let groups = rules.verbs.keys().map(|(group, ..)| group.as_str());
+        assert!(groups.into_iter().all(|group| group != "rbac.authorization.k8s.io"));
+    }
+
+    #[test]
+    fn what_the_controllers_of_identities_watch_is_cached() {
+        let grants = of_identities_at_hub();
+        let caches = grants.iter().find(|grant| grant.to == [CACHES_USER]).expect("it is there");
+        assert_eq!(caches.role, "interlock:caches:identities");
+        assert!(allows(&caches.rules, "watch", "iamroleserviceaccounts"));
+        let verbs: BTreeSet<&str> = caches.rules.verbs.values().flatten().copied().collect();
+        assert_eq!(verbs.into_iter().collect::<Vec<_>>(), ["list", "watch"]);
     }
 
     #[test]

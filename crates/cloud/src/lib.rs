@@ -1,0 +1,35 @@
+//! The driver of identities: asks a cloud account, and changes it, one request at a time.
+//!
+//! The rooms of `interlock-identities` decide; [`Driver`] carries out what they decided over the client of
+//! `interlock-iam`, and keeps the promises that the rooms rely on:
+//!
+//! * A call is on record before its first byte is sent (`record`). A call whose answer was lost, or that was
+//!   cut off, shows as unanswered until the late-call window is over.
+//! * A call that another process decided on, or that rests on a live read which is too old, is never sent.
+//! * One action is one request. Nothing is repeated here.
+//! * No request is sent without a token of the account (`tokens`). The tokens of a live read and of the call
+//!   that may rest on it come together.
+//!
+//! | module | what it has |
+//! |---|---|
+//! | `driver` | questions and actions of the rooms |
+//! | `reading` | a question as requests |
+//! | `calling` | an action as one request |
+//! | `account` | the account that is called |
+//! | `place` | where a cloud object is, in the account that the credentials are of |
+//! | `record` | what was sent, and what was refused |
+//! | `tokens` | the rate limit of the account |
+//! | `failures` | what an outcome means to a room |
+
+mod account;
+mod calling;
+mod clock;
+mod driver;
+mod failures;
+mod place;
+mod reading;
+mod record;
+mod tokens;
+
+pub use clock::Clock;
+pub use driver::{Driver, Settings};

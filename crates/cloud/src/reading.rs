@@ -1,0 +1,182 @@
+//! A question as requests: what is in the account, read to the end of every list.
+
+use crate::account::Account;
+use crate::failures::{no_token, of_read};
+use crate::place::{Home, Kind};
+use crate::tokens::NotYet;
+use interlock_iam::Outcome;
+use interlock_iam::outcome::Class;
+use interlock_identities::outside::{Asked, At, Failure, Found, PolicyFound, RoleFound, Version};
+
+/// So many requests a question needs, and the call that may follow it. Versions of a policy beyond the
+/// first, inline policies, and who is calling need one more each; they are rare.
+pub(crate) fn requests(asked: &Asked) -> u32 {
+    let reads = match asked {
+        Asked::Policy { known_version: Some(_), .. } | Asked::Provider { .. } => 1,
+        // The policy, its versions, a document, what it is attached to.
+        Asked::Policy { known_version: None, .. } => 4,
+        // The role, and what is attached to it.
+        Asked::Role { whole: false, .. } => 2,
+        Asked::Role { whole: true, .. } => 4,
+    };
+    reads + 1
+}
+
+/// One question that is being answered.
+pub(crate) struct Reading<'a> {
+    pub(crate) account: &'a Account,
+    pub(crate) about: &'a str,
+}
+
+/// Something was read, or there is no such thing, or nobody can tell.
+type Read<T> = Result<Option<T>, Failure>;
+
+impl<'a> Reading<'a> {
+    /// What was found.
+    pub(crate) async fn found(&self, asked: &Asked) -> Found {
+        let found = match asked {
+            Asked::Policy { at, known_version } => self.policy(at, known_version.as_deref()).await,
+            Asked::Role { at, whole } => self.role(at, *whole).await,
+            Asked::Provider { issuer } => self.provider(issuer).await,
+        };
+        match found {
+            Ok(found) => found.unwrap_or(Found::Absent),
+            Err(failure) => Found::Failed(failure),
+        }
+    }
+
+    async fn policy(&self, at: &At, known_version: Option<&str>) -> Read<Found> {
+        let Some(target) = self.home().await?.target(Kind::Policy, at) else { return Ok(None) };
+        let (client, arn) = (&self.account.client, &target.arn);
+        let Some(policy) = self.read("iam:GetPolicy", client.get_policy(arn)).await? else {
+            return Ok(None);
+        };
+        let mut found = PolicyFound {
+            arn: policy.arn,
+            id: policy.id,
+            tags: policy.tags,
+            default_version: policy.default_version,
+            versions: None,
+            attached_to: None,
+        };
+        if known_version == Some(found.default_version.as_str()) {
+            return Ok(Some(Found::Policy(found)));
+        }
+        let Some(versions) = self.versions(arn).await? else { return Ok(None) };
+        found.versions = Some(versions);
+        let entities = client.list_entities_for_policy(arn);
+        let Some(entities) = self.read("iam:ListEntitiesForPolicy", entities).await? else {
+            return Ok(None);
+        };
+        found.attached_to = Some(entities.into_iter().map(|entity| entity.name).collect());
+        Ok(Some(Found::Policy(found)))
+    }
+
+    /// The versions of a policy, the oldest first.
+    async fn versions(&self, arn: &str) -> Read<Vec<Version>> {
+        let client = &self.account.client;
+        let listed = self.read("iam:ListPolicyVersions", client.list_policy_versions(arn)).await?;
+        let Some(mut listed) = listed else { return Ok(None) };
+        listed.sort_by_key(|version| number_of(&version.id));
+        let mut versions = Vec::new();
+        for version in listed {
+            let read = client.get_policy_version(arn, &version.id);
+            // Whoever deleted it since has left the others.
+            if let Some(read) = self.read("iam:GetPolicyVersion", read).await? {
+                let document = read.document.unwrap_or_default();
+                versions.push(Version { id: version.id, document });
+            }
+        }
+        Ok(Some(versions))
+    }
+
+    async fn role(&self, at: &At, whole: bool) -> Read<Found> {
+        let Some(target) = self.home().await?.target(Kind::Role, at) else { return Ok(None) };
+        let (client, name) = (&self.account.client, &target.name);
+        let role = self.read("iam:GetRole", client.get_role(name)).await?;
+        // A role is found by its name alone, whatever its path is; an ARN names one path.
+        let is_asked = |arn: &str| matches!(at, At::Name { .. }) || arn == target.arn;
+        let Some(role) = role.filter(|role| is_asked(&role.arn)) else { return Ok(None) };
+        let attached = client.list_attached_role_policies(name);
+        let Some(attached) = self.read("iam:ListAttachedRolePolicies", attached).await? else {
+            return Ok(None);
+        };
+        let mut found = RoleFound {
+            arn: role.arn,
+            id: role.id,
+            tags: role.tags,
+            trust: role.trust,
+            boundary: role.boundary,
+            attached: attached.into_iter().map(|policy| policy.id).collect(),
+            inline: None,
+            instance_profiles: None,
+        };
+        if whole {
+            let Some(inline) = self.inline(name).await? else { return Ok(None) };
+            found.inline = Some(inline);
+            let profiles = client.list_instance_profiles_for_role(name);
+            let profiles = self.read("iam:ListInstanceProfilesForRole", profiles).await?;
+            let Some(profiles) = profiles else { return Ok(None) };
+            found.instance_profiles = Some(profiles);
+        }
+        Ok(Some(Found::Role(found)))
+    }
+
+    /// The inline policies of a role.
+    async fn inline(&self, role: &str) -> Read<Vec<Version>> {
+        let client = &self.account.client;
+        let names = self.read("iam:ListRolePolicies", client.list_role_policies(role)).await?;
+        let Some(names) = names else { return Ok(None) };
+        let mut inline = Vec::new();
+        for name in names {
+            let read = client.get_role_policy(role, &name);
+            if let Some(document) = self.read("iam:GetRolePolicy", read).await? {
+                inline.push(Version { id: name, document });
+            }
+        }
+        Ok(Some(inline))
+    }
+
+    async fn provider(&self, issuer: &str) -> Read<Found> {
+        let arn = self.home().await?.provider(issuer);
+        let provider = self.account.client.get_open_id_connect_provider(&arn);
+        let provider = self.read("iam:GetOpenIDConnectProvider", provider).await?;
+        Ok(provider.map(|provider| Found::Provider { arn, tags: provider.tags }))
+    }
+
+    /// The account that the credentials are of. It is asked for once.
+    pub(crate) async fn home(&self) -> Result<&'a Home, Failure> {
+        let identity = || async {
+            let identity = self.account.client.get_caller_identity();
+            let identity = self.read("sts:GetCallerIdentity", identity).await?;
+            let why = "STS does not know the credentials".to_owned();
+            let identity = identity.ok_or(Failure::Credentials { why })?;
+            tracing::info!(account = identity.account, "the credentials are of a cloud account");
+            Ok(Home::of(&identity))
+        };
+        self.account.home.get_or_try_init(identity).await
+    }
+
+    /// One request, with its token.
+    async fn read<T>(&self, right: &str, asked: impl Future<Output = Outcome<T>>) -> Read<T> {
+        let tokens = &self.account.tokens;
+        let now = self.account.uptime();
+        tokens.use_one(self.about, now).map_err(|NotYet(wait)| no_token(wait))?;
+        match asked.await {
+            Outcome::Done(value) => Ok(Some(value)),
+            Outcome::Refused(refusal) if refusal.class == Class::NoSuchEntity => Ok(None),
+            Outcome::Refused(refusal) => {
+                if refusal.class == Class::Throttled {
+                    tokens.throttled(self.account.uptime());
+                }
+                Err(of_read(right, &refusal))
+            }
+            Outcome::Unknown(why) => Err(Failure::Unavailable { why: format!("{right}: {why}") }),
+        }
+    }
+}
+
+/// `v12` is after `v9`.
+fn number_of(version: &str) -> u64 {
+    version.trim_start_matches('v').parse().unwrap_or(u64::MAX)
+}

@@ -1,0 +1,102 @@
+//! The rate limit of the account holds for all that the driver does.
+
+use crate::proxy::Fault;
+use crate::support::{Options, Scene, create_policy, policy};
+use interlock_identities::outside::{Asked, At, Failure, Found, Question};
+use interlock_kernel::CallRate;
+
+const BURST: u32 = 12;
+
+async fn slow() -> Scene {
+    let rate = CallRate { per_second: 2, burst: BURST, ..CallRate::default() };
+    Scene::with(Options { rate, ..Options::default() }).await
+}
+
+fn waits(found: &Found) -> Option<u64> {
+    match found {
+        Found::Failed(Failure::Throttled { after }) => Some(*after),
+        _ => None,
+    }
+}
+
+#[tokio::test]
+async fn the_rate_of_the_account_is_never_exceeded() {
+    let scene = slow().await;
+    let mut served = [0; 8];
+    for step in 0..240_u64 {
+        for (number, count) in served.iter_mut().enumerate() {
+            let at = At::Name { path: "/".to_owned(), name: format!("role-{number}") };
+            let object = Asked::Role { at, whole: false };
+            let question = Question { object, about: format!("uid-{number}") };
+            let answer = scene.driver.answer(question).await;
+            *count += u32::from(waits(&answer.found).is_none());
+        }
+        let allowed = u64::from(BURST) + 2 * step / 4;
+        let requests = scene.proxy.passed_on() as u64;
+        assert!(requests <= allowed, "{requests} requests, {allowed} allowed");
+        scene.pass(250);
+    }
+    // Nobody is left out.
+    assert!(served.iter().all(|count| *count >= 3), "{served:?}");
+}
+
+#[tokio::test]
+async fn a_call_has_its_token_when_the_bucket_is_empty() {
+    let scene = slow().await;
+    assert_eq!(scene.ask(policy(None)).await.found, Found::Absent);
+    // Others take all that is left.
+    for number in 0.. {
+        let question = Question { object: policy(Some("v1")), about: format!("other-{number}") };
+        let found = scene.driver.answer(question).await.found;
+        if waits(&found).is_some() {
+            break;
+        }
+    }
+    scene.make([create_policy()]).await;
+    // Of the five tokens of that question three were used: for the account, the policy, and the call.
+    let errors = [scene.send(create_policy()).await, scene.send(create_policy()).await];
+    assert!(errors.into_iter().all(|it| it.unwrap_err().contains("EntityAlreadyExists")));
+    let error = scene.send(create_policy()).await.unwrap_err();
+    assert!(error.contains("rate limit"), "{error}");
+}
+
+#[tokio::test]
+async fn without_a_token_nothing_is_sent_and_the_answer_says_when_there_is_one() {
+    let scene = slow().await;
+    let mut number = 0;
+    let after = loop {
+        let question = Question { object: policy(Some("v1")), about: format!("{number}") };
+        let answer = scene.driver.answer(question).await;
+        if let Some(after) = waits(&answer.found) {
+            assert_eq!(answer.date, None);
+            break after;
+        }
+        number += 1;
+    };
+    let requests = scene.proxy.passed_on();
+    let again = || Question { object: policy(Some("v1")), about: format!("{number}") };
+    assert_eq!(waits(&scene.driver.answer(again()).await.found), Some(after));
+    assert_eq!(scene.proxy.passed_on(), requests);
+    scene.pass(after * 1_000);
+    assert_eq!(scene.driver.answer(again()).await.found, Found::Absent);
+}
+
+#[tokio::test]
+async fn throttling_halves_the_rate() {
+    let scene = slow().await;
+    assert_eq!(scene.ask(policy(None)).await.found, Found::Absent);
+    let body = "";
+    scene.proxy.next(Fault::Answer { status: 429, body, is_passed_on: false });
+    assert_eq!(waits(&scene.ask(policy(Some("v1"))).await.found), Some(2));
+    let requests = scene.proxy.passed_on();
+    for step in 0..32 {
+        for object in 0..20 {
+            let about = format!("{object}");
+            let question = Question { object: policy(Some("v1")), about };
+            scene.driver.answer(question).await;
+        }
+        let allowed = usize::try_from(BURST).unwrap() + step / 4;
+        assert!(scene.proxy.passed_on() - requests <= allowed, "step {step}");
+        scene.pass(250);
+    }
+}
