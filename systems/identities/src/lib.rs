@@ -1,7 +1,8 @@
 //! Identities: a service account gets a role and a policy in the cloud, and they stay as asked for.
 //!
 //! * `irsa`: makes of an identity its policy, its role and its service account.
-//! * `policy`: keeps one cloud policy as declared. `role`: the same of a role.
+//! * `policy`: keeps one cloud policy as declared. `role`: the same of a role, whose trust follows the Grant.
+//! * `providers`: the cloud knows the issuer of each cluster.
 //! * `outside`: what is asked of the cloud, and done to it. `document`: policy documents. `owner`: whose a cloud
 //!   object is. `journal`: when a call may be made. `standing`: how far an object is.
 //! * `world`: the shipped rooms, explored.
@@ -21,6 +22,7 @@ pub mod mark;
 pub mod outside;
 pub mod owner;
 pub mod policy;
+pub mod providers;
 mod queue;
 pub mod rights;
 pub mod role;
