@@ -2,7 +2,7 @@
 //!
 //! * `irsa`: makes of an identity its policy, its role and its service account.
 //! * `policy`: keeps one cloud policy as declared. `role`: the same of a role, whose trust follows the Grant.
-//! * `providers`: the cloud knows the issuer of each cluster.
+//! * `providers`: the cloud knows the issuer of each cluster. `entries`: a Grant lists no Role that is gone.
 //! * `outside`: what is asked of the cloud, and done to it. `document`: policy documents. `owner`: whose a cloud
 //!   object is. `journal`: when a call may be made. `standing`: how far an object is.
 //! * `world`: the shipped rooms, explored.
@@ -13,6 +13,7 @@
 //! * `mark`: the same for several processes; `rights`: the trust of a role follows the Grant.
 
 pub mod document;
+pub mod entries;
 pub mod fixed;
 pub mod irsa;
 pub mod journal;
@@ -49,5 +50,6 @@ pub fn models() -> Vec<Entry> {
         mark::ENTRY,
         rights::ENTRY,
         world::ENTRY,
+        world::placed::ENTRY,
     ]
 }

@@ -183,6 +183,23 @@ fn the_grant_is_told_when_the_sessions_of_a_forced_owner_are_denied() {
 }
 
 #[test]
+fn a_lost_answer_to_closing_the_trust_costs_one_more_call_and_no_waiting() {
+    let mut world = placed(&owned("Granted", 1, "east"));
+    world.settle();
+    world.quiet();
+    world.cloud.take();
+    let close = document::closed("Epoch1").to_string();
+    let sent = crate::outside::Sent {
+        call: crate::outside::Call::UpdateAssumeRolePolicy { trust: close },
+        is_answered: false,
+        at: world.cloud.process.uptime,
+    };
+    world.cloud.sent.push(sent);
+    world.grants(&json!({"phase": "Fenced", "fencedEpoch": 1}));
+    assert_eq!(world.cloud.take(), ["UpdateAssumeRolePolicy", "PutRolePolicy"]);
+}
+
+#[test]
 fn a_fence_that_comes_late_gets_a_later_time_first() {
     let mut world = placed(&owned("Granted", 1, "east"));
     world.settle();
@@ -263,6 +280,18 @@ fn a_role_that_is_made_after_a_forced_release_needs_no_fence() {
     assert_eq!(world.cloud.take(), ["CreateRole", "AttachRolePolicy"]);
     assert_eq!(world.fence(), Some(Fence { epoch: 1, before: None }));
     assert_eq!(world.entry(), (1, "Fenced".to_owned()));
+}
+
+#[test]
+fn a_role_that_the_cloud_does_not_show_is_not_without_sessions_while_reads_may_lag() {
+    let mut world = placed(&owned("Granted", 1, "east"));
+    world.settle();
+    world.cloud.account.roles.clear();
+    world.grants(&json!({"phase": "Fenced", "fencedEpoch": 1}));
+    assert_eq!(world.fence(), None);
+    assert_eq!(world.ready_reason(), "False WaitingForLateCall");
+    world.quiet();
+    assert_eq!(world.fence(), Some(Fence { epoch: 1, before: None }));
 }
 
 #[test]
