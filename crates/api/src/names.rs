@@ -101,6 +101,10 @@ pub fn hold_finalizer(uid: &str) -> String {
 
 /// On a WorkloadCluster: it stays while a Grant is owned by it or has data on it.
 pub const FINALIZER_LIVE_GRANTS: &str = "interlock.dev/live-grants";
+/// On a WorkloadCluster: it stays while an OIDC provider that was made for it exists or may still be created.
+pub const FINALIZER_PROVIDER: &str = "interlock.dev/oidc-provider";
+/// On a WorkloadCluster: what the controller of OIDC providers knows of its provider, in JSON.
+pub const ANNOTATION_PROVIDER: &str = "interlock.dev/oidc-provider";
 /// On a WorkloadCluster: the uid of a Grant whose copy there a person gives up.
 pub const ANNOTATION_FORGET_COPIES: &str = "interlock.dev/forget-copies";
 

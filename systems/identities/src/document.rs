@@ -5,6 +5,7 @@
 //! single value is a list of one, and actions and condition keys are compared without case.
 
 use interlock_api::identities::{Effect, Statement};
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
@@ -66,6 +67,14 @@ pub fn closed(sid: &str) -> Value {
     json!({"Version": LANGUAGE, "Statement": [{
         "Sid": sid, "Effect": "Deny", "Action": "sts:AssumeRoleWithWebIdentity",
         "Principal": "*",
+    }]})
+}
+
+/// An inline policy that denies everything to sessions that were issued before a time, by the clock of the cloud.
+pub fn fence(before: Timestamp) -> Value {
+    json!({"Version": LANGUAGE, "Statement": [{
+        "Sid": "Fence", "Effect": "Deny", "Action": "*", "Resource": "*",
+        "Condition": {"DateLessThan": {"aws:TokenIssueTime": before.to_string()}},
     }]})
 }
 

@@ -5,7 +5,7 @@
 //! proves nothing about the calls of that process: it is taken over, and for as long as a call can be late
 //! nothing is sent, and nothing that the cloud does not show is believed to be gone.
 
-use crate::outside::{Call, Code, Process, Refusal, Sent};
+use crate::outside::{Call, Code, Process, Refusal, Register, Sent};
 use interlock_api::identities::Mark;
 use serde::Serialize;
 
@@ -187,8 +187,22 @@ impl Journal {
     }
 
     /// Whether a call on the same register is unanswered.
-    pub fn is_unanswered(&self, register: &crate::outside::Register) -> bool {
+    pub fn is_unanswered(&self, register: &Register) -> bool {
         self.sent.iter().any(|sent| !sent.is_answered && sent.call.register() == *register)
+    }
+
+    /// Whether what is known of a register may be written down for others to rely on: under a mark of this
+    /// process, once no call of another process can land, and while no call of its own is unanswered.
+    pub fn ground(&self, register: &Register) -> Gate {
+        if let Some(mark) = self.mark_first() {
+            return Gate::Mark(mark);
+        }
+        if self.mark.as_ref().is_some_and(|mark| self.is_early(mark))
+            || self.is_unanswered(register)
+        {
+            return Gate::Late { seconds: self.quiet_in() };
+        }
+        Gate::Open
     }
 
     /// How long a call is not repeated after it was refused.
@@ -259,6 +273,21 @@ mod tests {
         assert_eq!(mine.gate(&Call::DeleteRole), Gate::Open);
         let answered = Journal { sent: vec![sent(trust("a"), true)], ..mine };
         assert_eq!(answered.gate(&trust("b")), Gate::Open);
+    }
+
+    #[test]
+    fn what_is_known_is_written_down_only_under_a_quiet_mark_of_this_process() {
+        let trust = Call::UpdateAssumeRolePolicy { trust: "a".to_owned() };
+        let ground = |journal: &Journal| journal.ground(&Register::Trust);
+        assert!(matches!(ground(&journal(None)), Gate::Mark(_)));
+        assert!(matches!(ground(&journal(Some(("other", 0)))), Gate::Mark(_)));
+        assert_eq!(ground(&journal(Some(("me", 130)))), Gate::Late { seconds: 30 });
+        let mine = journal(Some(("me", 0)));
+        assert_eq!(ground(&mine), Gate::Open);
+        // Even the same call: what comes after it would have to wait.
+        let late = Journal { sent: vec![sent(trust.clone(), false)], ..mine.clone() };
+        assert_eq!(ground(&late), Gate::Late { seconds: 50 });
+        assert_eq!(ground(&Journal { sent: vec![sent(trust, true)], ..mine }), Gate::Open);
     }
 
     #[test]

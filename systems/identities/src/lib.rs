@@ -1,7 +1,8 @@
 //! Identities: a service account gets a role and a policy in the cloud, and they stay as asked for.
 //!
 //! * `irsa`: makes of an identity its policy, its role and its service account.
-//! * `policy`: keeps one cloud policy as declared. `role`: the same of a role.
+//! * `policy`: keeps one cloud policy as declared. `role`: the same of a role, whose trust follows the Grant.
+//! * `providers`: the cloud knows the issuer of each cluster. `entries`: a Grant lists no Role that is gone.
 //! * `outside`: what is asked of the cloud, and done to it. `document`: policy documents. `owner`: whose a cloud
 //!   object is. `journal`: when a call may be made. `standing`: how far an object is.
 //! * `world`: the shipped rooms, explored.
@@ -12,6 +13,7 @@
 //! * `mark`: the same for several processes; `rights`: the trust of a role follows the Grant.
 
 pub mod document;
+pub mod entries;
 pub mod fixed;
 pub mod irsa;
 pub mod journal;
@@ -21,6 +23,7 @@ pub mod mark;
 pub mod outside;
 pub mod owner;
 pub mod policy;
+pub mod providers;
 mod queue;
 pub mod rights;
 pub mod role;
@@ -47,5 +50,6 @@ pub fn models() -> Vec<Entry> {
         mark::ENTRY,
         rights::ENTRY,
         world::ENTRY,
+        world::placed::ENTRY,
     ]
 }

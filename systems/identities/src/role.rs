@@ -1,24 +1,27 @@
 //! Keeps one cloud role as a Role declares it. The subject of a step is a Role.
 //!
-//! A role trusts one service account: that of its namespace, by the provider that the operator configured.
-//! The role of a namespace that is placed follows the Grant of the namespace.
+//! A role trusts one service account. That of a namespace that is not placed trusts the account of the namespace, by
+//! the provider that the operator configured. That of a placed namespace trusts the account on the cluster that owns
+//! the Grant, by the issuer of that cluster, and nobody between two owners that change by force.
 
 mod act;
 pub mod decide;
 mod keep;
 mod observe;
+pub mod placed;
+mod rights;
 #[cfg(test)]
 mod tests;
 
-use crate::kinds::{GRANT, NAMESPACE, POLICY, ROLE};
+use crate::kinds::{CLUSTER, GRANT, NAMESPACE, POLICY, ROLE};
 use crate::outside::Cloud;
 use crate::settings::Settings;
 use crate::subject::subject_of;
 use interlock_api::placement::GrantSpec;
 use interlock_kernel::metadata::name_of;
 use interlock_kernel::{
-    LiveReads, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch, Watcher,
-    read_part,
+    Kind, LiveReads, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch,
+    Watcher, read_part,
 };
 use std::sync::Arc;
 
@@ -39,7 +42,12 @@ impl Watcher for Roles {
     }
 
     fn rights(&self) -> Vec<Right> {
-        Right::to(Place::HUB, &ROLE, &[Verb::Patch, Verb::PatchStatus])
+        let kinds: [(&Kind, &[Verb]); 3] = [
+            (&ROLE, &[Verb::Patch, Verb::PatchStatus]),
+            (&GRANT, &[Verb::PatchStatus]),
+            (&CLUSTER, &[Verb::Get]),
+        ];
+        Right::to_each(Place::HUB, &kinds)
     }
 
     fn subjects(&self, watch: &Watch, object: &Object, view: &dyn View) -> Vec<Subject> {

@@ -9,6 +9,7 @@ pub mod account;
 pub mod clients;
 mod mistakes;
 mod people;
+pub mod placed;
 mod promises;
 mod size;
 #[cfg(test)]

@@ -35,3 +35,12 @@ pub const CONFLICT: &str = "Conflict";
 pub const FORBIDDEN: &str = "Forbidden";
 /// A limit of the cloud account is reached.
 pub const LIMIT_EXCEEDED: &str = "LimitExceeded";
+
+/// The cloud knows the issuer of the cluster.
+pub const PROVIDER_FOUND: &str = "ProviderFound";
+/// The cloud does not know the issuer of the cluster.
+pub const NO_PROVIDER: &str = "NoProvider";
+/// The cluster has not reported the issuer of its tokens.
+pub const ISSUER_MISSING: &str = "IssuerMissing";
+/// Another cluster reports the same issuer.
+pub const ISSUER_SHARED: &str = "IssuerShared";

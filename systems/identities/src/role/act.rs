@@ -1,8 +1,8 @@
 //! A decision about a Role as one step.
 
-use super::decide::{Decision, Left, Report};
+use super::decide::{Change, Decision, Left, Report, Rights};
 use super::observe::Scene;
-use crate::kinds::ROLE;
+use crate::kinds::{GRANT, ROLE};
 use crate::outside::{Cloud, Request};
 use crate::settings::Settings;
 use crate::speak;
@@ -11,6 +11,7 @@ use interlock_api::identities::FINALIZER_ROLE;
 use interlock_kernel::conditions::with;
 use interlock_kernel::metadata::{put_finalizer, take_finalizer_off, uid_of};
 use interlock_kernel::{Importance, Place, Read, Step, Write};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -42,6 +43,8 @@ pub(super) fn act(settings: &Settings, scene: &Scene, decision: Decision) -> Ste
         Decision::Record(attached) => {
             status(scene, json!({"attached": attached}), "these attachments are Interlock's own")
         }
+        Decision::Fence { epoch, before } => fence(scene, epoch, before),
+        Decision::Rights(rights) => write_rights(scene, &rights),
         Decision::Call(at, call) => {
             let because = format!("the cloud is not as declared: {}", call.name());
             let note = format!("{} of the cloud role", call.name());
@@ -69,6 +72,35 @@ fn live_read(scene: &Scene, places: usize) -> Step<Cloud> {
 fn status(scene: &Scene, change: Value, because: impl Into<String>) -> Step<Cloud> {
     let change = json!({"status": change});
     Step::write(Write::patch_status(Place::HUB, &ROLE, &scene.role, change), because)
+}
+
+fn fence(scene: &Scene, epoch: i64, before: Option<i64>) -> Step<Cloud> {
+    let before = before.and_then(|before| Timestamp::from_second(before).ok());
+    let because = match before {
+        Some(_) => "sessions that were issued before this time are denied",
+        None => "no session is left of an epoch that was ended by force",
+    };
+    let before = before.map(|before| before.to_string());
+    status(scene, json!({"fence": {"epoch": epoch, "before": before}}), because)
+}
+
+/// The list of the Grant is written as a whole, over the version that was read: nobody else's entry changes.
+fn write_rights(scene: &Scene, rights: &Rights) -> Step<Cloud> {
+    let Some(grant) = &scene.grant else { return Step::rest("there is no Grant any more") };
+    let (because, reason) = match rights.change {
+        Change::Waiting => ("the owner has to wait for the cloud role", None),
+        Change::Removed => ("the cloud role is gone", None),
+        Change::Ready => ("the cloud role trusts the owner", Some("RightsMoved")),
+        Change::Fenced => (
+            "the sessions of an owner that lost the namespace by force are denied",
+            Some("RightsFenced"),
+        ),
+    };
+    let change = json!({"status": {"rights": rights.all}});
+    let step = Step::write(Write::patch_status(Place::HUB, &GRANT, grant, change), because);
+    let Some(reason) = reason else { return step };
+    let event = speak::event(&ROLE, &scene.role, Importance::Normal, reason);
+    step.telling(speak::saying(event, because.to_owned()))
 }
 
 fn reported(scene: &Scene, report: &Report) -> Value {

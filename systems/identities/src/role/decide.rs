@@ -1,15 +1,18 @@
 //! What is done about a Role. First matching rule wins.
 
-use super::keep::{Held, delete, keep};
+use super::keep::{Held, Wanted, delete, keep};
+use super::placed::{Issuer, Placement};
+use super::rights;
 use crate::journal::{Gate, Going, Journal};
 use crate::outside::{At, Call, Failure, RoleFound};
 use crate::owner::{Owner, Whose};
 use crate::standing::Standing;
 use interlock_api::identities::{Mark, RoleStatus, condition as words};
+use interlock_api::placement::{Phase, RoleRights};
 use serde::Serialize;
 
 /// After how many seconds something that another controller or the API server does is checked again.
-const CHECKED_SECONDS: i64 = 15;
+pub(super) const CHECKED_SECONDS: i64 = 15;
 
 /// All that one decision rests on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -34,8 +37,10 @@ pub struct Facts {
     pub boundary: Option<String>,
     /// Where the cloud role may be, in the order in which it is looked for.
     pub places: Vec<At>,
+    /// Whom the role must trust, by a live read; None: not read yet.
+    pub home: Option<Home>,
     /// What was read live, in this order: the cloud, the Role, its namespace, the Grant of the namespace, the
-    /// Policy of its name. None: nothing yet.
+    /// Policy of its name, the WorkloadCluster that owns the Grant. None: nothing yet.
     pub look: Option<Look>,
 }
 
@@ -46,8 +51,8 @@ pub struct Look {
     pub journal: Journal,
     /// What is where.
     pub places: Vec<Place>,
-    /// Whom the role must trust.
-    pub home: Home,
+    /// The time on the clock of the cloud, in seconds since 1970.
+    pub date: Option<i64>,
     /// The policies that must be attached, by ARN.
     pub policies: Vec<String>,
     /// Whether a policy that must be attached is not ready.
@@ -55,14 +60,15 @@ pub struct Look {
 }
 
 /// Whom the role must trust.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub enum Home {
-    /// The namespace is not what the cache shows: its Grant has another name.
-    Unknown,
+    /// Nobody can tell, and why: the namespace is not what the cache shows, so its Grant has another name; or the
+    /// Grant cannot be read.
+    Unknown(&'static str),
     /// The namespace is not placed; this is the trust policy, if a provider is configured.
     Unplaced(Option<String>),
-    /// The namespace is placed: its Grant says which cluster runs it.
-    Placed,
+    /// The namespace is placed: its Grant says which cluster runs it. None: there is no Grant yet.
+    Placed(Option<Box<Placement>>),
 }
 
 /// What is at one place.
@@ -110,6 +116,16 @@ pub enum Decision {
     Unmark,
     /// Write which policies Interlock attaches.
     Record(Vec<String>),
+    /// Write which sessions are denied: those of epochs up to this one, issued before this time of the cloud, in
+    /// seconds since 1970; None: there are none.
+    Fence {
+        /// The epoch.
+        epoch: i64,
+        /// The time.
+        before: Option<i64>,
+    },
+    /// Write into the Grant what is true of the roles of the namespace.
+    Rights(Rights),
     /// Make this call.
     Call(At, Call),
     /// Write the status.
@@ -133,6 +149,28 @@ pub struct Report {
     pub is_spec_arn_ignored: Option<bool>,
 }
 
+/// What the Grant says of the roles of the namespace.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Rights {
+    /// All of it.
+    pub all: Vec<RoleRights>,
+    /// What is new.
+    pub change: Change,
+}
+
+/// What is new in a Grant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Change {
+    /// The role waits.
+    Waiting,
+    /// The role trusts the owner.
+    Ready,
+    /// The sessions of an owner that lost the namespace by force are denied.
+    Fenced,
+    /// The role is gone.
+    Removed,
+}
+
 /// What is left in the cloud when the finalizer is taken off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Left {
@@ -150,7 +188,7 @@ pub fn decide(facts: &Facts) -> Decision {
         return Decision::Rest("the Role is being deleted, and nothing of it is in the cloud");
     }
     if facts.is_deleting && facts.is_retained {
-        return Decision::RemoveFinalizer(Left::Retained);
+        return leave(facts, Left::Retained);
     }
     if let Some(wrong) = facts.invalid.as_ref().filter(|_| !facts.is_deleting) {
         let standing = Standing::stalled(words::INVALID, wrong.clone());
@@ -178,44 +216,64 @@ pub fn decide(facts: &Facts) -> Decision {
             Where::Absent(_) => gone(facts, look, Left::Nothing),
         };
     }
-    let trust = match trust(facts, look) {
-        Ok(trust) => trust,
-        Err(decision) => return *decision,
+    match wanted(facts, look) {
+        Ok(wanted) => live(facts, look, &found, &wanted),
+        Err(decision) => *decision,
+    }
+}
+
+/// The Role is not being deleted, and it is known whom its cloud role must trust.
+fn live(facts: &Facts, look: &Look, found: &Where<'_>, wanted: &Wanted<'_>) -> Decision {
+    // A conflict is not listed: nothing is made for it.
+    let unlisted = match wanted {
+        Wanted::Trust(_) => None,
+        Wanted::Grant(placement) => rights::list(facts, placement),
     };
-    match found {
-        Where::Ours(at, found) => keep(facts, look, &Held { at, found }, trust),
-        Where::Proven(at) => call(facts, look, at, Call::TagRole { tags: facts.owner.tags() }),
-        Where::Absent(at) => {
-            let (trust, boundary) = (trust.to_owned(), facts.boundary.clone());
-            call(facts, look, at, Call::CreateRole { trust, boundary, tags: facts.owner.tags() })
-        }
-        Where::Foreign(whose, adopting) => {
+    match (unlisted, found) {
+        (_, Where::Foreign(whose, adopting)) => {
             let message = format!("a role of that name is in the cloud: {whose}");
-            let standing = Standing::stalled(words::CONFLICT, message).next(adopting.clone());
+            let standing = Standing::stalled(words::CONFLICT, message).next((*adopting).clone());
             facts.say(standing, Decision::Resync)
+        }
+        (Some(decision), _) => decision,
+        (None, Where::Ours(at, found)) => keep(facts, look, &Held { at, found }, wanted),
+        (None, Where::Absent(at)) => match wanted {
+            Wanted::Trust(trust) => {
+                let (trust, boundary) = ((*trust).to_owned(), facts.boundary.clone());
+                let tags = facts.owner.tags();
+                call(facts, look, at, Call::CreateRole { trust, boundary, tags })
+            }
+            Wanted::Grant(placement) => rights::create(facts, look, at, placement),
+        },
+        (None, Where::Proven(at)) => {
+            call(facts, look, at, Call::TagRole { tags: facts.owner.tags() })
         }
     }
 }
 
 /// Whom the role must trust, or what is done while nobody can tell.
-fn trust<'a>(facts: &Facts, look: &'a Look) -> Result<&'a str, Box<Decision>> {
-    match &look.home {
-        Home::Unplaced(Some(trust)) => Ok(trust),
-        Home::Unplaced(None) => {
+fn wanted<'a>(facts: &'a Facts, look: &Look) -> Result<Wanted<'a>, Box<Decision>> {
+    // Whatever was read so far is read again, with what is missing.
+    let again = || Err(Box::new(Decision::LiveRead { places: look.places.len() }));
+    match &facts.home {
+        None => again(),
+        Some(Home::Unplaced(Some(trust))) => Ok(Wanted::Trust(trust)),
+        Some(Home::Unplaced(None)) => {
             let message = "no OIDC provider is configured for namespaces that are not placed";
             let standing = Standing::stalled(words::INVALID, message)
                 .next(Some("start the controllers with --oidc-provider-arn".to_owned()));
             Err(Box::new(facts.say(standing, Decision::Resync)))
         }
-        Home::Placed => {
-            let message =
-                "the namespace is placed, and its owner has no issuer that the cloud trusts";
+        Some(Home::Placed(None)) => {
+            let message = "the namespace is placed, and has no Grant yet";
             let standing = Standing::reconciling(words::ISSUER_NOT_READY, message);
             Err(Box::new(facts.say(standing, Decision::Resync)))
         }
-        Home::Unknown => {
-            Err(Box::new(Decision::Wait("the cache shows another namespace", CHECKED_SECONDS)))
-        }
+        Some(Home::Placed(Some(placement))) => match (placement.phase, &placement.issuer) {
+            (Phase::Granted, Issuer::Unread) => again(),
+            _ => Ok(Wanted::Grant(placement)),
+        },
+        Some(Home::Unknown(why)) => Err(Box::new(Decision::Wait(why, CHECKED_SECONDS))),
     }
 }
 
@@ -256,12 +314,28 @@ fn find<'a>(facts: &'a Facts, look: &'a Look) -> Option<Where<'a>> {
 /// The Role is being deleted, and the cloud shows nothing of it: that is believed once nothing can land.
 fn gone(facts: &Facts, look: &Look, left: Left) -> Decision {
     match look.journal.going() {
-        Going::Gone => Decision::RemoveFinalizer(left),
+        Going::Gone => leave(facts, left),
         Going::Mark(mark) => Decision::Mark(mark),
-        Going::Late { seconds } => {
-            facts.say(Standing::late(), Decision::Wait("a late call may still land", seconds))
-        }
+        Going::Late { seconds } => late(facts, seconds),
     }
+}
+
+/// The Role is let go. A Grant that lists a role that is gone would wait for it for ever.
+fn leave(facts: &Facts, left: Left) -> Decision {
+    match &facts.home {
+        None => Decision::LiveRead { places: 0 },
+        Some(Home::Unknown(why)) => Decision::Wait(why, CHECKED_SECONDS),
+        Some(Home::Placed(Some(placement))) if placement.entry(&facts.owner.uid).is_some() => {
+            let all = placement.without(&facts.owner.uid);
+            Decision::Rights(Rights { all, change: Change::Removed })
+        }
+        Some(Home::Placed(_) | Home::Unplaced(_)) => Decision::RemoveFinalizer(left),
+    }
+}
+
+/// A call may still take effect.
+pub(super) fn late(facts: &Facts, seconds: i64) -> Decision {
+    facts.say(Standing::late(), Decision::Wait("a late call may still land", seconds))
 }
 
 /// A call, if it may be made now.
@@ -269,9 +343,7 @@ pub(super) fn call(facts: &Facts, look: &Look, at: &At, call: Call) -> Decision 
     match look.journal.gate(&call) {
         Gate::Open => Decision::Call(at.clone(), call),
         Gate::Mark(mark) => Decision::Mark(mark),
-        Gate::Late { seconds } => {
-            facts.say(Standing::late(), Decision::Wait("a late call may still land", seconds))
-        }
+        Gate::Late { seconds } => late(facts, seconds),
         Gate::Hidden { seconds } => {
             let message = "the cloud does not show the role yet";
             let standing = Standing::reconciling(words::PROGRESSING, message);

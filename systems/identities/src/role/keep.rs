@@ -1,6 +1,8 @@
 //! A cloud role that is ours: brought to what is declared, or deleted.
 
-use super::decide::{Decision, Facts, Look, Report, call};
+use super::decide::{CHECKED_SECONDS, Decision, Facts, Look, Report, call};
+use super::placed::Placement;
+use super::rights;
 use crate::document;
 use crate::journal::{Going, Resting};
 use crate::outside::{At, Call, RoleFound};
@@ -18,14 +20,22 @@ pub(super) struct Held<'a> {
     pub(super) found: &'a RoleFound,
 }
 
+/// Whom a role must trust.
+pub(super) enum Wanted<'a> {
+    /// This is the trust policy.
+    Trust(&'a str),
+    /// The owner of the Grant.
+    Grant(&'a Placement),
+}
+
 /// Tags, trust, boundary, attachments; then the status.
-pub(super) fn keep(facts: &Facts, look: &Look, held: &Held<'_>, trust: &str) -> Decision {
+pub(super) fn keep(facts: &Facts, look: &Look, held: &Held<'_>, wanted: &Wanted<'_>) -> Decision {
     let Held { at, found } = *held;
     if !facts.owner.has_tagged(&found.tags) {
         return call(facts, look, at, Call::TagRole { tags: facts.owner.tags() });
     }
-    if !document::is_same(&found.trust, trust) {
-        return call(facts, look, at, Call::UpdateAssumeRolePolicy { trust: trust.to_owned() });
+    if let Some(decision) = trust(facts, look, held, wanted) {
+        return decision;
     }
     if let Some(arn) = facts.boundary.clone().filter(|arn| found.boundary.as_ref() != Some(arn)) {
         return call(facts, look, at, Call::PutRolePermissionsBoundary { arn });
@@ -37,14 +47,38 @@ pub(super) fn keep(facts: &Facts, look: &Look, held: &Held<'_>, trust: &str) -> 
     let conditions = &facts.status.conditions;
     let is_spec_arn_ignored =
         is_spec_arn_ignored(facts.spec_arn.as_deref(), &found.arn, conditions);
-    let standing = match look.awaits_policy {
-        true => {
+    let untrusted = match wanted {
+        Wanted::Trust(_) => None,
+        Wanted::Grant(placement) => rights::standing(placement),
+    };
+    let awaits_issuer = untrusted.is_some();
+    let standing = match untrusted {
+        _ if look.awaits_policy => {
             Standing::reconciling(words::WAITING_FOR_POLICY, "the Policy of the role is not ready")
         }
-        false => Standing::Ready("the cloud role is as declared"),
+        Some(standing) => standing,
+        None => Standing::Ready("the cloud role is as declared"),
     };
     let report = Report { standing, known, is_spec_arn_ignored };
-    facts.report(report, rest(facts, look, found))
+    let then = match rest(facts, look, found) {
+        // Clusters change with every heartbeat, so no change of them wakes this controller.
+        Decision::Resync if awaits_issuer => {
+            Decision::Wait("the issuer of the owner is not ready", CHECKED_SECONDS)
+        }
+        decision => decision,
+    };
+    facts.report(report, then)
+}
+
+fn trust(facts: &Facts, look: &Look, held: &Held<'_>, wanted: &Wanted<'_>) -> Option<Decision> {
+    match wanted {
+        Wanted::Grant(placement) => rights::follow(facts, look, held, placement),
+        Wanted::Trust(trust) if document::is_same(&held.found.trust, trust) => None,
+        Wanted::Trust(trust) => {
+            let trust = (*trust).to_owned();
+            Some(call(facts, look, held.at, Call::UpdateAssumeRolePolicy { trust }))
+        }
+    }
 }
 
 /// What is wanted is recorded, then attached; what is recorded and not wanted is detached. Attachments of

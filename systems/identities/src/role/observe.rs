@@ -1,9 +1,10 @@
 //! What is seen of a Role, of its namespace and its Policy, and of what the cloud has for it.
 
 use super::decide::{Facts, Home, Look, Place as CloudPlace, State};
+use super::placed::{Issuer, Placement};
 use crate::document::{Trusted, only_subject};
 use crate::journal::Journal;
-use crate::kinds::{GRANT, NAMESPACE, POLICY, ROLE};
+use crate::kinds::{CLUSTER, GRANT, NAMESPACE, POLICY, ROLE};
 use crate::outside::{Answer, Asked, At, Cloud, Found, Process, Question};
 use crate::owner::{Owner, Shown};
 use crate::settings::Settings;
@@ -12,7 +13,8 @@ use crate::valid::{invalid_boundary, is_arn};
 use interlock_api::identities::{
     Adopt, DeletionPolicy, FINALIZER_ROLE, PolicyStatus, RoleSpec, RoleStatus, condition as words,
 };
-use interlock_api::names::{LABEL_PLACED, grant_name};
+use interlock_api::names::{LABEL_PLACED, downstream_namespace, grant_name};
+use interlock_api::placement::{GrantStatus, Ref};
 use interlock_kernel::conditions::is_true;
 use interlock_kernel::metadata::{has_finalizer, is_deleting, label, uid_of};
 use interlock_kernel::{
@@ -32,6 +34,8 @@ pub struct Scene {
     pub(super) status: RoleStatus,
     /// What can be asked: the same order as [`Facts::places`].
     pub(super) questions: Vec<Question>,
+    /// The Grant of the namespace, by a live read.
+    pub(super) grant: Option<Object>,
     /// What is read after the cloud.
     pub(super) objects: Vec<Address>,
     /// The process that read the cloud, and when.
@@ -48,7 +52,7 @@ pub(super) fn observe(
     live_reads: &LiveReads<Cloud>,
 ) -> Observed<Facts, Scene> {
     let Some(name) = name_in(subject) else { return Observed::nothing("no such subject") };
-    let objects = Objects::of(name, view);
+    let objects = Objects::of(name, view, live_reads);
     let cached = view.get(Place::HUB, &ROLE, &objects.role.name);
     let live = live_reads.objects.get(&objects.role);
     let Some(role) = live.cloned().unwrap_or(cached) else {
@@ -65,8 +69,11 @@ pub(super) fn observe(
     let owner = Owner::of(&role, "role", settings);
     let reading = Reading { settings, owner: &owner, spec: &spec, status: &status };
     let places = reading.places();
+    // While there is a fence, it is seen to that it is there.
+    let has_fence = status.fence.as_ref().is_some_and(|fence| fence.before.is_some());
+    let whole = is_deleting(&role) || has_fence;
     let question = |at: &At| Question {
-        object: Asked::Role { at: at.clone(), whole: is_deleting(&role) },
+        object: Asked::Role { at: at.clone(), whole },
         about: owner.uid.clone(),
     };
     let questions: Vec<Question> = places.iter().map(question).collect();
@@ -74,9 +81,8 @@ pub(super) fn observe(
     let answers = asked.filter_map(|(at, question)| Some((at, live_reads.answers.get(question)?)));
     let answers: Vec<(&At, &Answer)> = answers.collect();
     let look = (live.is_some() && !answers.is_empty()).then(|| {
-        let home = objects.home(&reading, live_reads);
         let policy = live_reads.objects.get(&objects.policy).cloned().flatten();
-        reading.look(&answers, home, policy.as_ref())
+        reading.look(&answers, policy.as_ref())
     });
     let process = look.as_ref().map(|look| look.journal.process.clone()).unwrap_or_default();
     let boundary = spec.permissions_boundary_arn.clone().or_else(|| settings.boundary_arn.clone());
@@ -91,9 +97,18 @@ pub(super) fn observe(
         boundary: boundary.filter(|arn| !arn.is_empty()),
         owner: owner.clone(),
         places: places.clone(),
+        home: objects.home(&reading, live_reads),
         look,
     };
-    let scene = Scene { role, status, questions, objects: objects.all(), process, now: view.now() };
+    let scene = Scene {
+        role,
+        status,
+        questions,
+        grant: live_reads.objects.get(&objects.grant).cloned().flatten(),
+        objects: objects.all(),
+        process,
+        now: view.now(),
+    };
     Observed::Seen { facts, scene }
 }
 
@@ -119,44 +134,65 @@ struct Objects {
     namespace_uid: String,
     grant: Address,
     policy: Address,
+    /// The owner of the Grant: as the Grant was read, else as the cache shows it.
+    owner: Option<Ref>,
 }
 
 impl Objects {
-    fn of(name: Name, view: &dyn View) -> Objects {
+    fn of(name: Name, view: &dyn View, live_reads: &LiveReads<Cloud>) -> Objects {
         let home = name.namespace.as_deref().unwrap_or_default().to_owned();
         let namespace = Name::cluster_wide(&home);
         let cached = view.get(Place::HUB, &NAMESPACE, &namespace);
         let namespace_uid = cached.map(|it| uid_of(&it).to_owned()).unwrap_or_default();
         let grant = Name::cluster_wide(&grant_name(&home, &namespace_uid));
+        let grant = Address::new(Place::HUB, &GRANT, grant);
+        let shown = live_reads.objects.get(&grant).cloned();
+        let shown = shown.unwrap_or_else(|| view.get(Place::HUB, &GRANT, &grant.name));
+        let status = shown.and_then(|it| read_part::<GrantStatus>(&it, "status").ok().flatten());
         Objects {
             role: Address::new(Place::HUB, &ROLE, name.clone()),
             namespace: Address::new(Place::HUB, &NAMESPACE, namespace),
-            grant: Address::new(Place::HUB, &GRANT, grant),
+            grant,
             policy: Address::new(Place::HUB, &POLICY, name),
+            owner: status.and_then(|status| status.owner),
             namespace_uid,
         }
     }
 
     fn all(self) -> Vec<Address> {
-        vec![self.role, self.namespace, self.grant, self.policy]
+        let cluster = self.cluster();
+        let all = [self.role, self.namespace, self.grant, self.policy];
+        all.into_iter().chain(cluster).collect()
     }
 
-    /// Whom the role must trust.
-    fn home(&self, reading: &Reading<'_>, live_reads: &LiveReads<Cloud>) -> Home {
-        let namespace = live_reads.objects.get(&self.namespace).and_then(Option::as_ref);
+    fn cluster(&self) -> Option<Address> {
+        let name = Name::cluster_wide(&self.owner.as_ref()?.name);
+        Some(Address::new(Place::HUB, &CLUSTER, name))
+    }
+
+    /// Whom the role must trust; None: not read yet.
+    fn home(&self, reading: &Reading<'_>, live_reads: &LiveReads<Cloud>) -> Option<Home> {
+        let namespace = live_reads.objects.get(&self.namespace)?.as_ref();
+        let grant = live_reads.objects.get(&self.grant)?.as_ref();
         let Some(namespace) = namespace.filter(|it| uid_of(it) == self.namespace_uid) else {
-            return Home::Unknown;
+            return Some(Home::Unknown("the cache shows another namespace"));
         };
-        let has_grant = live_reads.objects.get(&self.grant).is_some_and(Option::is_some);
-        if has_grant || label(namespace, LABEL_PLACED).is_some() {
-            return Home::Placed;
-        }
-        let provider = reading.settings.provider_arn.as_ref();
-        Home::Unplaced(provider.map(|provider| {
-            let subject = reading.subject();
-            let audience = &reading.settings.audience;
-            Trusted { provider, subject: &subject, audience }.document("Epoch0").to_string()
-        }))
+        let Some(grant) = grant else {
+            let is_placed = label(namespace, LABEL_PLACED).is_some();
+            return Some(if is_placed { Home::Placed(None) } else { reading.unplaced() });
+        };
+        let Some(placement) = Placement::read(grant, &self.namespace_uid) else {
+            return Some(Home::Unknown("the Grant cannot be read"));
+        };
+        let cluster = self.cluster().and_then(|cluster| live_reads.objects.get(&cluster));
+        let account = &reading.spec.service_account_name;
+        let runs_as = downstream_namespace(&reading.owner.namespace, &self.namespace_uid);
+        Some(Home::Placed(Some(Box::new(Placement {
+            issuer: Issuer::of(self.owner.as_ref(), cluster),
+            subject: format!("system:serviceaccount:{runs_as}:{account}"),
+            audience: reading.settings.audience.clone(),
+            ..placement
+        }))))
     }
 }
 
@@ -176,6 +212,16 @@ impl Reading<'_> {
     /// The subject of the tokens of the service account.
     fn subject(&self) -> String {
         format!("system:serviceaccount:{}:{}", self.owner.namespace, self.spec.service_account_name)
+    }
+
+    /// The trust of a role whose namespace is not placed.
+    fn unplaced(&self) -> Home {
+        let provider = self.settings.provider_arn.as_ref();
+        Home::Unplaced(provider.map(|provider| {
+            let subject = self.subject();
+            let audience = &self.settings.audience;
+            Trusted { provider, subject: &subject, audience }.document("Epoch0").to_string()
+        }))
     }
 
     /// Where the cloud role may be: where it was last, where irsa-operator said that it is, where
@@ -219,7 +265,7 @@ impl Reading<'_> {
         }
     }
 
-    fn look(&self, answers: &[(&At, &Answer)], home: Home, policy: Option<&Object>) -> Look {
+    fn look(&self, answers: &[(&At, &Answer)], policy: Option<&Object>) -> Look {
         let places = answers
             .iter()
             .map(|(at, answer)| CloudPlace { at: (*at).clone(), state: self.state(answer) });
@@ -241,7 +287,7 @@ impl Reading<'_> {
                 policies.push(arn.clone());
             }
         }
-        Look { journal, places: places.collect(), home, policies, awaits_policy }
+        Look { journal, places: places.collect(), date: first.date, policies, awaits_policy }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Each row of what a Role gets.
 
+mod placed;
+
 use super::*;
 use crate::document;
 use crate::testing::{Calls, FakeCloud, settings};
@@ -225,7 +227,7 @@ fn a_late_call_on_the_trust_is_waited_out() {
 }
 
 #[test]
-fn a_role_of_a_placed_namespace_waits_for_its_issuer() {
+fn a_role_of_a_placed_namespace_waits_for_its_grant() {
     let mut world = World::with(room(), vec![role(&json!({}))]);
     let placed = json!({"metadata": {"labels": {"interlock.dev/placed": "true"}}});
     world.hub.change(Place::HUB, &NAMESPACE, &Name::cluster_wide("shop"), &placed);

@@ -13,6 +13,7 @@ use interlock_kernel::{
     Watch, Watcher,
 };
 use interlock_world::Driver;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// How long a call is late at most, and how much time passes at once.
@@ -31,6 +32,20 @@ pub struct Machine {
     pub calls: Vec<UnderWay>,
     /// The clients.
     pub clients: [Client; PROCESSES],
+    /// The time on the clock of the cloud, in seconds.
+    pub date: i64,
+    /// What happens on the clusters that a namespace is placed on.
+    pub clusters: Tenancy,
+}
+
+/// What happens on the clusters that a namespace is placed on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Tenancy {
+    /// The epoch that runs on each cluster; 0: none.
+    pub running: [i64; 2],
+    /// By the epoch that the trust names: when the first and the last session was issued. Tokens are tried whenever
+    /// anything changes, so there is a session for every time at which there could be one.
+    pub sessions: BTreeMap<i64, (i64, i64)>,
 }
 
 /// A call that was sent and has not taken effect.
@@ -77,7 +92,7 @@ impl Machine {
         Some(Answer {
             found: self.shown.as_deref().unwrap_or(&self.account).found(&question.object),
             process: self.process(number),
-            date: Some(client.uptime),
+            date: Some(self.date),
             sent: sent.collect(),
             refused: refused.map(|(_, refusal)| refusal.clone()),
         })
@@ -150,6 +165,7 @@ impl Machine {
     #[must_use]
     pub fn elapsed(&self) -> Machine {
         let mut after = self.clone();
+        after.date += LATE_CALL_SECONDS;
         for client in &mut after.clients {
             client.uptime += LATE_CALL_SECONDS;
             client.sent.clear();

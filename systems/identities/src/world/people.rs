@@ -47,15 +47,55 @@ impl Left {
     }
 }
 
+/// What a move of the cloud uses up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Spent {
+    Nothing,
+    Fault,
+    Lag,
+}
+
+/// What happens to calls on their way: the first of the moves, by number.
+pub(super) const ON_THE_WAY: [(&str, &str, bool); 6] = [
+    ("Answer", "cloud", true),
+    ("AnswerAndLag", "cloud", false),
+    ("StopWaiting", "cloud", false),
+    ("LandLate", "cloud", true),
+    ("GetLost", "cloud", false),
+    ("CatchUp", "cloud", true),
+];
+
+/// What can happen to calls on their way.
+pub(super) fn on_the_way(
+    machine: &Machine,
+    may_fail: bool,
+    may_lag: bool,
+) -> Vec<(usize, Machine, Spent)> {
+    let mut next = Vec::new();
+    for (place, UnderWay { awaited_by, .. }) in machine.calls.iter().enumerate() {
+        let landed = machine.landed(place, false);
+        if awaited_by.is_some() {
+            next.push((0, landed, Spent::Nothing));
+            if may_lag && machine.shown.is_none() {
+                next.push((1, machine.landed(place, true), Spent::Lag));
+            }
+            if may_fail {
+                next.push((2, machine.given_up(place), Spent::Fault));
+            }
+        } else {
+            next.push((3, landed, Spent::Nothing));
+            next.push((4, machine.dropped(place), Spent::Nothing));
+        }
+    }
+    if machine.shown.is_some() {
+        next.push((5, Machine { shown: None, ..machine.clone() }, Spent::Nothing));
+    }
+    next
+}
+
 /// What happens by itself: its name, who does it, and whether it must happen in the end.
 pub(super) fn moves() -> Vec<(&'static str, &'static str, bool)> {
-    vec![
-        ("Answer", "cloud", true),
-        ("AnswerAndLag", "cloud", false),
-        ("StopWaiting", "cloud", false),
-        ("LandLate", "cloud", true),
-        ("GetLost", "cloud", false),
-        ("CatchUp", "cloud", true),
+    let others = [
         ("Elapse", "clock", true),
         ("Drift", "somebody", false),
         ("DriftAway", "somebody", false),
@@ -63,7 +103,8 @@ pub(super) fn moves() -> Vec<(&'static str, &'static str, bool)> {
         ("Edit", "tenant", false),
         ("Delete", "tenant", false),
         ("DeclareAgain", "tenant", false),
-    ]
+    ];
+    ON_THE_WAY.into_iter().chain(others).collect()
 }
 
 /// What can happen now.
@@ -79,25 +120,13 @@ pub(super) fn next(
         let chance = left.pack();
         next.push(Move { machines, chance, ..scene.at_hub(name, scene.contents[0]) });
     };
-    let lag = Left { lags: left.lags.saturating_sub(1), ..left };
-    let fault = Left { faults: left.faults.saturating_sub(1), ..left };
-    for (place, UnderWay { awaited_by, .. }) in machine.calls.iter().enumerate() {
-        let landed = machine.landed(place, false);
-        if awaited_by.is_some() {
-            to(0, landed, left);
-            if left.lags > 0 && machine.shown.is_none() {
-                to(1, machine.landed(place, true), lag);
-            }
-            if left.faults > 0 {
-                to(2, machine.given_up(place), fault);
-            }
-        } else {
-            to(3, landed, left);
-            to(4, machine.dropped(place), left);
-        }
-    }
-    if machine.shown.is_some() {
-        to(5, Machine { shown: None, ..machine.clone() }, left);
+    for (name, machine, spent) in on_the_way(machine, left.faults > 0, left.lags > 0) {
+        let left = match spent {
+            Spent::Nothing => left,
+            Spent::Fault => Left { faults: left.faults - 1, ..left },
+            Spent::Lag => Left { lags: left.lags - 1, ..left },
+        };
+        to(name, machine, left);
     }
     if left.elapses > 0 && is_waited_for(scene) {
         to(6, machine.elapsed(), Left { elapses: left.elapses - 1, ..left });

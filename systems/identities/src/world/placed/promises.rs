@@ -1,0 +1,164 @@
+//! What is promised.
+
+use super::Placed;
+use super::truth::{Truth, host};
+use interlock_api::placement::{Phase, RightsState};
+use interlock_world::{CLUSTERS, Goal, Promise};
+
+/// What must hold in every state.
+pub(super) fn promises() -> Vec<Promise<Placed>> {
+    vec![
+        Promise {
+            name: "RightsFollowTheGrant",
+            sentence: "from the permit of an epoch until its release, the role trusts its owner, and nobody else",
+            holds: |system, truth| {
+                let runs = truth.running[system.owner(truth.epoch)] == truth.epoch;
+                let is_due = runs && truth.phase.is_held() && truth.is_declared();
+                !is_due || truth.is_trusted(system)
+            },
+        },
+        Promise {
+            name: "ReadyIsTrue",
+            sentence: "rights that are said to be ready for the present epoch are",
+            holds: |system, truth| {
+                let is_due = truth.is_ready() && truth.phase.is_held() && truth.is_declared();
+                !is_due || truth.is_trusted(system)
+            },
+        },
+        Promise {
+            name: "FencedHasNoRights",
+            sentence: "where a forced epoch is said to have no rights, each session of it is denied",
+            holds: |_, truth| {
+                let claimed = truth.claimed();
+                truth
+                    .sessions
+                    .iter()
+                    .all(|(epoch, (_, last))| *epoch > claimed || truth.denies(*last))
+            },
+        },
+        Promise {
+            name: "OwnerNotDenied",
+            sentence: "no fence denies a session of the present owner",
+            holds: |_, truth| {
+                let is_owned = truth.epoch > truth.fenced_epoch;
+                let first = truth.sessions.get(&truth.epoch).filter(|_| is_owned);
+                first.is_none_or(|(first, _)| !truth.denies(*first))
+            },
+        },
+        Promise {
+            name: "OneIssuer",
+            sentence: "a role admits the owner of the epoch that its trust names, and no other cluster",
+            holds: |system, truth| {
+                truth.admits.iter().all(|(epoch, issuer)| {
+                    let is_its = *issuer == host(system, *epoch);
+                    let shares =
+                        |it: &usize| system.issuer(*it).trim_start_matches("https://") == *issuer;
+                    is_its && (0..CLUSTERS).filter(shares).count() == 1
+                })
+            },
+        },
+        Promise {
+            name: "OneRole",
+            sentence: "a Role has one cloud role, wherever its namespace runs",
+            holds: |_, truth| truth.made.len() <= 1,
+        },
+        Promise {
+            name: "ListedFirst",
+            sentence: "nothing is made in the cloud for a Role that the Grant does not list",
+            holds: |_, truth| {
+                let is_made = !truth.made.is_empty() || truth.is_creating;
+                !is_made || !truth.rights.is_empty()
+            },
+        },
+        Promise {
+            name: "GoneIsClean",
+            sentence: "when a Role is gone, nothing of it is in the cloud, and nothing can still land",
+            holds: |_, truth| truth.is_own && (truth.role.is_some() || !truth.is_creating),
+        },
+        Promise {
+            name: "GoneIsUnlisted",
+            sentence: "when a Role is gone, the Grant does not list it; only a second process may do so for a while",
+            holds: |system, truth| {
+                let is_listed = truth.role.is_none() && !truth.rights.is_empty();
+                system.size.processes > 1 || !is_listed
+            },
+        },
+    ]
+}
+
+/// What must be possible.
+pub(super) fn reachable(system: &Placed) -> Vec<Promise<Placed>> {
+    let mut all: Vec<Promise<Placed>> = Vec::new();
+    if system.size.shared == 0 {
+        all.push(Promise {
+            name: "LastRuns",
+            sentence: "the owner of the last epoch runs",
+            holds: |system, truth| {
+                let is_last = truth.epoch == system.size.epochs as i64;
+                is_last && truth.running.contains(&truth.epoch)
+            },
+        });
+    }
+    if system.size.forced > 0 && system.size.epochs > 1 {
+        all.push(Promise {
+            name: "IsFenced",
+            sentence: "the sessions of a forced owner are denied",
+            holds: |_, truth: &Truth| {
+                let is_denied = |(_, last): &(i64, i64)| truth.denies(*last);
+                let sessions = truth.sessions.get(&truth.fenced_epoch);
+                truth.claimed() == truth.fenced_epoch && sessions.is_some_and(is_denied)
+            },
+        });
+    }
+    if system.size.deletes == 1 {
+        all.push(Promise {
+            name: "IsDeleted",
+            sentence: "the Role is gone",
+            holds: |_, truth| truth.role.is_none(),
+        });
+    }
+    all
+}
+
+/// What must happen in the end.
+pub(super) fn goals(system: &Placed) -> Vec<Goal<Placed>> {
+    let mut goals = vec![Goal {
+        name: "GrantRuns",
+        sentence: "a granted epoch gets its rights and runs",
+        while_true: |system: &Placed, truth: &Truth| {
+            let runs = truth.running[system.owner(truth.epoch)] == truth.epoch;
+            truth.phase == Phase::Granted && truth.is_declared() && !runs
+        },
+        then: |_, truth| truth.is_out_of_time,
+    }];
+    // A promise about what never happens would be empty.
+    if system.size.forced > 0 && system.size.epochs > 1 {
+        goals.push(Goal {
+            name: "ForceEnds",
+            sentence: "a forced release ends the rights of the old owner",
+            while_true: |_, truth| {
+                let is_told = truth.rights.contains(&(truth.epoch, RightsState::Fenced));
+                truth.phase == Phase::Fenced && truth.is_declared() && !is_told
+            },
+            then: |_, truth| truth.is_out_of_time,
+        });
+    }
+    if system.size.deletes == 1 {
+        goals.push(Goal {
+            name: "Deletes",
+            sentence: "a Role that is deleted is gone in the end",
+            while_true: |_, truth| truth.role == Some(true),
+            then: |_, truth| truth.is_out_of_time,
+        });
+    }
+    // One process alone lists nothing that is gone.
+    if system.size.deletes == 1 && system.size.processes > 1 && system.size.flights > 0 {
+        goals.push(Goal {
+            name: "Unlists",
+            sentence: "a Role that is gone is not listed in the end",
+            while_true: |_, truth| truth.role.is_none() && !truth.rights.is_empty(),
+            then: |_, _| false,
+        });
+    }
+    goals
+}

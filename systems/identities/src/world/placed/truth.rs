@@ -1,0 +1,180 @@
+//! What is true, in the words of the promises.
+
+use super::people::Left;
+use super::{NAMES, Placed, grant, role};
+use crate::document;
+use crate::kinds::{GRANT, ROLE};
+use crate::outside::Call;
+use interlock_api::identities::TAG_OWNER_UID;
+use interlock_api::placement::{GrantStatus, Phase, RightsState};
+use interlock_kernel::metadata::{is_deleting, uid_of};
+use interlock_kernel::read_part;
+use interlock_world::Scene;
+use jiff::Timestamp;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// What is true.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Truth {
+    /// The phase of the Grant.
+    pub(super) phase: Phase,
+    /// Its epoch.
+    pub(super) epoch: i64,
+    /// The highest epoch that was ended by force.
+    pub(super) fenced_epoch: i64,
+    /// What the Grant says of roles: epoch and state of each.
+    pub(super) rights: Vec<(i64, RightsState)>,
+    /// Whether the Role is there, and whether it is being deleted.
+    pub(super) role: Option<bool>,
+    /// The owner of each role in the cloud, by its tag.
+    pub(super) made: Vec<String>,
+    /// Whether every role in the cloud is that of the Role.
+    pub(super) is_own: bool,
+    /// Whether a call that creates a role is on its way.
+    pub(super) is_creating: bool,
+    /// What the trust of the role in the cloud admits: the epoch that it names, and the issuer.
+    pub(super) admits: Vec<(i64, String)>,
+    /// Sessions issued before this time are denied.
+    pub(super) denied_before: i64,
+    /// The first and the last session of each epoch.
+    pub(super) sessions: BTreeMap<i64, (i64, i64)>,
+    /// The epoch that runs on each cluster.
+    pub(super) running: [i64; 2],
+    /// Whether any call is on its way, or reads lag.
+    pub(super) is_busy: bool,
+    /// Whether the late-call window can pass no more, though somebody may wait for it.
+    pub(super) is_out_of_time: bool,
+}
+
+/// What a trust policy admits: the epoch that each statement names, and the issuer.
+pub(super) fn admitted(trust: &str) -> Vec<(i64, String)> {
+    let document: Value = serde_json::from_str(trust).unwrap_or_default();
+    let statements = document["Statement"].as_array().into_iter().flatten();
+    let allowing = statements.filter(|it| it["Effect"] == "Allow");
+    let admit = |it: &Value| {
+        let sid = it["Sid"].as_str()?.strip_prefix("Epoch")?.parse().ok()?;
+        let provider = it["Principal"]["Federated"].as_str()?;
+        Some((sid, provider.split_once("oidc-provider/")?.1.to_owned()))
+    };
+    allowing.filter_map(admit).collect()
+}
+
+/// The time of a fence.
+fn denied_before(text: &str) -> Option<i64> {
+    let document: Value = serde_json::from_str(&document::canonical(text)?).ok()?;
+    let time = &document["Statement"][0]["Condition"]["DateLessThan"]["aws:tokenissuetime"][0];
+    Some(time.as_str()?.parse::<Timestamp>().ok()?.as_second())
+}
+
+impl Truth {
+    pub(super) fn of(_: &Placed, scene: &Scene<'_, Placed>) -> Truth {
+        let machine = &*scene.machines[0];
+        let object = scene.hub().get(&GRANT, &grant(scene.servers, scene.contents[0]));
+        let status = object.and_then(|it| read_part::<GrantStatus>(&it, "status").ok().flatten());
+        let status = status.unwrap_or_default();
+        let role = scene.hub().get(&ROLE, &role());
+        let uid = role.as_ref().map(|it| uid_of(it).to_owned()).unwrap_or_default();
+        let roles = machine.account.roles.values();
+        let made: Vec<String> = roles
+            .clone()
+            .map(|it| it.tags.get(TAG_OWNER_UID).cloned().unwrap_or_default())
+            .collect();
+        let creates = machine.calls.iter().map(|call| &call.request);
+        let mut creates = creates.filter(|it| matches!(it.call, Call::CreateRole { .. }));
+        let fences = roles.clone().flat_map(|it| it.inline.values());
+        Truth {
+            phase: status.phase,
+            epoch: status.epoch,
+            fenced_epoch: status.fenced_epoch.unwrap_or(0),
+            rights: status.rights.iter().map(|entry| (entry.epoch, entry.state)).collect(),
+            is_own: made.iter().all(|owner| *owner == uid),
+            role: role.map(|it| is_deleting(&it)),
+            made,
+            is_creating: creates.next().is_some(),
+            admits: roles.flat_map(|it| admitted(&it.trust)).collect(),
+            denied_before: fences.filter_map(|it| denied_before(it)).max().unwrap_or(i64::MIN),
+            sessions: machine.clusters.sessions.clone(),
+            running: machine.clusters.running,
+            is_busy: !machine.calls.is_empty() || machine.shown.is_some(),
+            is_out_of_time: Left::unpack(scene.chance).elapses == 0,
+        }
+    }
+
+    /// Whether the role trusts the owner of the present epoch, and nobody else.
+    pub(super) fn is_trusted(&self, system: &Placed) -> bool {
+        let host = host(system, self.epoch);
+        self.admits == [(self.epoch, host)]
+    }
+
+    /// Whether the Grant says that the owner has its rights.
+    pub(super) fn is_ready(&self) -> bool {
+        self.rights.contains(&(self.epoch, RightsState::Ready))
+    }
+
+    /// Whether the Role is there to stay.
+    pub(super) fn is_declared(&self) -> bool {
+        self.role == Some(false)
+    }
+
+    /// Forced epochs up to this one are said to have no rights.
+    pub(super) fn claimed(&self) -> i64 {
+        let claim = |(epoch, state): &(i64, RightsState)| match state {
+            RightsState::Fenced => *epoch,
+            RightsState::Ready if *epoch > self.fenced_epoch => self.fenced_epoch,
+            RightsState::Ready | RightsState::Waiting => 0,
+        };
+        self.rights.iter().map(claim).max().unwrap_or(0)
+    }
+
+    /// Whether a session that was issued then is denied.
+    pub(super) fn denies(&self, issued: i64) -> bool {
+        issued < self.denied_before
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        // The mark of a process that is dead stays until another has something to do.
+        !self.is_busy && (self.is_settled() || self.is_out_of_time)
+    }
+
+    /// What the Grant asks for is so.
+    pub(super) fn is_settled(&self) -> bool {
+        let is_fenced = self.rights.contains(&(self.epoch, RightsState::Fenced));
+        match self.phase {
+            _ if self.role.is_none() => self.made.is_empty() && self.rights.is_empty(),
+            Phase::Granted => self.running.contains(&self.epoch) || self.is_waiting(),
+            Phase::Fenced => is_fenced,
+            Phase::Revoking | Phase::Released | Phase::Unassigned | Phase::Deleting => true,
+        }
+    }
+
+    /// The issuer is not ready, and the Grant says so.
+    fn is_waiting(&self) -> bool {
+        self.rights.contains(&(self.epoch, RightsState::Waiting)) && self.admits.is_empty()
+    }
+
+    pub(super) fn show(&self) -> Vec<(&'static str, String)> {
+        let runs: Vec<String> = NAMES
+            .iter()
+            .zip(self.running)
+            .filter(|(_, epoch)| *epoch != 0)
+            .map(|(name, epoch)| format!("{name}: {epoch}"))
+            .collect();
+        vec![
+            ("grant", format!("{:?} {}", self.phase, self.epoch)),
+            ("fenced_epoch", self.fenced_epoch.to_string()),
+            ("rights", format!("{:?}", self.rights)),
+            ("role_is_deleting", format!("{:?}", self.role)),
+            ("running", runs.join(", ")),
+            ("trust", format!("{:?}", self.admits)),
+            ("cloud_roles", format!("{:?}", self.made)),
+            ("denied_before", format!("{:?}", self.denied_before)),
+            ("sessions", format!("{:?}", self.sessions)),
+        ]
+    }
+}
+
+/// The issuer of the owner of an epoch, as the cloud names it.
+pub(super) fn host(system: &Placed, epoch: i64) -> String {
+    system.issuer(system.owner(epoch)).trim_start_matches("https://").to_owned()
+}
