@@ -3,10 +3,11 @@
 use crate::{Account, Program, Visitor};
 use interlock_api::placement::{Ref, Syncer as Introduction};
 use interlock_kernel::{Kind, Nothing};
-use interlock_placement::heartbeat::Heartbeat;
 use interlock_placement::heartbeat::decide::PERIOD;
+use interlock_placement::heartbeat::{Discovery, Heartbeat};
 use interlock_placement::runtime::Runtime;
 use interlock_placement::runtime::outside::Machine as Pods;
+use interlock_placement::runtime::tokens::Cloud;
 use interlock_placement::syncer::{Locks, Syncer};
 use interlock_volumes::keeper::Keeper;
 use interlock_volumes::outside::{Disk, Mover};
@@ -29,6 +30,8 @@ pub struct Agent {
     pub machine: Option<Machine>,
     /// How often it sends a heartbeat.
     pub heartbeat_every: Duration,
+    /// Where the cloud is that the roles of pods are in, where the machine runs them.
+    pub cloud: Cloud,
 }
 
 /// A machine that runs the pods of a cluster as its processes.
@@ -49,6 +52,7 @@ impl Agent {
             further: further.to_vec(),
             machine,
             heartbeat_every: PERIOD,
+            cloud: Cloud::default(),
         }
     }
 
@@ -64,6 +68,7 @@ impl Agent {
 
     fn runtime(&self, machine: Machine) -> Runtime {
         let runtime = Runtime::new(&self.introduction.boot_id).as_root(machine.is_root);
+        let runtime = runtime.reaching(self.cloud.clone());
         if machine.has_volumes { runtime.with_storage() } else { runtime }
     }
 
@@ -81,7 +86,12 @@ impl Agent {
 
 impl<V> Program<V> for Agent
 where
-    V: Visitor<Nothing> + Visitor<Locks> + Visitor<Pods> + Visitor<Disk> + Visitor<Mover>,
+    V: Visitor<Nothing>
+        + Visitor<Discovery>
+        + Visitor<Locks>
+        + Visitor<Pods>
+        + Visitor<Disk>
+        + Visitor<Mover>,
 {
     fn visit(&self, visitor: &mut V) {
         visitor.room(Account::Syncer, self.syncer());

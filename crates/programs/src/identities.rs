@@ -3,7 +3,7 @@
 use crate::{Account, Program, Visitor};
 use interlock_identities::outside::Cloud;
 use interlock_identities::settings::Settings;
-use interlock_identities::{irsa, policy, role};
+use interlock_identities::{entries, irsa, policy, providers, role};
 use interlock_kernel::Nothing;
 use std::sync::Arc;
 
@@ -27,5 +27,7 @@ impl<V: Visitor<Nothing> + Visitor<Cloud>> Program<V> for Identities {
         visitor.room(account, irsa::Accounts { settings: settings() });
         visitor.room(account, policy::Policies { settings: settings() });
         visitor.room(account, role::Roles { settings: settings() });
+        visitor.room(account, providers::Providers { settings: settings() });
+        visitor.room(account, entries::Entries);
     }
 }

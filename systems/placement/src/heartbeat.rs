@@ -2,6 +2,10 @@
 //!
 //! The hub notes when the count changed, by its own clock, and no other clock is compared with
 //! that. The time at which the syncer counted is for the syncer alone.
+//!
+//! Who issues the tokens of the cluster only the cluster itself can say. It is asked with the first
+//! heartbeat of a syncer and about once an hour after that; a cluster that does not answer is asked
+//! again, and the heartbeat goes out without it.
 
 mod act;
 pub mod decide;
@@ -12,8 +16,8 @@ mod tests;
 use crate::kinds::{STORAGE_CLASS, WORKLOAD_CLUSTER};
 use interlock_api::placement::{Ref, Syncer};
 use interlock_kernel::{
-    GroupVersion, Kind, LiveReads, Nothing, Object, Observed, Place, Right, Room, Selector, Step,
-    Subject, Verb, View, Watch, Watcher,
+    GroupVersion, Kind, LiveReads, Nothing, Object, Observed, Outside, Place, Right, Room,
+    Selector, Step, Subject, Verb, View, Watch, Watcher,
 };
 use std::time::Duration;
 
@@ -86,8 +90,24 @@ impl Watcher for Heartbeat {
     }
 }
 
+/// What a heartbeat asks of its cluster, beside its objects: the document that says who issues its
+/// service-account tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Discovery {}
+
+impl Outside for Discovery {
+    type Question = WhoIssues;
+    /// The URL of the issuer; None: the cluster did not say.
+    type Answer = Option<String>;
+    type Action = Nothing;
+}
+
+/// Who issues the service-account tokens of the cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct WhoIssues;
+
 impl Room for Heartbeat {
-    type Outside = Nothing;
+    type Outside = Discovery;
     type Facts = decide::Facts;
     type Decision = decide::Decision;
     type Scene = observe::Scene;
@@ -96,9 +116,9 @@ impl Room for Heartbeat {
         &self,
         _: &Subject,
         view: &dyn View,
-        _: &LiveReads<Nothing>,
+        live_reads: &LiveReads<Discovery>,
     ) -> Observed<decide::Facts, observe::Scene> {
-        match observe::observe(self, view) {
+        match observe::observe(self, view, live_reads) {
             Ok((facts, scene)) => Observed::Seen { facts, scene },
             Err(because) => Observed::nothing(because),
         }
@@ -108,7 +128,7 @@ impl Room for Heartbeat {
         decide::decide(facts)
     }
 
-    fn act(&self, scene: &observe::Scene, decision: decide::Decision) -> Step<Nothing> {
+    fn act(&self, scene: &observe::Scene, decision: decide::Decision) -> Step<Discovery> {
         act::act(self, scene, decision)
     }
 }

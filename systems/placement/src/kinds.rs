@@ -35,6 +35,9 @@ pub const SECRET: Kind = Kind::namespaced(CORE, "Secret", "secrets");
 pub const CONFIG_MAP: Kind = Kind::namespaced(CORE, "ConfigMap", "configmaps");
 /// A service account.
 pub const SERVICE_ACCOUNT: Kind = Kind::namespaced(CORE, "ServiceAccount", "serviceaccounts");
+/// A token of a service account: who may create one, may ask for it.
+pub const SERVICE_ACCOUNT_TOKEN: Kind =
+    Kind::namespaced(CORE, "TokenRequest", "serviceaccounts/token");
 /// A service.
 pub const SERVICE: Kind = Kind::namespaced(CORE, "Service", "services");
 /// A deployment.

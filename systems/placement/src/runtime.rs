@@ -11,8 +11,11 @@ pub mod outside;
 mod status;
 #[cfg(test)]
 mod tests;
+pub mod tokens;
 
-use crate::kinds::{CLAIM, CONFIG_MAP, NAMESPACE, POD, SECRET, VOLUME};
+use crate::kinds::{
+    CLAIM, CONFIG_MAP, NAMESPACE, POD, SECRET, SERVICE_ACCOUNT, SERVICE_ACCOUNT_TOKEN, VOLUME,
+};
 use crate::syncer::marks::is_ours;
 use interlock_api::names::RUNTIME_CLASS;
 use interlock_kernel::{
@@ -21,6 +24,7 @@ use interlock_kernel::{
 };
 use outside::Machine;
 use std::sync::Arc;
+use tokens::Cloud;
 
 /// The process runtime of one cluster, in one boot of its machine.
 #[derive(Debug, Clone)]
@@ -28,12 +32,18 @@ pub struct Runtime {
     boot_id: String,
     has_storage: bool,
     is_root: bool,
+    cloud: Cloud,
 }
 
 impl Runtime {
     /// The runtime in this boot of the machine: a permit of another boot permits nothing.
     pub fn new(boot_id: impl Into<String>) -> Runtime {
-        Runtime { boot_id: boot_id.into(), has_storage: false, is_root: false }
+        Runtime {
+            boot_id: boot_id.into(),
+            has_storage: false,
+            is_root: false,
+            cloud: Cloud::default(),
+        }
     }
 
     /// The boot of the machine that it runs in.
@@ -58,6 +68,16 @@ impl Runtime {
     }
 }
 
+impl Runtime {
+    /// The same, where the cloud that the roles of pods are in is somewhere else than their SDKs would
+    /// think.
+    #[must_use]
+    pub fn reaching(mut self, cloud: Cloud) -> Runtime {
+        self.cloud = cloud;
+        self
+    }
+}
+
 /// Whether a pod is ours to run: of our runtime class, and made by a syncer for its namespace.
 fn is_process(pod: &Object) -> bool {
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
@@ -74,13 +94,16 @@ impl Watcher for Runtime {
     }
 
     fn watches(&self) -> Vec<Watch> {
-        let kinds = [NAMESPACE, POD, CONFIG_MAP, SECRET, CLAIM].into_iter();
+        let kinds = [NAMESPACE, POD, CONFIG_MAP, SECRET, CLAIM, SERVICE_ACCOUNT].into_iter();
         let kinds = kinds.chain(self.has_storage.then_some(VOLUME));
         kinds.map(|kind| Watch::all(Place::CLUSTER, &kind)).collect()
     }
 
     fn rights(&self) -> Vec<Right> {
-        Right::to(Place::CLUSTER, &POD, &[Verb::Patch, Verb::PatchStatus, Verb::Delete])
+        let pods = [Verb::Patch, Verb::PatchStatus, Verb::Delete];
+        let mut rights = Right::to(Place::CLUSTER, &POD, &pods);
+        rights.extend(Right::to(Place::CLUSTER, &SERVICE_ACCOUNT_TOKEN, &[Verb::Create]));
+        rights
     }
 
     fn subjects(&self, watch: &Watch, object: &Object, view: &dyn View) -> Vec<Subject> {

@@ -14,6 +14,7 @@ mod people;
 pub mod processes;
 mod promises;
 mod refine;
+mod rights;
 mod size;
 mod start;
 mod storage;
@@ -90,8 +91,11 @@ pub struct Namespaces {
     forget: bool,
     /// The hub may hear no more of cluster a, which runs on.
     silent: bool,
-    /// Cluster b takes nothing new.
+    /// Cluster b takes nothing new; of a namespace that has cloud roles, because the cloud does not know
+    /// the issuer of its tokens.
     unfit: bool,
+    /// The namespace has a cloud role, which comes to trust each owner in its own time.
+    rights: bool,
     /// Two hubs run at once.
     two_hubs: bool,
     /// Two syncers of cluster a run at once.
@@ -192,7 +196,7 @@ fn boot_id(cluster: usize, boot: u8) -> String {
 }
 
 /// What people and machines do, who does it, and whether it must happen in the end.
-const ACTIONS: [(&str, &str, bool); 21] = [
+const ACTIONS: [(&str, &str, bool); 23] = [
     ("Move", "people", false),
     ("ProcessEnds", "machine", true),
     ("PowerOff", "machine", false),
@@ -214,6 +218,8 @@ const ACTIONS: [(&str, &str, bool); 21] = [
     ("AddClaim", "people", false),
     ("BeginSnapshot", "storage", true),
     ("ProcessExits", "machine", false),
+    ("AddRole", "people", false),
+    ("TrustOwner", "cloud", true),
 ];
 const MOVE: usize = 0;
 const PROCESS_ENDS: usize = 1;
@@ -236,6 +242,8 @@ const FORGET_COPIES: usize = 17;
 const ADD_CLAIM: usize = 18;
 const BEGIN_SNAPSHOT: usize = 19;
 const PROCESS_EXITS: usize = 20;
+const ADD_ROLE: usize = 21;
+const TRUST_OWNER: usize = 22;
 
 impl System for Namespaces {
     type Machine = Machine;
@@ -271,6 +279,7 @@ impl System for Namespaces {
             }
             "AddClaim" => Some("in this size no claim is added"),
             "BeginSnapshot" => Some("in this size a snapshot takes no time"),
+            "AddRole" | "TrustOwner" => Some("in this size the namespace has no cloud role"),
             "ProcessExits" => Some("in this size a process ends only when it is reported to"),
             _ => None,
         }
@@ -345,6 +354,9 @@ impl System for Namespaces {
     fn next(&self, scene: &Scene<'_, Self>) -> Vec<Move<Machine>> {
         let mut moves = Vec::new();
         People { system: self, scene }.next(&mut moves);
+        if self.rights {
+            rights::next(self, scene, &mut moves);
+        }
         for (c, machine) in scene.machines.iter().enumerate() {
             for (pod, life) in machine.processes.lives() {
                 let Scene { contents: servers, chance, .. } = *scene;
@@ -392,6 +404,7 @@ impl System for Namespaces {
         let mut all = promises::promises();
         all.extend(ends::promises(self));
         all.extend(volumes::promises(self));
+        all.extend(rights::promises(self));
         all
     }
 
@@ -405,6 +418,7 @@ impl System for Namespaces {
         let mut all = promises::reachable(self);
         all.extend(ends::reachable(self));
         all.extend(volumes::reachable(self));
+        all.extend(rights::reachable(self));
         all
     }
 

@@ -6,7 +6,9 @@ use super::page::{answer, desired_words, last_snapshot};
 use super::picture::{Picture, Subject, condition_if, conditions_of, phase_since, unreachable};
 use super::report::{colour, namespace_row, phase_words};
 use super::words::{age, clause, paint, size, table};
-use interlock_api::placement::{CopyState, GrantStatus, OnUnreachable, Phase, condition};
+use interlock_api::placement::{
+    CopyState, GrantStatus, OnUnreachable, Phase, RightsState, RoleRights, condition,
+};
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -114,6 +116,11 @@ fn reasons(picture: &Picture, subject: &Subject) -> Vec<String> {
     if let Some(placed) = placed {
         reasons.push(format!("{}: {}", placed.reason, clause(&placed.message)));
     }
+    let rights = condition_if(conditions_of(grant), condition::RIGHTS_READY, false);
+    if let Some(rights) = rights.filter(|_| status.phase == Phase::Granted) {
+        reasons.push(format!("{}: {}", rights.reason, clause(&rights.message)));
+    }
+    reasons.extend(fence_reasons(&status));
     reasons.extend(data_reasons(picture, subject, &status));
     reasons.extend(copy_reasons(&status));
     reasons
@@ -167,6 +174,22 @@ fn owner_reasons(picture: &Picture, subject: &Subject, status: &GrantStatus) -> 
         reasons.push(format!("{owner} has to release the namespace because of a {because}"));
     }
     reasons
+}
+
+/// What an owner that was declared gone may still do in the cloud.
+fn fence_reasons(status: &GrantStatus) -> Vec<String> {
+    let Some(fenced) = status.fenced_epoch else { return Vec::new() };
+    let is_open = |role: &&RoleRights| {
+        role.epoch < fenced || role.epoch == fenced && role.state != RightsState::Fenced
+    };
+    let open = status.rights.iter().filter(is_open);
+    let reason = |role: &RoleRights| {
+        format!(
+            "role {}: the owner of epoch {fenced}, which was declared gone, may still have its rights",
+            role.name
+        )
+    };
+    open.map(reason).collect()
 }
 
 /// What is in the way of its data, and where the data is.

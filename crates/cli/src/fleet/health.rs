@@ -228,6 +228,9 @@ fn granted(picture: &Picture, subject: &Subject, grant: &Grant, status: &GrantSt
     if condition_if(conditions_of(grant), condition::RUNNING, true).is_some() {
         return Verdict::new(Health::Settled, "Running", "");
     }
+    if let Some(told) = condition_if(conditions_of(grant), condition::RIGHTS_READY, false) {
+        return Verdict::new(Health::Moving, "AwaitingRights", clause(&told.message));
+    }
     let told = condition_if(conditions_of(grant), condition::RUNNING, false);
     let words = match told.map(|told| clause(&told.message)).filter(|words| !words.is_empty()) {
         Some(words) => format!("{owner} to start the namespace: {words}"),

@@ -3,7 +3,8 @@
 use super::picture::{Picture, Subject};
 use interlock_api::placement::{
     Claim, Connection, CopyState, DataCopy, Fill, Grant, GrantSpec, GrantStatus, Phase, Placement,
-    PlacementSpec, Ref, StorageClass, WorkloadCluster, WorkloadClusterSpec, WorkloadClusterStatus,
+    PlacementSpec, Ref, RightsState, RoleRights, StorageClass, WorkloadCluster,
+    WorkloadClusterSpec, WorkloadClusterStatus,
 };
 use interlock_kernel::conditions::Condition;
 use jiff::Timestamp;
@@ -104,6 +105,27 @@ impl Scene {
     pub(crate) fn desired(mut self, cluster: &str) -> Self {
         let desired = ("interlock.dev/cluster".to_owned(), cluster.to_owned());
         self.namespace().metadata.annotations = Some(BTreeMap::from([desired]));
+        self
+    }
+
+    /// The cloud roles of the namespace, by name: the epoch that each is at, and whether it trusts its owner.
+    pub(crate) fn rights(mut self, roles: &[(&str, i64, RightsState)]) -> Self {
+        let status = self.subject.grant.as_mut().and_then(|grant| grant.status.as_mut());
+        let role = |(name, epoch, state): &(&str, i64, RightsState)| RoleRights {
+            uid: format!("uid-{name}"),
+            name: (*name).to_owned(),
+            epoch: *epoch,
+            state: *state,
+            because: String::new(),
+        };
+        status.expect("a grant comes first").rights = roles.iter().map(role).collect();
+        self
+    }
+
+    /// This epoch was ended by force.
+    pub(crate) fn fenced(mut self, epoch: i64) -> Self {
+        let status = self.subject.grant.as_mut().and_then(|grant| grant.status.as_mut());
+        status.expect("a grant comes first").fenced_epoch = Some(epoch);
         self
     }
 

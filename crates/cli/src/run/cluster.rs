@@ -2,26 +2,41 @@
 
 use super::driver::OnThisMachine;
 use super::storage::OnThisDisk;
+use super::tokens;
 use super::wiring::{self, Seats};
 use interlock_api::placement::{self, FurtherKind, Ref};
-use interlock_kernel::{Kind, Nothing};
+use interlock_kernel::{Kind, Nothing, Place};
 use interlock_outside::processes::Processes;
 use interlock_outside::volumes::LocalVolumes;
+use interlock_placement::heartbeat::{Discovery, WhoIssues};
 use interlock_placement::runtime::outside::{Action, Answer, Machine, Question};
+use interlock_placement::runtime::tokens::Cloud;
 use interlock_placement::syncer::{Holding, Locks, LocksOf};
-use interlock_programs as programs;
+use interlock_programs::{self as programs, Account};
 use interlock_shell::{Driver, Runner, Shell, WiringError};
 use interlock_volumes::outside::{
     Disk, DiskAction, DiskQuestion, Made, Mover, MoverAction, Sync, SyncId,
 };
+use kube::Client;
+use kube::api::GetParams;
+use kube::core::Request;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// How long the cluster may take to say who issues its tokens: the heartbeat waits for it.
+const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What runs the pods of a cluster: the drivers of its agent.
 #[derive(Clone)]
 pub(crate) enum Runtime {
     /// We do, as processes of this machine, with volumes that are folders of it.
-    OnThisMachine { processes: Arc<Processes>, pods: OnThisMachine, disk: OnThisDisk },
+    OnThisMachine {
+        processes: Arc<Processes>,
+        pods: OnThisMachine,
+        disk: OnThisDisk,
+        /// Where the cloud is that the roles of pods are in.
+        cloud: Cloud,
+    },
     /// The cluster itself does: the API shows all there is to see.
     OfTheCluster {
         /// The boot of the machine that permits are given for.
@@ -36,7 +51,19 @@ impl Runtime {
             pods: OnThisMachine::new(Arc::clone(&processes), Arc::clone(&volumes)),
             disk: OnThisDisk::new(volumes),
             processes,
+            cloud: Cloud::default(),
         }
+        .reaching(tokens::cloud_of_environment())
+    }
+
+    /// The same, with pods whose SDKs find the cloud elsewhere than they would think.
+    pub(crate) fn reaching(mut self, at: Cloud) -> Self {
+        match &mut self {
+            Runtime::OnThisMachine { cloud, .. } => *cloud = at,
+            // The cluster has its own ways to tell its pods.
+            Runtime::OfTheCluster { .. } => {}
+        }
+        self
     }
 
     /// The processes of the cluster, if they are those of this machine.
@@ -84,6 +111,10 @@ impl Agent {
             }
             Runtime::OfTheCluster { boot_id } => (boot_id.clone(), None),
         };
+        let cloud = match &self.runtime {
+            Runtime::OnThisMachine { cloud, .. } => cloud.clone(),
+            Runtime::OfTheCluster { .. } => Cloud::default(),
+        };
         programs::Agent {
             of: self.of.clone(),
             introduction: placement::Syncer {
@@ -94,16 +125,65 @@ impl Agent {
             further: self.further.iter().map(kind).collect(),
             machine,
             heartbeat_every: self.heartbeat_every,
+            cloud,
         }
     }
 
     /// Runs it until the shell stops. To drop the runners stops them.
     pub(crate) fn run(self, shell: &Shell, seats: &Seats) -> Result<Vec<Runner>, WiringError> {
-        wiring::run(shell, &self.program(), seats, self.runtime)
+        let client = |account| {
+            let places = seats.get(&account);
+            places.and_then(|places| places.server(Place::CLUSTER)).map(|at| at.client().clone())
+        };
+        let drivers = Drivers {
+            syncer: client(Account::Syncer),
+            tokens: client(Account::Runtime),
+            runtime: self.runtime.clone(),
+        };
+        wiring::run(shell, &self.program(), seats, drivers)
     }
 }
 
-impl Driver<Nothing> for Runtime {
+/// The drivers of the agent of one cluster. What is asked of the cluster's own server goes there as the
+/// account whose controller asks.
+#[derive(Clone)]
+struct Drivers {
+    runtime: Runtime,
+    /// The cluster, for the account of the syncer.
+    syncer: Option<Client>,
+    /// The cluster, for the account of what runs pods.
+    tokens: Option<Client>,
+}
+
+/// A cluster that does not say who issues its tokens is no reason to be silent about it: the answer is
+/// then that nobody knows.
+impl Driver<Discovery> for Drivers {
+    async fn ask(&self, _: WhoIssues) -> Result<Option<String>, String> {
+        let Some(client) = &self.syncer else { return Ok(None) };
+        match tokio::time::timeout(DISCOVERY_TIMEOUT, discover(client)).await {
+            Ok(Ok(issuer)) => Ok(issuer),
+            Ok(Err(error)) => {
+                let because = super::driver::in_words(&error);
+                tracing::debug!(because, "the cluster does not say who issues its tokens");
+                Ok(None)
+            }
+            Err(_) => Ok(None),
+        }
+    }
+
+    async fn perform(&self, action: Nothing) -> Result<(), String> {
+        match action {}
+    }
+}
+
+async fn discover(client: &Client) -> Result<Option<String>, kube::Error> {
+    let request = Request::new("/.well-known").get("openid-configuration", &GetParams::default());
+    let request = request.map_err(kube::Error::BuildRequest)?;
+    let document: serde_json::Value = client.request(request).await?;
+    Ok(document["issuer"].as_str().map(str::to_owned))
+}
+
+impl Driver<Nothing> for Drivers {
     async fn ask(&self, question: Nothing) -> Result<Nothing, String> {
         match question {}
     }
@@ -113,9 +193,9 @@ impl Driver<Nothing> for Runtime {
     }
 }
 
-impl Driver<Locks> for Runtime {
+impl Driver<Locks> for Drivers {
     async fn ask(&self, question: LocksOf) -> Result<Holding, String> {
-        match self {
+        match &self.runtime {
             Runtime::OnThisMachine { pods, .. } => Driver::<Locks>::ask(pods, question).await,
             Runtime::OfTheCluster { .. } => Ok(Holding::Free),
         }
@@ -126,33 +206,37 @@ impl Driver<Locks> for Runtime {
     }
 }
 
-impl Driver<Machine> for Runtime {
+impl Driver<Machine> for Drivers {
     async fn ask(&self, question: Question) -> Result<Answer, String> {
-        Driver::<Machine>::ask(self.pods()?, question).await
+        Driver::<Machine>::ask(self.runtime.pods()?, question).await
     }
 
     async fn perform(&self, action: Action) -> Result<(), String> {
-        Driver::<Machine>::perform(self.pods()?, action).await
+        if let Action::WriteToken(request) = action {
+            self.runtime.pods()?.write_token(self.tokens.as_ref(), *request).await;
+            return Ok(());
+        }
+        Driver::<Machine>::perform(self.runtime.pods()?, action).await
     }
 }
 
-impl Driver<Disk> for Runtime {
+impl Driver<Disk> for Drivers {
     async fn ask(&self, question: DiskQuestion) -> Result<Made, String> {
-        Driver::<Disk>::ask(self.disk()?, question).await
+        Driver::<Disk>::ask(self.runtime.disk()?, question).await
     }
 
     async fn perform(&self, action: DiskAction) -> Result<(), String> {
-        Driver::<Disk>::perform(self.disk()?, action).await
+        Driver::<Disk>::perform(self.runtime.disk()?, action).await
     }
 }
 
-impl Driver<Mover> for Runtime {
+impl Driver<Mover> for Drivers {
     async fn ask(&self, id: SyncId) -> Result<Sync, String> {
-        Driver::<Mover>::ask(self.disk()?, id).await
+        Driver::<Mover>::ask(self.runtime.disk()?, id).await
     }
 
     async fn perform(&self, action: MoverAction) -> Result<(), String> {
-        Driver::<Mover>::perform(self.disk()?, action).await
+        Driver::<Mover>::perform(self.runtime.disk()?, action).await
     }
 }
 

@@ -1,16 +1,19 @@
 //! What the agents of a cluster ask of this machine, and do to it.
 
+use super::tokens::Tokens;
 use interlock_outside::processes::{
     self, Lock, Locking, Observed, Processes, Signal, Started as StartedProcess,
 };
 use interlock_outside::volumes::LocalVolumes;
 use interlock_placement::runtime::outside::{
     Action, Answer, Ending, Held, Known, LockName, Machine, Mount, Question, Run, Started,
+    TokenRequest,
 };
 use interlock_placement::syncer::{Holding, Locks, LocksOf};
 use interlock_shell::Driver;
 use jiff::Timestamp;
-use std::collections::HashMap;
+use kube::Client;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -26,11 +29,13 @@ pub(crate) struct OnThisMachine {
     /// Locks that were taken and not yet handed to a process. They are gone with this program, as
     /// they should be: the kernel frees them.
     locks: Arc<Mutex<HashMap<LockName, Lock>>>,
+    tokens: Tokens,
 }
 
 impl OnThisMachine {
     pub(super) fn new(processes: Arc<Processes>, volumes: Arc<LocalVolumes>) -> Self {
-        OnThisMachine { processes, volumes, locks: Arc::default() }
+        let tokens = Tokens::new(Arc::clone(&processes));
+        OnThisMachine { processes, volumes, locks: Arc::default(), tokens }
     }
 
     fn locks(&self) -> MutexGuard<'_, HashMap<LockName, Lock>> {
@@ -124,7 +129,28 @@ impl OnThisMachine {
             let (name, path) = (mount.name.clone(), mount.path.clone());
             Ok(processes::Mount { name, path, directory })
         };
-        run.mounts.iter().map(mount).collect()
+        let volumes: Result<Vec<processes::Mount>, String> = run.mounts.iter().map(mount).collect();
+        let mut mounts = volumes?;
+        for mount in &run.token_mounts {
+            let (name, path) = (mount.name.clone(), mount.path.clone());
+            let directory = self.processes.token_folder(&run.lock.pod, &name);
+            let directory = directory.map_err(|error| in_words(&error))?;
+            mounts.push(processes::Mount { name, path, directory });
+        }
+        Ok(mounts)
+    }
+
+    /// The environment of a run, with what only this machine knows.
+    fn environment(&self, run: &Run) -> Result<BTreeMap<String, String>, processes::Error> {
+        let mut env = run.env.clone();
+        env.insert(EPOCH_VARIABLE.to_owned(), run.epoch.to_string());
+        for mount in &run.token_mounts {
+            let Some(variable) = &mount.variable else { continue };
+            let folder = self.processes.token_folder(&run.lock.pod, &mount.name)?;
+            let path = folder.join(&variable.file).display().to_string();
+            env.insert(variable.name.clone(), path);
+        }
+        Ok(env)
     }
 
     fn start(&self, run: &Run) -> Result<(), String> {
@@ -142,8 +168,7 @@ impl OnThisMachine {
         if is_over {
             self.processes.forget(id)?;
         }
-        let mut env = run.env.clone();
-        env.insert(EPOCH_VARIABLE.to_owned(), run.epoch.to_string());
+        let env = self.environment(run)?;
         let run = processes::Run {
             id: id.clone(),
             epoch: run.epoch,
@@ -159,6 +184,13 @@ impl OnThisMachine {
     }
 }
 
+impl OnThisMachine {
+    /// Has a token issued by the cluster, as this client, and puts it into its file.
+    pub(super) async fn write_token(&self, client: Option<&Client>, request: TokenRequest) {
+        self.tokens.write(client, request).await;
+    }
+}
+
 impl Driver<Machine> for OnThisMachine {
     async fn ask(&self, question: Question) -> Result<Answer, String> {
         self.aside(move |own| match &question {
@@ -168,6 +200,7 @@ impl Driver<Machine> for OnThisMachine {
                 let of_pod = |lock: &&LockName| lock.namespace == *namespace && lock.name == *name;
                 Ok(Answer::InHand(own.locks().keys().filter(of_pod).cloned().collect()))
             }
+            Question::Tokens(pod) => own.tokens.of(pod).map(Answer::Tokens),
         })
         .await
     }
@@ -182,7 +215,9 @@ impl Driver<Machine> for OnThisMachine {
                 own.locks().remove(&lock);
                 Ok(())
             }
-            Action::Start(_) => Ok(()),
+            // The first is done above, and whoever can ask for a token does the second.
+            Action::Start(_) | Action::WriteToken(_) => Ok(()),
+            Action::RemoveTokens(pod) => own.tokens.remove(&pod),
             Action::Terminate(pod) => own.processes.signal(&pod, Signal::Term).map(|_| ()),
             Action::Kill(pod) => own.processes.signal(&pod, Signal::Kill).map(|_| ()),
         })

@@ -18,4 +18,5 @@ mod registering;
 mod repository;
 mod resuming;
 mod rights;
+mod tokens;
 mod turns;

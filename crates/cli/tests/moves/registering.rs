@@ -5,6 +5,7 @@ use super::harness::{DataDirectory, Process, TOKEN};
 use super::numbers::Numbers;
 use super::processes::{left_in, signal};
 use serde_json::{Value, json};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// A machine that is busy with other things takes longer than the 5 s that are promised.
@@ -28,7 +29,12 @@ impl Up {
         Up { process, at }
     }
 
-    fn get(&self, path: &str) -> Value {
+    /// A place of its own for a test.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.at.path(name)
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Value {
         let answer = self.process.client().call("GET", path, None).expect("the hub answers");
         if answer.status == 200 { answer.json() } else { Value::Null }
     }

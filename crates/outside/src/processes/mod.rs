@@ -47,6 +47,8 @@
 //! | `runs/<id>/root/` | the folder of the command |
 //! | `logs/<id>.log` | where [`Processes::log_file`] suggests to write its output |
 //! | `volumes/<cluster>/<namespace>/<claim>/` | a volume |
+//! | `tokens/<id>/volumes/<volume>/` | files with service-account tokens |
+//! | `tokens/<id>/notes.json` | when each of these was issued, and for how long |
 //! | `frozen/<token>.json` | runs that are stopped for a moment, see [`Processes::freeze`] |
 //! | `records.lock` | locked while a record is made or removed |
 //!
@@ -70,6 +72,7 @@ mod record;
 mod start;
 mod stop;
 mod table;
+mod tokens;
 mod volumes;
 
 pub use asked::Asked;
@@ -79,6 +82,7 @@ pub use lock::{Lock, Locking};
 pub use observe::{Ending, Observed};
 pub use start::{Run, Started};
 pub use stop::{Signal, StillThere};
+pub use tokens::TokenFile;
 pub use volumes::{Mount, Volume};
 
 use std::fs;
@@ -142,7 +146,7 @@ impl Processes {
     /// Opens the directory whoever we are.
     pub fn open_allowing_root(directory: impl AsRef<Path>) -> Result<Processes> {
         let directory = directory.as_ref();
-        for folder in ["locks", "runs", "logs", "volumes", "frozen"] {
+        for folder in ["locks", "runs", "logs", "volumes", "frozen", tokens::TOKENS] {
             durable::make_folder(&directory.join(folder))?;
         }
         // Links in the path are resolved once: processes are recognised by the path of their lock.

@@ -105,6 +105,9 @@ fn fence(scene: &Scene, grant: &GrantRecord, starts_from: &[StartsFrom]) -> Step
     let change = json!({
         "because": null,
         "fencedBy": ref_to(&scene.object),
+        // Whoever gives the owner its rights in the cloud takes those of this epoch back. An epoch that
+        // was ended by force stays ended, so the number never falls.
+        "fencedEpoch": grant.status.epoch.max(grant.status.fenced_epoch.unwrap_or(0)),
         "claims": claims.collect::<Vec<Claim>>(),
         "pins": left.iter().filter_map(|(_, pin)| *pin).collect::<Vec<&Pin>>(),
         "copies": copies_left(grant),

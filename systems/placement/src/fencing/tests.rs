@@ -48,6 +48,7 @@ fn what_it_names_is_fenced_in_one_write_and_then_it_is_applied() {
     assert_eq!(status["epoch"], 7);
     assert_eq!(status["owner"], reference("a"));
     assert_eq!(status["fencedBy"], reference("force"));
+    assert_eq!(status["fencedEpoch"], 7);
     assert_eq!(status["copies"][0]["state"], "Unclosed");
     assert_eq!(status["pins"][0]["snapshot"], last["snapshot"]);
     assert_eq!(condition(&grant, "Fenced")["status"], "True");
@@ -60,6 +61,17 @@ fn what_it_names_is_fenced_in_one_write_and_then_it_is_applied() {
     assert_eq!(outcome(&world).0, "Applied");
     let reasons: Vec<&str> = run.events.iter().map(|event| event.reason).collect();
     assert_eq!(reasons, ["DataLossDeclared", "ForceApplied"]);
+}
+
+#[test]
+fn the_epoch_that_was_ended_by_force_never_falls() {
+    for (before, after) in [(json!(3), 7), (json!(9), 9)] {
+        let grant = granted("shop", "a", json!({"status": {"fencedEpoch": before}}));
+        let (world, run) = settled(force(json!({})), Some(grant));
+        let status = &grant_in(&world, &grant_of("shop"))["status"];
+        assert_eq!((&status["phase"], &status["fencedEpoch"]), (&json!("Fenced"), &json!(after)));
+        assert_eq!(run.writes.len(), 2, "one write to the grant, one answer");
+    }
 }
 
 #[test]

@@ -63,6 +63,45 @@ fn storage_classes_are_reported_at_once() {
 }
 
 #[test]
+fn the_issuer_is_published_and_one_that_is_not_said_any_more_stays() {
+    let mut world = TestFleet::new(&["a"]);
+    let heartbeat = heartbeat(&world);
+    let beats = |world: &mut TestFleet, beats: usize| {
+        for _ in 0..beats {
+            assert!(world.turn(&heartbeat, "a"), "the heartbeat goes out, whatever is known");
+            pass(world, 10);
+        }
+    };
+    beats(&mut world, 1);
+    assert!(status(&world)["issuer"].is_null());
+    world.issuer = Some("https://a.example/issuers/1".to_owned());
+    beats(&mut world, 5);
+    assert!(status(&world)["issuer"].is_null());
+    beats(&mut world, 1);
+    assert_eq!(status(&world)["issuer"], "https://a.example/issuers/1", "within a minute");
+    world.issuer = None;
+    beats(&mut world, 354);
+    assert_eq!(status(&world)["heartbeat"]["sequence"], 361);
+    assert_eq!(status(&world)["issuer"], "https://a.example/issuers/1");
+    world.issuer = Some("https://a.example/issuers/2".to_owned());
+    beats(&mut world, 359);
+    assert_eq!(status(&world)["issuer"], "https://a.example/issuers/1");
+    beats(&mut world, 1);
+    assert_eq!(status(&world)["issuer"], "https://a.example/issuers/2", "within an hour");
+}
+
+#[test]
+fn an_issuer_that_a_cluster_object_cannot_have_does_not_stop_the_heartbeat() {
+    for issuer in [String::new(), format!("https://{}", "a".repeat(2048))] {
+        let mut world = TestFleet::new(&["a"]);
+        world.issuer = Some(issuer);
+        assert!(world.turn(&heartbeat(&world), "a"));
+        assert!(status(&world)["issuer"].is_null());
+        assert_eq!(status(&world)["heartbeat"]["sequence"], 1);
+    }
+}
+
+#[test]
 fn it_does_not_speak_for_a_cluster_that_came_by_the_name_later() {
     let world = TestFleet::new(&["a"]);
     let other = Heartbeat::new(Ref::new("a", "an-earlier-one"), Syncer::default());

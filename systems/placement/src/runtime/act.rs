@@ -5,6 +5,7 @@ use super::describe::without_effect;
 use super::observe::{PodScene, Scene, in_hand, permit_address, pod_address};
 use super::outside::{Action as MachineAction, LockName, Machine, Question, Run};
 use super::status::{FIELD_WITHOUT_EFFECT, reporting, waiting};
+use super::tokens::request;
 use crate::kinds::POD;
 use crate::syncer::marks::FINALIZER_PROCESS;
 use interlock_kernel::metadata::{take_finalizer_off, uid_of};
@@ -64,6 +65,10 @@ fn with_pod(scene: &PodScene, decision: Decision) -> Step<Machine> {
         }
         Decision::Start(epoch) => start(scene, epoch),
         Decision::StartAndTell(epoch) => start(scene, epoch).telling(no_effect(scene)),
+        Decision::WriteToken => write_token(scene),
+        Decision::RemoveTokens => {
+            perform(MachineAction::RemoveTokens(pod()), "no process reads the tokens of the pod")
+        }
         Decision::LetGo => let_go("the pod does not need the lock"),
         Decision::LetGoUnstarted => let_go("the pod cannot be started"),
         Decision::LetGoOfStray => let_go_of_stray(scene.stray.as_ref()),
@@ -90,7 +95,11 @@ fn about_nothing(decision: Decision) -> Step<Machine> {
 fn questions(scene: &PodScene) -> Vec<Read<Machine>> {
     let process = Question::Process(uid_of(&scene.pod).to_owned());
     let lock = Question::Lock(scene.lock());
-    [process, lock, in_hand(&Name::of(&scene.pod))].map(Read::Ask).into()
+    let mut questions = vec![process, lock, in_hand(&Name::of(&scene.pod))];
+    if scene.may_have_tokens {
+        questions.push(Question::Tokens(uid_of(&scene.pod).to_owned()));
+    }
+    questions.into_iter().map(Read::Ask).collect()
 }
 
 fn let_go_of_stray(stray: Option<&LockName>) -> Step<Machine> {
@@ -110,6 +119,16 @@ fn start(scene: &PodScene, epoch: i64) -> Step<Machine> {
             perform(MachineAction::Start(run), "the epoch may run on this cluster")
         }
         Some(Err(_)) | None => about_nothing(Decision::Start(epoch)),
+    }
+}
+
+fn write_token(scene: &PodScene) -> Step<Machine> {
+    match &scene.token {
+        Some(file) => {
+            let action = MachineAction::WriteToken(Box::new(request(&scene.pod, file)));
+            perform(action, "the token of the pod is missing, or most of its life is over")
+        }
+        None => about_nothing(Decision::WriteToken),
     }
 }
 
@@ -174,6 +193,9 @@ fn nothing(scene: &PodScene, why: Why) -> Step<Machine> {
             Some(Err(problem)) => problem.to_string(),
             Some(Ok(_)) | None => String::new(),
         }),
+        Why::TokenNotIssued => {
+            wait("a token that the pod needs was not issued; it is asked for again", REQUEUE_AFTER)
+        }
         Why::Stopping => wait("the process may still stop by itself", REQUEUE_SOON),
         Why::WillNotDie => wait("the process was killed and has not ended yet", REQUEUE_AFTER),
         Why::BackingOff(left) => wait("the pod restarts after its backoff", left),

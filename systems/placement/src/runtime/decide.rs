@@ -4,6 +4,7 @@
 //! withdraws the permit and only then looks at the locks, and a pod is deleted only while its lock is free.
 //! So one of the two always sees the other.
 
+use super::tokens::Tokens;
 use crate::syncer::tenancy::{Epoch, Running};
 use serde::Serialize;
 use std::time::Duration;
@@ -63,6 +64,10 @@ pub struct Asked {
     pub reported: Option<Report>,
     /// Whether the time that a stop may take is over.
     pub is_grace_over: bool,
+    /// The tokens that it wants.
+    pub tokens: Tokens,
+    /// Whether the machine has files with tokens for it.
+    pub has_token_files: bool,
 }
 
 /// A pod.
@@ -186,6 +191,10 @@ pub enum Decision {
     Start(Epoch),
     /// The same, and tell which fields of the pod have no effect.
     StartAndTell(Epoch),
+    /// Have a token issued into its file.
+    WriteToken,
+    /// Remove all files with tokens.
+    RemoveTokens,
     /// Let go of a lock that nobody needs.
     LetGo,
     /// Let go of it because the pod cannot be started after all.
@@ -221,6 +230,8 @@ pub enum Why {
     NotPermitted,
     /// No process can be made of it, and nothing is to be said about that.
     CannotStart,
+    /// A token that it needs was not issued.
+    TokenNotIssued,
     /// It may still stop by itself.
     Stopping,
     /// It was killed, and the kernel does not let it go.
@@ -256,6 +267,7 @@ fn stop(facts: &Asked) -> Decision {
             // Another runtime is about to start it: a pod that went now would leave a process that
             // nobody stops.
             Lock::Taken => Decision::Nothing(Why::LockTaken),
+            Lock::Free if facts.has_token_files => Decision::RemoveTokens,
             // First our finalizer, then the pod.
             Lock::Free if facts.has_finalizer => Decision::TakeFinalizerOff,
             Lock::Free => Decision::DeletePod,
@@ -269,15 +281,24 @@ fn run(facts: &Asked) -> Decision {
         return Decision::Report(report);
     }
     match facts.process {
+        Process::Lives if facts.tokens == Tokens::Due => Decision::WriteToken,
         Process::Lives | Process::Stopping | Process::Killed => Decision::Nothing(Why::Running),
         Process::Gone(exit) => match restart(&exit) {
             Restart::Never if facts.lock == Lock::Mine => Decision::LetGo,
-            Restart::Never => Decision::Nothing(Why::Finished),
+            Restart::Never => finished(facts),
             Restart::In(Duration::ZERO) => start(facts),
             Restart::In(left) => Decision::Nothing(Why::BackingOff(left)),
         },
-        Process::None if facts.pod == Pod::Finished => Decision::Nothing(Why::Finished),
+        Process::None if facts.pod == Pod::Finished => finished(facts),
         Process::None => start(facts),
+    }
+}
+
+/// It is not started again, so nobody reads its tokens any more.
+fn finished(facts: &Asked) -> Decision {
+    match facts.has_token_files {
+        true => Decision::RemoveTokens,
+        false => Decision::Nothing(Why::Finished),
     }
 }
 
@@ -343,6 +364,10 @@ fn start(facts: &Asked) -> Decision {
 /// before anything is permitted: it will not come by itself.
 fn before_lock(facts: &Asked) -> Decision {
     let is_reported = match facts.description {
+        // Before the lock, which nobody is to wait for while a server does not answer.
+        Description::Complete if facts.is_permit_seen && facts.tokens == Tokens::Due => {
+            return Decision::WriteToken;
+        }
         Description::Complete if facts.is_permit_seen => return Decision::TakeLock,
         Description::Missing { is_reported } if facts.is_permit_seen => is_reported,
         Description::Complete | Description::Missing { .. } => {
@@ -352,6 +377,9 @@ fn before_lock(facts: &Asked) -> Decision {
     };
     match facts.process {
         Process::None if !is_reported => Decision::ReportProblem,
+        _ if matches!(facts.tokens, Tokens::Failing { .. }) => {
+            Decision::Nothing(Why::TokenNotIssued)
+        }
         // The status of a process that ended says how it ended; it is not said over.
         Process::None | Process::Lives | Process::Stopping | Process::Killed | Process::Gone(_) => {
             Decision::Nothing(Why::CannotStart)
@@ -393,6 +421,8 @@ mod tests {
             has_fields_without_effect: false,
             reported: report(process),
             is_grace_over: false,
+            tokens: Tokens::None,
+            has_token_files: false,
         }
     }
 
@@ -496,6 +526,63 @@ mod tests {
         let facts = wanted(Process::Gone(lately), Lock::Free);
         let left = Duration::from_secs(15);
         assert_eq!(decided(facts), Decision::Nothing(Why::BackingOff(left)));
+    }
+
+    #[test]
+    fn a_token_is_written_before_the_lock_is_taken_and_while_the_process_lives() {
+        let missing = Tokens::Failing { is_missing: true };
+        let late = Tokens::Failing { is_missing: false };
+        let running = Decision::Nothing(Why::Running);
+        for (process, lock, tokens, expected) in [
+            (Process::None, Lock::Free, Tokens::Due, Decision::WriteToken),
+            (Process::None, Lock::Free, Tokens::Good, Decision::TakeLock),
+            (Process::None, Lock::Free, late, Decision::TakeLock),
+            (Process::None, Lock::Mine, Tokens::Due, Decision::Start(3)),
+            (Process::Lives, Lock::Taken, Tokens::Due, Decision::WriteToken),
+            (Process::Lives, Lock::Taken, Tokens::Good, running),
+            (Process::Lives, Lock::Taken, late, running),
+            (Process::Lives, Lock::Taken, missing, running),
+            (Process::Stopping, Lock::Taken, Tokens::Due, running),
+        ] {
+            let facts = Asked { tokens, ..wanted(process, lock) };
+            assert_eq!(decided(facts), expected, "{facts:?}");
+        }
+        let unpermitted = Asked {
+            is_permit_seen: false,
+            tokens: Tokens::Due,
+            ..wanted(Process::None, Lock::Free)
+        };
+        assert_eq!(decided(unpermitted), Decision::Nothing(Why::NotPermitted));
+    }
+
+    #[test]
+    fn a_pod_without_its_token_says_so_and_is_tried_again() {
+        let tokens = Tokens::Failing { is_missing: true };
+        let refused = Asked { description: MISSING, tokens, ..wanted(Process::None, Lock::Free) };
+        assert_eq!(decided(refused), Decision::ReportProblem);
+        let description = Description::Missing { is_reported: true };
+        let told = Asked { description, ..refused };
+        assert_eq!(decided(told), Decision::Nothing(Why::TokenNotIssued));
+        let ended = Process::Gone(exit(false, RestartPolicy::Always));
+        let again = Asked { description: MISSING, tokens, ..wanted(ended, Lock::Free) };
+        assert_eq!(decided(again), Decision::Nothing(Why::TokenNotIssued));
+    }
+
+    #[test]
+    fn tokens_are_removed_when_nobody_reads_them_any_more() {
+        let over = Process::Gone(exit(true, RestartPolicy::Never));
+        for (pod, process, lock, expected) in [
+            (Pod::Leaving, Process::None, Lock::Free, Decision::RemoveTokens),
+            (Pod::Leaving, over, Lock::Free, Decision::RemoveTokens),
+            (Pod::Leaving, Process::Lives, Lock::Taken, Decision::Terminate),
+            (Pod::Leaving, over, Lock::Taken, Decision::Nothing(Why::LockTaken)),
+            (Pod::Finished, over, Lock::Free, Decision::RemoveTokens),
+            (Pod::Finished, Process::None, Lock::Free, Decision::RemoveTokens),
+            (Pod::Wanted, Process::Lives, Lock::Taken, Decision::Nothing(Why::Running)),
+        ] {
+            let facts = Asked { pod, has_token_files: true, ..wanted(process, lock) };
+            assert_eq!(decided(facts), expected, "{facts:?}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::Runtime;
 use super::outside::{LockName, Mount, Run};
+use super::tokens::{Wanted, is_of_tokens};
 use crate::kinds::{CLAIM, CONFIG_MAP, SECRET, VOLUME};
 use crate::syncer::marks::is_ours;
 use crate::syncer::objects::desired::TOKEN_VOLUME_PREFIX;
@@ -68,7 +69,9 @@ pub(super) fn describe(
     }
     let container = &spec["containers"][0];
     let env = Environment { pod, view, values: BTreeMap::new() };
-    let env = env.of(container).map_err(Problem::Missing)?;
+    let mut env = env.of(container).map_err(Problem::Missing)?;
+    let tokens = Wanted::of(pod, view, &runtime.cloud).map_err(Problem::Missing)?;
+    env.extend(tokens.env);
     let words = |field: &str| texts(&container[field]).map(|text| expand(text, &env)).collect();
     let command: Vec<String> = words("command");
     Ok(Run {
@@ -78,6 +81,7 @@ pub(super) fn describe(
         args: words("args"),
         working_directory: container["workingDir"].as_str().map(str::to_owned),
         mounts: mounts(pod, epoch, view, runtime.has_storage).map_err(Problem::Missing)?,
+        token_mounts: tokens.mounts,
         grace_seconds: grace_seconds(pod),
         env,
     })
@@ -129,10 +133,13 @@ pub(super) fn refused(spec: &Value, is_root: bool) -> Vec<String> {
         refuse(is_filled(&from["fileKeyRef"]), "env from fileKeyRef");
     }
     for mount in items(&container["volumeMounts"]).filter(|mount| !is_token(&mount["name"])) {
-        let is_claim = volume_of(spec, &mount["name"])
-            .is_some_and(|volume| volume["persistentVolumeClaim"]["claimName"].is_string());
-        refuse(!is_claim, "a mount of anything but a claim");
-        refuse(mount["readOnly"] == true, "readOnly mounts");
+        let volume = volume_of(spec, &mount["name"]);
+        let is_claim =
+            volume.is_some_and(|volume| volume["persistentVolumeClaim"]["claimName"].is_string());
+        let has_tokens = volume.is_some_and(is_of_tokens);
+        refuse(!is_claim && !has_tokens, "a mount of anything but a claim or tokens");
+        // A token that the process writes over is its own loss, and is replaced.
+        refuse(mount["readOnly"] == true && !has_tokens, "readOnly mounts");
         let is_part = ["subPath", "subPathExpr"].iter().any(|field| is_filled(&mount[*field]));
         refuse(is_part, "subPath");
     }
@@ -226,7 +233,8 @@ fn mounts(
     let spec = &pod.data["spec"];
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
     let mounts = items(&spec["containers"][0]["volumeMounts"]);
-    let mounts = mounts.filter(|mount| !is_token(&mount["name"]));
+    let has_tokens = |mount: &Value| volume_of(spec, &mount["name"]).is_some_and(is_of_tokens);
+    let mounts = mounts.filter(|mount| !is_token(&mount["name"]) && !has_tokens(mount));
     let mount = |mount: &Value| {
         let claim = volume_of(spec, &mount["name"])
             .and_then(|volume| volume["persistentVolumeClaim"]["claimName"].as_str())
@@ -429,7 +437,7 @@ mod tests {
                 "privileged",
                 "capabilities that are added",
                 "lifecycle",
-                "a mount of anything but a claim",
+                "a mount of anything but a claim or tokens",
                 "readOnly mounts",
             ]
         );

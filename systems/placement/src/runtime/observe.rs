@@ -6,8 +6,11 @@ use super::decide::{
     back_off,
 };
 use super::describe::{Problem, describe, grace_seconds, lock_of, without_effect};
-use super::outside::{Answer, Held, Known, LockName, Machine, Question, Run};
+use super::outside::{
+    Answer, Held, Known, LockName, Machine, Question, Run, TokenFile, TokenFiles,
+};
 use super::status::{Ended, reporting, waiting};
+use super::tokens::{self, Tokens, Wanted};
 use crate::kinds::{NAMESPACE, POD};
 use crate::syncer::marks::FINALIZER_PROCESS;
 use crate::syncer::notes;
@@ -43,6 +46,10 @@ pub struct PodScene {
     pub(super) stray: Option<LockName>,
     /// The run that it asks for, or why it cannot be; None: it was not asked for.
     pub(super) described: Option<Result<Run, Problem>>,
+    /// Whether the machine may have files with tokens for it.
+    pub(super) may_have_tokens: bool,
+    /// The file that is in need of a token.
+    pub(super) token: Option<TokenFile>,
 }
 
 impl PodScene {
@@ -97,7 +104,7 @@ fn without_pod(name: Name, live_reads: &LiveReads<Machine>) -> Observed<Facts, S
 fn locks_in_hand<'a>(name: &Name, live_reads: &'a LiveReads<Machine>) -> Option<&'a [LockName]> {
     match live_reads.answers.get(&in_hand(name)) {
         Some(Answer::InHand(locks)) => Some(locks),
-        Some(Answer::Process(_) | Answer::Lock(_)) | None => None,
+        Some(Answer::Process(_) | Answer::Lock(_) | Answer::Tokens(_)) | None => None,
     }
 }
 
@@ -106,6 +113,7 @@ struct Answers {
     known: Known,
     lock: Lock,
     stray: Option<LockName>,
+    tokens: TokenFiles,
 }
 
 /// Everything that a step about a pod sees.
@@ -119,13 +127,26 @@ struct StepInputs<'a> {
 impl StepInputs<'_> {
     fn seen(&self) -> (Facts, PodScene) {
         let (now, pod) = (self.view.now(), self.pod.clone());
-        let Some(Answers { known, lock, stray }) = self.answers() else {
-            let scene = PodScene { now, pod, known: Known::Nothing, stray: None, described: None };
+        let may_have_tokens = tokens::may_have(self.pod, self.view);
+        let scene = PodScene {
+            now,
+            pod,
+            known: Known::Nothing,
+            stray: None,
+            described: None,
+            may_have_tokens,
+            token: None,
+        };
+        let Some(Answers { known, lock, stray, tokens: files }) = self.answers(may_have_tokens)
+        else {
             return (Facts::NotAsked, scene);
         };
         let process = self.process(known);
         let permit = self.permit().filter(|_| lock == Lock::Mine);
+        let wanted = Wanted::of(self.pod, self.view, &self.runtime.cloud).unwrap_or_default();
+        let (tokens, token) = tokens::judge(&wanted.files, &files, now);
         let described = self.described(process, permit.as_ref());
+        let described = described.map(|run| with_tokens(run, tokens, &files));
         let facts = Asked {
             pod: self.pod_fact(),
             has_finalizer: has_finalizer(self.pod, FINALIZER_PROCESS),
@@ -138,19 +159,28 @@ impl StepInputs<'_> {
             has_fields_without_effect: without_effect(&self.pod.data["spec"]).is_some(),
             reported: self.reported(known, process),
             is_grace_over: self.is_grace_over(),
+            tokens,
+            has_token_files: files.is_there,
         };
-        (Facts::Asked(facts), PodScene { now, pod, known, stray, described })
+        let token = token.cloned();
+        (Facts::Asked(facts), PodScene { known, stray, described, token, ..scene })
     }
 
     /// None: the machine was not asked all of it.
-    fn answers(&self) -> Option<Answers> {
+    fn answers(&self, may_have_tokens: bool) -> Option<Answers> {
         let answer = |question: &Question| self.live_reads.answers.get(question);
         let process = Question::Process(uid_of(self.pod).to_owned());
         let Some(Answer::Process(known)) = answer(&process) else { return None };
         let lock = Question::Lock(lock_of(self.pod));
         let Some(Answer::Lock(held)) = answer(&lock) else { return None };
         let locks = locks_in_hand(&Name::of(self.pod), self.live_reads)?;
+        let tokens = match answer(&Question::Tokens(uid_of(self.pod).to_owned())) {
+            Some(Answer::Tokens(tokens)) => tokens.clone(),
+            _ if may_have_tokens => return None,
+            _ => TokenFiles::default(),
+        };
         Some(Answers {
+            tokens,
             known: *known,
             lock: match held {
                 Held::Free => Lock::Free,
@@ -278,6 +308,20 @@ impl StepInputs<'_> {
         let own = if node.is_empty() { grace_seconds(self.pod) } else { 0 };
         let ends = stamp.0.as_second().saturating_add(i64::try_from(own).unwrap_or(i64::MAX));
         self.view.now().as_second() >= ends
+    }
+}
+
+/// A pod does not start without its tokens.
+fn with_tokens(
+    run: Result<Run, Problem>,
+    tokens: Tokens,
+    files: &TokenFiles,
+) -> Result<Run, Problem> {
+    match (tokens, &files.failed) {
+        (Tokens::Failing { is_missing: true }, Some(failed)) => run.and_then(|_| {
+            Err(Problem::Missing(format!("a token was not issued: {}", failed.because)))
+        }),
+        _ => run,
     }
 }
 

@@ -3,6 +3,7 @@
 use interlock_kernel::Outside;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// The processes and locks of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -28,6 +29,8 @@ pub enum Question {
         /// The name of the pods, which come and go.
         name: String,
     },
+    /// Which files with tokens the pod with this uid has.
+    Tokens(String),
 }
 
 /// Names the lock of a pod. There is one for each, and all of a namespace are found together: the
@@ -51,6 +54,54 @@ pub enum Answer {
     Lock(Held),
     /// To [`Question::InHand`].
     InHand(Vec<LockName>),
+    /// To [`Question::Tokens`].
+    Tokens(TokenFiles),
+}
+
+/// The files with tokens of a pod.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TokenFiles {
+    /// Whether there is anything of them that has to be removed with the pod.
+    pub is_there: bool,
+    /// Those that have a token.
+    pub held: Vec<HeldToken>,
+    /// What came of the last request that was refused, or not answered, since one was answered.
+    pub failed: Option<FailedRequest>,
+}
+
+/// A file with a token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldToken {
+    /// What the token was asked for.
+    pub asked: TokenFile,
+    /// When, by the clock of the machine.
+    pub issued: Timestamp,
+    /// For how long it was given.
+    pub life: Duration,
+}
+
+/// A request for a token that came to nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailedRequest {
+    /// When, by the clock of the machine.
+    pub at: Timestamp,
+    /// Why, in a sentence.
+    pub because: String,
+}
+
+/// A file that is to have a token.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct TokenFile {
+    /// The volume of the pod that it is in.
+    pub volume: String,
+    /// Where in that volume.
+    pub path: String,
+    /// Who the token is for; None: the API server.
+    pub audience: Option<String>,
+    /// For how long it is asked for.
+    pub seconds: u64,
+    /// Who may read the file, as in `chmod`.
+    pub mode: u32,
 }
 
 /// What is known of the process of a pod.
@@ -121,6 +172,26 @@ pub enum Action {
     Terminate(String),
     /// Make every process of the pod stop.
     Kill(String),
+    /// Ask the API server of the cluster for a token, and put it into its file. That it is refused is
+    /// no error: the answer to the next question says so.
+    WriteToken(Box<TokenRequest>),
+    /// Remove all files with tokens of the pod.
+    RemoveTokens(String),
+}
+
+/// A request for a token, which is bound to a pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenRequest {
+    /// The namespace on the cluster.
+    pub namespace: String,
+    /// The service account that the token is of.
+    pub service_account: String,
+    /// The name of the pod.
+    pub pod_name: String,
+    /// The uid of the pod.
+    pub pod_uid: String,
+    /// The file that it is for.
+    pub file: TokenFile,
 }
 
 /// What to run.
@@ -140,8 +211,30 @@ pub struct Run {
     pub working_directory: Option<String>,
     /// Its volumes.
     pub mounts: Vec<Mount>,
+    /// Its volumes of tokens.
+    pub token_mounts: Vec<TokenMount>,
     /// How long it may take to stop before it is killed.
     pub grace_seconds: u64,
+}
+
+/// A volume of tokens of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenMount {
+    /// The name of the volume in the pod.
+    pub name: String,
+    /// Where it appears.
+    pub path: String,
+    /// A variable of the environment that has the path of a file in it: the variable, and which file.
+    pub variable: Option<FileVariable>,
+}
+
+/// A variable whose value only the machine knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileVariable {
+    /// The name of the variable.
+    pub name: String,
+    /// The file in the volume.
+    pub file: String,
 }
 
 /// A volume of a run.

@@ -3,6 +3,7 @@
 use super::Runtime;
 use super::decide::{Asked, Decision, Description, Facts, Lock, Permit, Pod, Process, decide};
 use super::outside::{Action as MachineAction, Ending, Known, Started};
+use super::tokens::Tokens;
 use crate::kinds::{CLAIM, NAMESPACE, POD, VOLUME};
 use crate::syncer::tenancy::Running;
 use crate::syncer::tests::world::{BOOT, TestFleet};
@@ -130,6 +131,8 @@ fn a_pod_that_is_gone_is_not_started_whatever_the_cache_shows() {
             has_fields_without_effect: false,
             reported: None,
             is_grace_over: false,
+            tokens: Tokens::None,
+            has_token_files: false,
         })
     };
     assert_eq!(decide(&facts(true)), Decision::Start(1));

@@ -7,7 +7,9 @@ use super::policy;
 use crate::kinds::{GRANT, NAMESPACE};
 use crate::record::{GrantRecord, ref_to};
 use interlock_api::names::FINALIZER_GRANT;
-use interlock_api::placement::condition::{DATA_SYNCED, FENCED, FILLED, RUNNING, STOPPED};
+use interlock_api::placement::condition::{
+    DATA_SYNCED, FENCED, FILLED, RIGHTS_READY, RUNNING, STOPPED,
+};
 use interlock_api::placement::{
     Claim, CopyState, DataCopy, Fill, Phase, Pin, Ref, RevokedBecause, Snapshot,
 };
@@ -249,7 +251,7 @@ fn conditions_given(scene: &Scene, grant: &GrantRecord, giving: &Giving) -> Vec<
     }
     let mut conditions = grant.conditions_with(&found, scene.now);
     // What the owner before said of itself does not hold of the next one.
-    let said = [RUNNING, STOPPED, DATA_SYNCED, FILLED];
+    let said = [RUNNING, STOPPED, DATA_SYNCED, FILLED, RIGHTS_READY];
     conditions.retain(|condition| !said.contains(&condition.type_.as_str()));
     conditions
 }

@@ -170,6 +170,8 @@ pub enum UnfitReason {
     Deleting,
     /// The Placement does not select it.
     NotSelected,
+    /// The cloud does not know the issuer of its tokens, and this role of the namespace has to trust it.
+    IssuerNotReady(String),
     /// It has no such storage class.
     StorageClassMissing(String),
     /// Its storage class cannot take snapshots.
@@ -525,7 +527,9 @@ fn can_leave(facts: &Facts, place: usize) -> bool {
             UnfitReason::Unschedulable
             | UnfitReason::Draining
             | UnfitReason::Deleting
-            | UnfitReason::NotSelected,
+            | UnfitReason::NotSelected
+            // Nothing starts there: what leaves needs no rights.
+            | UnfitReason::IssuerNotReady(_),
         ) => cluster.is_reachable,
         Some(
             UnfitReason::NotReady

@@ -5,7 +5,7 @@
 
 use super::decide::UnfitReason;
 use crate::record::is_condition_true;
-use interlock_api::placement::condition::READY;
+use interlock_api::placement::condition::{ISSUER_READY, READY};
 use interlock_api::placement::{Fill, GrantStatus, Phase, PlacementSpec, Snapshot, VolumePolicy};
 use interlock_kernel::Object;
 use interlock_kernel::metadata::{is_deleting, uid_of};
@@ -37,6 +37,9 @@ pub struct Needs {
     selector: Option<LabelSelector>,
     /// Its claims.
     claims: Vec<ClaimNeeds>,
+    /// A cloud role of it, which has to trust the tokens of its cluster before it starts; None: it
+    /// has none, or does not wait for them.
+    role: Option<String>,
 }
 
 impl Needs {
@@ -51,8 +54,16 @@ impl Needs {
                 .filter(|_| !seeking.is_by_name)
                 .map(|rules| rules.cluster_selector.clone()),
             claims: stays.map(|claim| ClaimNeeds::read(claim, policy, seeking.grant)).collect(),
+            role: awaited_role(seeking),
         }
     }
+}
+
+/// The first cloud role that the start of a namespace waits for.
+fn awaited_role(seeking: &Seeking) -> Option<String> {
+    let awaits = seeking.rules.and_then(|rules| rules.await_rights).unwrap_or(true);
+    let role = seeking.grant.filter(|_| awaits)?.rights.first()?;
+    Some(role.name.clone())
 }
 
 /// What a claim needs of a cluster.
@@ -136,6 +147,10 @@ pub fn unfit_reason(cluster: &DynamicObject, needs: &Needs) -> Option<UnfitReaso
     if selector.is_some_and(|selector| !is_selected(selector, cluster.metadata.labels.as_ref())) {
         return Some(UnfitReason::NotSelected);
     }
+    // Nothing is stopped for a move that could not start: the cloud does not know whom to trust there.
+    if let Some(role) = needs.role.as_ref().filter(|_| !is_condition_true(cluster, ISSUER_READY)) {
+        return Some(UnfitReason::IssuerNotReady(role.clone()));
+    }
     storage_unfit_reason(cluster, &needs.claims)
 }
 
@@ -207,6 +222,11 @@ impl fmt::Display for UnfitReason {
             UnfitReason::NotSelected => {
                 f.write_str("NotSelected, the Placement does not select the cluster")
             }
+            UnfitReason::IssuerNotReady(role) => write!(
+                f,
+                "IssuerNotReady, role {role} of the namespace needs a cluster with condition \
+                 {ISSUER_READY}"
+            ),
             UnfitReason::StorageClassMissing(class) if class.is_empty() => {
                 f.write_str("StorageClassMissing, the cluster has no default storage class")
             }

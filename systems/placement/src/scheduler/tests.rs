@@ -2,6 +2,7 @@
 
 use super::*;
 
+mod rights;
 mod waking;
 
 use crate::testing::{

@@ -7,12 +7,12 @@
 use super::claim::facts::Progress;
 use super::claim::leave::HandedOver;
 use super::claim::{arrive, leave};
-use super::facts::{Facts, Runs};
+use super::facts::{Facts, Rights, Runs, Unready};
 use super::leftover::decide as leftover;
 use super::objects::decide::{self as objects, Chore, Survey};
 use super::tenancy::{self, Decision as Rule, Epoch, Why};
 use interlock_api::placement::CopyState;
-use interlock_api::placement::condition::{FILLED, RUNNING, STOPPED};
+use interlock_api::placement::condition::{FILLED, RIGHTS_READY, RUNNING, STOPPED};
 use interlock_kernel::conditions::{self, Finding};
 use serde::Serialize;
 use std::time::Duration;
@@ -351,6 +351,16 @@ fn nothing(facts: &Facts, why: Why, survey: &Survey) -> Decision {
             let found = Finding::fails(RUNNING, "ForceRelease", message.clone());
             facts.saying(found, Decision::rest(message))
         }
+        // The grant is watched: what its roles say is news.
+        Why::AwaitingRights => {
+            let fresh = facts.fresh.as_ref().and_then(|fresh| fresh.grant.as_ref());
+            let found = fresh.and_then(|grant| about_rights(facts, &grant.rights));
+            let waits = Decision::rest("a cloud role of the namespace does not trust this cluster");
+            match found {
+                Some(found) => facts.saying(found, waits),
+                None => waits,
+            }
+        }
         Why::Cleaning => Decision::rest("the remaining objects on this cluster are being deleted"),
         Why::Keeping => Decision::wait(
             "the remaining copies on this cluster are kept for now",
@@ -382,11 +392,42 @@ fn running(facts: &Facts, survey: &Survey) -> Decision {
             format!("the namespace runs on {cluster}"),
         ));
     }
+    let rights = facts.grant.as_ref().map(|grant| &grant.rights);
+    findings.extend(rights.and_then(|rights| about_rights(facts, rights)));
     let otherwise = match objects::news(&facts.objects) {
         Some((place, chore)) => Decision::Mirror { place, chore },
         None => outlived(facts),
     };
     facts.saying_because(findings, "it runs here", otherwise)
+}
+
+/// What the cloud roles of the namespace say of its owner. Nothing of one that has none, unless it
+/// was said before that it waits for one.
+fn about_rights(facts: &Facts, rights: &Rights) -> Option<Finding> {
+    let (cluster, epoch) = (&facts.at.cluster, facts.at.epoch);
+    if !rights.has_roles {
+        let is_said = conditions::find(&facts.conditions, RIGHTS_READY).is_some();
+        let message = "no cloud role of the namespace is left to wait for";
+        return is_said.then(|| Finding::holds(RIGHTS_READY, "NoRoles", message));
+    }
+    if rights.unready.is_empty() {
+        let message = format!("every cloud role trusts cluster {cluster} for epoch {epoch}");
+        return Some(Finding::holds(RIGHTS_READY, "Trusted", message));
+    }
+    let role = |Unready { role, because }: &Unready| match because.as_str() {
+        "" => format!("role {role}"),
+        because => format!("role {role} ({because})"),
+    };
+    let roles: Vec<String> = rights.unready.iter().map(role).collect();
+    let waits = match rights.are_awaited {
+        true => "; the pods start when it does, or when the Placement says awaitRights: false",
+        false => "",
+    };
+    let message = format!(
+        "cluster {cluster} is not trusted for epoch {epoch} yet by {}{waits}",
+        listed(&roles)
+    );
+    Some(Finding::fails(RIGHTS_READY, "Waiting", message))
 }
 
 /// What earlier epochs left on the cluster that has the namespace now, and that nobody needs: a

@@ -74,6 +74,28 @@ pub struct Grant {
     pub copies: Vec<CopyState>,
     /// How long what runs has to run on until old copies may go; None: it does not run yet.
     pub settles_in: Option<Duration>,
+    /// The cloud roles of the namespace.
+    pub rights: Rights,
+}
+
+/// The cloud roles of a namespace, for the epoch that its grant is at.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Rights {
+    /// Whether it has any.
+    pub has_roles: bool,
+    /// Whether its owner waits for them before it starts.
+    pub are_awaited: bool,
+    /// Those that do not trust the owner yet.
+    pub unready: Vec<Unready>,
+}
+
+/// A cloud role that does not trust the owner of an epoch yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Unready {
+    /// Its name.
+    pub role: String,
+    /// Why, in a sentence; empty: nobody said so yet.
+    pub because: String,
 }
 
 /// The namespace at the hub.
@@ -119,6 +141,8 @@ pub struct FreshGrant {
     pub epoch: Epoch,
     /// The uids of the claims that are not filled.
     pub unfilled: Vec<String>,
+    /// The cloud roles of the namespace.
+    pub rights: Rights,
 }
 
 impl Facts {
@@ -224,15 +248,16 @@ impl Facts {
 
     fn truth(&self, fresh: &Fresh) -> Truth {
         if !fresh.are_notes_current {
-            return Truth { granted: None, is_forced: false };
+            return Truth { granted: None, is_forced: false, is_awaiting_rights: false };
         }
         let granted = fresh.grant.as_ref().filter(|grant| {
             let unfilled: Vec<&str> = grant.unfilled.iter().map(String::as_str).collect();
             grant.phase == Phase::Granted && grant.owner == Party::Me && self.are_gone(&unfilled)
         });
+        let is_awaiting_rights = granted.is_some_and(|grant| grant.rights.is_awaiting());
         let granted = granted.map(|grant| grant.epoch);
         let is_it = |force: &Option<Epoch>| force.is_none() || *force == granted;
-        Truth { granted, is_forced: fresh.forces.iter().any(is_it) }
+        Truth { granted, is_forced: fresh.forces.iter().any(is_it), is_awaiting_rights }
     }
 
     /// What has to be done before the repository of a Secret can be opened here; None: nothing. The
@@ -284,6 +309,13 @@ impl Facts {
             true => otherwise,
             false => Decision::Say { findings: new, because },
         }
+    }
+}
+
+impl Rights {
+    /// Whether the start has to wait for one of them.
+    pub fn is_awaiting(&self) -> bool {
+        self.are_awaited && !self.unready.is_empty()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::claim::facts::At;
 use super::claim::observe::{self as claims, ClaimSeen};
-use super::facts::{Facts, Fresh, FreshGrant, Grant, Namespace, Runs};
+use super::facts::{Facts, Fresh, FreshGrant, Grant, Namespace, Rights, Runs, Unready};
 use super::objects::observe::Mirror;
 use super::tenancy::{Epoch, Here, Party};
 use super::{Holding, Locks, LocksOf, Syncer, leftover, notes, objects};
@@ -12,7 +12,7 @@ use interlock_api::names::ANNOTATION_GRANT;
 use interlock_api::placement::condition::RUNNING;
 use interlock_api::placement::{
     CopyState, Fill, ForceOutcome, ForceReleaseSpec, ForceReleaseStatus, Phase, Ref,
-    RevokedBecause, Transport,
+    RevokedBecause, RightsState, RoleRights, Transport,
 };
 use interlock_kernel::metadata::{annotation, has_finalizer, is_deleting, name_of, uid_of};
 use interlock_kernel::{
@@ -233,6 +233,7 @@ impl<'a> StepInputs<'a> {
             is_deletion: status.because == Some(RevokedBecause::Deletion),
             copies: mine.map(|copy| copy.state).collect(),
             settles_in: self.settles_in(grant),
+            rights: rights(grant),
         }
     }
 
@@ -366,11 +367,13 @@ impl<'a> StepInputs<'a> {
         let known = self.grant.as_ref().map(GrantRecord::uid);
         let grant = grant.as_ref().and_then(|object| GrantRecord::read(object).ok());
         let grant = grant.filter(|grant| Some(grant.uid()) == known);
-        let grant = grant.map(|GrantRecord { status, .. }| FreshGrant {
-            phase: status.phase,
-            owner: self.party(status.owner.as_ref()),
-            epoch: status.epoch,
-            unfilled: status
+        let grant = grant.map(|grant| FreshGrant {
+            phase: grant.status.phase,
+            owner: self.party(grant.status.owner.as_ref()),
+            epoch: grant.status.epoch,
+            rights: rights(&grant),
+            unfilled: grant
+                .status
                 .claims
                 .into_iter()
                 .filter(|claim| claim.fill != Fill::Filled)
@@ -401,6 +404,22 @@ impl<'a> StepInputs<'a> {
         let grant = self.grant.as_ref().map(GrantRecord::uid);
         let noted = self.here.as_deref().and_then(|here| annotation(here, ANNOTATION_GRANT));
         noted.is_some() && noted == grant
+    }
+}
+
+/// The cloud roles of a namespace. What a role says of another epoch says nothing of this one.
+fn rights(grant: &GrantRecord) -> Rights {
+    let epoch = grant.status.epoch;
+    let is_ready = |role: &&RoleRights| role.state == RightsState::Ready && role.epoch == epoch;
+    let unready = grant.status.rights.iter().filter(|role| !is_ready(role));
+    let unready = unready.map(|role| Unready {
+        role: role.name.clone(),
+        because: if role.epoch == epoch { role.because.clone() } else { String::new() },
+    });
+    Rights {
+        has_roles: !grant.status.rights.is_empty(),
+        are_awaited: grant.spec.awaits_rights(),
+        unready: unready.collect(),
     }
 }
 

@@ -174,6 +174,8 @@ pub struct Truth {
     pub granted: Option<Epoch>,
     /// Whether somebody asked to take that epoch by force.
     pub is_forced: bool,
+    /// Whether a cloud role that the start waits for does not trust this cluster for that epoch.
+    pub is_awaiting_rights: bool,
 }
 
 /// The one next thing to do.
@@ -250,6 +252,8 @@ pub enum Why {
     CacheBehind,
     /// The owner was asked to give it up by force.
     Forced,
+    /// The cloud roles of the namespace do not all trust this cluster yet.
+    AwaitingRights,
     /// The rest is being deleted.
     Cleaning,
     /// A copy is kept until its successor has proved itself, or a person says so.
@@ -385,6 +389,11 @@ fn permit(facts: &Facts, grant: &Grant) -> Decision {
     }
     if truth.is_forced {
         return Decision::Nothing(Why::Forced);
+    }
+    // A role that trusts this cluster for this epoch trusts no earlier owner, and denies the sessions
+    // of one that was declared gone: what starts here is alone with its rights, too.
+    if truth.is_awaiting_rights {
+        return Decision::Nothing(Why::AwaitingRights);
     }
     Decision::Permit(grant.epoch)
 }

@@ -3,6 +3,7 @@
 mod fuzz;
 mod moves;
 mod repository;
+mod rights;
 mod rows;
 mod volumes;
 pub(crate) mod world;

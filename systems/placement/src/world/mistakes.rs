@@ -7,6 +7,7 @@ mod data;
 mod ends;
 mod moves;
 mod races;
+mod rights;
 mod seeing;
 mod volumes;
 
@@ -77,7 +78,7 @@ pub(super) fn mistakes() -> Vec<Mistake<Namespaces>> {
         Mistake { name, sentence, breaks, system }
     };
     let rows = moves::ROWS.iter().chain(races::ROWS).chain(ends::ROWS).chain(volumes::ROWS);
-    let rows = rows.chain(data::ROWS);
+    let rows = rows.chain(data::ROWS).chain(rights::ROWS);
     rows.map(made).collect()
 }
 

@@ -2,6 +2,7 @@
 
 use crate::runtime::outside::{
     Action, Answer, Ending, Held, Known, LockName, Machine as Outside, Question, Run, Started,
+    TokenFiles,
 };
 use crate::syncer::{Holding, Locks, LocksOf};
 use interlock_kernel::Nothing;
@@ -155,6 +156,8 @@ impl<M: Runs> Driver<M> for Outside {
                 let is_its = |lock: &LockName| lock.namespace == *namespace && lock.name == *name;
                 Answer::InHand(locks.filter(is_its).collect())
             }
+            // No pod here wants a token.
+            Question::Tokens(_) => Answer::Tokens(TokenFiles::default()),
         }
     }
 
@@ -185,6 +188,7 @@ impl<M: Runs> Driver<M> for Outside {
                 }
             }
             Action::Kill(pod) => processes = processes.ended(pod),
+            Action::WriteToken(_) | Action::RemoveTokens(_) => {}
         }
         machine.with_processes(processes)
     }

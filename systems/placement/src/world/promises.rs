@@ -121,7 +121,10 @@ pub(super) fn rules() -> Vec<Rule<Namespaces>> {
                 let is_revoked =
                     phase(from) == Some(Phase::Granted) && phase(to) == Some(Phase::Revoking);
                 let target = to.grant.as_ref().and_then(|grant| grant.target);
-                !is_revoked || target.is_some_and(|target| !system.is_unfit(target))
+                // Where the cloud is the reason, it is one only for those who have roles there.
+                let has_no_role = to.grant.as_ref().is_some_and(|grant| grant.rights.is_empty());
+                let takes = |target| !system.is_unfit(target) || (system.rights && has_no_role);
+                !is_revoked || target.is_some_and(takes)
             },
         },
         Rule {

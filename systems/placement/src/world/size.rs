@@ -9,7 +9,7 @@ const fn key(key: &'static str, help: &'static str, default: u64, most: u64) -> 
     SizeKey::new(key, help, default, 0, most)
 }
 
-pub(super) const KEYS: [SizeKey; 26] = [
+pub(super) const KEYS: [SizeKey; 27] = [
     key("moves", "how often people move the namespace", 1, 3),
     key("flights", "steps that are under way at once", 1, 2),
     key(
@@ -35,6 +35,7 @@ pub(super) const KEYS: [SizeKey; 26] = [
     key("forget", "1: people give up what a cluster has of the namespace", 0, 1),
     key("silent", "1: the hub may hear no more of cluster a, which runs on", 0, 1),
     key("unfit", "1: cluster b takes nothing new", 0, 1),
+    key("rights", "1: the namespace has a cloud role, which trusts an owner in its own time", 0, 1),
     SizeKey::new("hubs", "hubs at once, as while a lease changes hands", 1, 1, 2),
     SizeKey::new("syncers", "syncers of cluster a at once", 1, 1, 2),
     key("all", "1: with the controllers that only mirror what others decide", 0, 1),
@@ -67,6 +68,7 @@ impl Namespaces {
             forget,
             silent,
             unfit,
+            rights,
             hubs,
             syncers,
             all,
@@ -100,6 +102,7 @@ impl Namespaces {
             forget: forget == 1,
             silent: silent == 1,
             unfit: unfit == 1,
+            rights: rights == 1,
             two_hubs: hubs == 2,
             twin: syncers == 2,
             all: all == 1,

@@ -131,6 +131,13 @@ impl Namespaces {
         if self.claims > 0 {
             status["storageClasses"] = json!([{"name": "local", "canSnapshot": true}]);
         }
+        if self.rights {
+            let is_known = if self.is_unfit(c) { "False" } else { "True" };
+            let mut issuer = condition("IssuerReady", "Provider", "the cloud knows the issuer");
+            issuer["status"] = json!(is_known);
+            let conditions = status["conditions"].as_array_mut();
+            conditions.into_iter().for_each(|conditions| conditions.push(issuer.clone()));
+        }
         let mut finalizers = json!([FINALIZER_LIVE_GRANTS]);
         // One that comes later gives its first heartbeat, and the hub has yet to hear of it.
         if self.replace && c == 1 {
@@ -140,7 +147,7 @@ impl Namespaces {
         let cluster = json!({
             "metadata": {"uid": self.cluster_uid(c), "finalizers": finalizers},
             "spec": {"connection": {"logicalCluster": CLUSTER_NAMES[c]},
-                "unschedulable": self.is_unfit(c)},
+                "unschedulable": self.is_unfit(c) && !self.rights},
             "status": status,
         });
         servers.put(hub, &WORKLOAD_CLUSTER, &Name::cluster_wide(self.cluster_name(c)), cluster)

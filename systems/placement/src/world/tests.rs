@@ -94,6 +94,9 @@ fn mistakes_are_found() {
         "old-copies-stay",
         "old-label-left-on",
         "claim-not-mirrored",
+        "rights-not-awaited",
+        "rights-awaited-in-vain",
+        "issuer-ignored",
     ] {
         let options = Options { mutant: Some(name.to_owned()), ..Options::default() };
         let size = Size::parse("").expect("a size");
@@ -137,6 +140,14 @@ fn each_fault_catches_a_mistake_that_nothing_else_catches() {
 fn an_owner_that_is_silent_keeps_the_namespace_and_a_cluster_that_takes_nothing_gets_nothing() {
     holds("moves=1,flights=0,stale=1,crash=0,silent=1", 23_976);
     holds("moves=1,flights=0,stale=1,crash=1,unfit=1", 724);
+}
+
+#[test]
+fn a_namespace_with_a_cloud_role_starts_when_the_role_trusts_its_cluster() {
+    holds("moves=1,flights=0,stale=0,crash=1,rights=1,live=1,wakes=1", 1_813);
+    holds("moves=1,flights=0,stale=1,crash=0,rights=1", 26_562);
+    holds("moves=1,flights=0,stale=0,crash=0,rights=1,unfit=1", 468);
+    holds("moves=1,flights=0,stale=0,crash=0,rights=1,force=1", 46_215);
 }
 
 #[test]

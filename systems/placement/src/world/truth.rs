@@ -14,7 +14,8 @@ use interlock_api::names::{
 };
 use interlock_api::placement::condition::RUNNING;
 use interlock_api::placement::{
-    Claim, CopyState, Fill, ForceOutcome, GrantSpec, GrantStatus, Phase, Pin, Ref, Snapshot,
+    Claim, CopyState, Fill, ForceOutcome, GrantSpec, GrantStatus, Phase, Pin, Ref, RightsState,
+    Snapshot,
 };
 use interlock_kernel::metadata::{is_deleting, uid_of};
 use interlock_kernel::{Name, Object, conditions, read_part};
@@ -158,6 +159,8 @@ pub(super) struct Grant {
     pub(super) in_place: Vec<usize>,
     /// Whether every claim has its data at the owner.
     pub(super) is_filled: bool,
+    /// The epochs that the cloud roles of the namespace are at, and whether they trust its owner.
+    pub(super) rights: Vec<(i64, RightsState)>,
 }
 
 /// What one cluster noted, and what runs there.
@@ -393,6 +396,7 @@ fn grant(system: &Namespaces, object: &Object) -> Grant {
         owner: status.owner.and_then(|owner| place_of(system, &owner)),
         target: spec.target.and_then(|target| place_of(system, &target)),
         epoch: status.epoch,
+        rights: status.rights.iter().map(|role| (role.epoch, role.state)).collect(),
         copies: copies.filter_map(copy).collect(),
     }
 }

@@ -8,8 +8,10 @@ use super::mover::OnDisk;
 use crate::engine::chance::{Chance, SimulatedClock};
 use crate::engine::line::{Errand, Gate, Way};
 use interlock_kernel::Nothing;
+use interlock_placement::heartbeat::{Discovery, WhoIssues};
 use interlock_placement::runtime::outside::{
     Action, Answer, Ending, Held, Known, LockName, Machine as Processes, Question, Run, Started,
+    TokenFiles,
 };
 use interlock_placement::syncer::{Holding, Locks, LocksOf};
 use interlock_shell::Driver;
@@ -330,15 +332,20 @@ impl Driver<Processes> for OnMachine {
                 let locks = mine.map(|(lock, _)| lock).filter(|lock| of_pod(lock));
                 Answer::InHand(locks.cloned().collect())
             }
+            // No pod here wants a token.
+            Question::Tokens(_) => Answer::Tokens(TokenFiles::default()),
         })
     }
 
     async fn perform(&self, action: Action) -> Result<(), String> {
         let errand = match action {
             Action::Start(_) => Errand::Start,
-            Action::TakeLock(_) | Action::LetGo(_) | Action::Terminate(_) | Action::Kill(_) => {
-                Errand::Any
-            }
+            Action::TakeLock(_)
+            | Action::LetGo(_)
+            | Action::Terminate(_)
+            | Action::Kill(_)
+            | Action::WriteToken(_)
+            | Action::RemoveTokens(_) => Errand::Any,
         };
         let way = self.gate.turn(errand).await;
         if way == Way::RequestLost {
@@ -352,6 +359,7 @@ impl Driver<Processes> for OnMachine {
             Action::Start(run) => return self.start(*run),
             Action::Terminate(pod) => self.machine.stop(&pod, false),
             Action::Kill(pod) => self.machine.stop(&pod, true),
+            Action::WriteToken(_) | Action::RemoveTokens(_) => {}
         }
         Ok(())
     }
@@ -361,6 +369,17 @@ impl Driver<Locks> for OnMachine {
     async fn ask(&self, question: LocksOf) -> Result<Holding, String> {
         self.gate.turn(Errand::Any).await;
         Ok(self.machine.holding(&question.namespace))
+    }
+
+    async fn perform(&self, action: Nothing) -> Result<(), String> {
+        match action {}
+    }
+}
+
+/// Nobody in this world asks who issues tokens, so the answer takes no turn of the simulation.
+impl Driver<Discovery> for OnMachine {
+    async fn ask(&self, _: WhoIssues) -> Result<Option<String>, String> {
+        Ok(None)
     }
 
     async fn perform(&self, action: Nothing) -> Result<(), String> {

@@ -3,7 +3,7 @@
 use super::super::explain::{explain, text};
 use super::super::scene::{Scene, told};
 use super::same;
-use interlock_api::placement::{CopyState, Phase};
+use interlock_api::placement::{CopyState, Phase, RightsState};
 
 fn explained(scene: &Scene) -> String {
     let picture = scene.picture();
@@ -110,4 +110,50 @@ fn a_namespace_that_is_gone_keeps_its_grant_until_no_data_is_left() {
         "the namespace was deleted; its grant is kept until no data is left"
     );
     assert!(told.waits_for.contains("west to delete its copies"), "{}", told.waits_for);
+}
+
+#[test]
+fn a_start_that_waits_for_the_cloud_names_the_role_and_the_clusters_that_it_could_not_go_to() {
+    let waits = "cluster west is not trusted for epoch 3 yet by role app";
+    let scene = Scene::new("shop").desired("west").grant(Phase::Granted, "west", 3).since(20);
+    let scene = scene.rights(&[("app", 2, RightsState::Fenced)]).fenced(2);
+    let scene = scene.says(told("RightsReady", false, 20, ("Waiting", waits)));
+    same(
+        &explained(&scene),
+        "\
+shop is moving to west: AwaitingRights
+
+because
+  the owner is west, epoch 3: Granted for 20s, the owner may use the volumes
+  the desired cluster is west (annotation interlock.dev/cluster)
+  Waiting: cluster west is not trusted for epoch 3 yet by role app
+
+waiting 20s for
+  cluster west is not trusted for epoch 3 yet by role app
+
+CLUSTER  FITS
+east     no: IssuerNotReady, role app of the namespace needs a cluster with condition IssuerReady
+west     no: IssuerNotReady, role app of the namespace needs a cluster with condition IssuerReady
+
+next: interlock status shop --watch
+",
+    );
+}
+
+#[test]
+fn an_owner_that_was_declared_gone_may_have_rights_until_each_role_says_otherwise() {
+    for (epoch, state, may_have) in [
+        (1, RightsState::Ready, true),
+        (2, RightsState::Ready, true),
+        (2, RightsState::Waiting, true),
+        (2, RightsState::Fenced, false),
+        (3, RightsState::Waiting, false),
+        (3, RightsState::Ready, false),
+    ] {
+        let scene = Scene::new("shop").grant(Phase::Granted, "west", 3);
+        let text = explained(&scene.rights(&[("app", epoch, state)]).fenced(2));
+        let words =
+            "role app: the owner of epoch 2, which was declared gone, may still have its rights";
+        assert_eq!(text.contains(words), may_have, "{epoch} {state}: {text}");
+    }
 }

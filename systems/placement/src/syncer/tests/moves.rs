@@ -6,7 +6,7 @@ use interlock_kernel::Name;
 use serde_json::{Value, json};
 
 const UID: &str = "0f3a9c1e-5b77-4c52-9d0e-2f4e6a8b1c3d";
-const GRANT_NAME: &str = "shop-0f3a9c1e";
+pub(super) const GRANT_NAME: &str = "shop-0f3a9c1e";
 
 fn at_hub(name: &str) -> Name {
     Name::within("shop", name)
@@ -17,7 +17,7 @@ fn here(name: &str) -> Name {
 }
 
 /// A world with a placed namespace, a config map and a pod in it.
-fn world() -> TestFleet {
+pub(super) fn world() -> TestFleet {
     let mut world = TestFleet::new(&["a", "b"]);
     let namespace = json!({"metadata": {
         "uid": UID,
@@ -37,16 +37,16 @@ fn world() -> TestFleet {
     world
 }
 
-fn set_desired(world: &mut TestFleet, cluster: &str) {
+pub(super) fn set_desired(world: &mut TestFleet, cluster: &str) {
     let patch = json!({"metadata": {"annotations": {"interlock.dev/cluster": cluster}}});
     world.change("", &NAMESPACE, &Name::cluster_wide("shop"), &patch);
 }
 
-fn grant(world: &TestFleet) -> Value {
+pub(super) fn grant(world: &TestFleet) -> Value {
     world.get("", &GRANT, &Name::cluster_wide(GRANT_NAME)).expect("a grant")
 }
 
-fn status(world: &TestFleet) -> String {
+pub(super) fn status(world: &TestFleet) -> String {
     let status = &grant(world)["status"];
     let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     format!("{} {} {}", word(&status["phase"]), word(&status["owner"]["name"]), status["epoch"])

@@ -1,10 +1,12 @@
 //! A little world: a hub, clusters, their machines; every write is applied as a server would.
 
 use crate::claims::Claims;
+use crate::heartbeat::{Discovery, WhoIssues};
 use crate::kinds;
 use crate::runtime::Runtime;
 use crate::runtime::outside::{
-    Action as MachineAction, Answer, Ending, Held, Known, LockName, Machine, Question, Run, Started,
+    Action as MachineAction, Answer, Ending, FailedRequest, Held, HeldToken, Known, LockName,
+    Machine, Question, Run, Started, TokenFiles,
 };
 use crate::scheduler::Scheduler;
 use crate::syncer::objects::kinds::{INGRESS, JOB, REPLICA_SET};
@@ -28,6 +30,10 @@ pub(crate) struct Processes {
     pub(crate) known: BTreeMap<String, Known>,
     pub(crate) locks: BTreeSet<String>,
     pub(crate) runs: Vec<Run>,
+    /// The files with tokens, by pod.
+    pub(crate) tokens: BTreeMap<String, TokenFiles>,
+    /// Why no token is issued; None: all are.
+    pub(crate) no_tokens: Option<String>,
     taken: BTreeMap<String, LockName>,
 }
 
@@ -48,6 +54,8 @@ pub(crate) struct TestFleet {
     pub(crate) events: Vec<Event>,
     /// What is in volumes and snapshots, by cluster and handle; None: nobody makes any.
     pub(crate) disks: Option<Disks>,
+    /// Who issues the tokens of every cluster; None: no cluster says so.
+    pub(crate) issuer: Option<String>,
 }
 
 /// What is in volumes and snapshots, by cluster and handle: the epochs that wrote to it.
@@ -80,6 +88,15 @@ impl Driver for Locks {
     }
 }
 
+impl Driver for Discovery {
+    fn ask(world: &TestFleet, _: &str, _: WhoIssues) -> Option<String> {
+        world.issuer.clone()
+    }
+    fn perform(_: &mut TestFleet, _: &str, action: Nothing) {
+        match action {}
+    }
+}
+
 impl Driver for Machine {
     fn ask(world: &TestFleet, cluster: &str, question: Question) -> Answer {
         let machine = &world.machines[cluster];
@@ -96,6 +113,9 @@ impl Driver for Machine {
                 let taken = machine.locks.iter().filter_map(|pod| machine.taken.get(pod));
                 let of_pod = |lock: &&LockName| lock.namespace == namespace && lock.name == name;
                 Answer::InHand(taken.filter(of_pod).cloned().collect())
+            }
+            Question::Tokens(pod) => {
+                Answer::Tokens(machine.tokens.get(&pod).cloned().unwrap_or_default())
             }
         }
     }
@@ -125,6 +145,20 @@ impl Driver for Machine {
                 let living = world.machines.values().filter(|machine| machine.lives()).count();
                 assert!(living <= 1, "two clusters run one namespace");
             }
+            MachineAction::WriteToken(request) => {
+                let files = machine.tokens.entry(request.pod_uid).or_default();
+                let failed = machine.no_tokens.clone();
+                files.failed = failed.map(|because| FailedRequest { at: now, because });
+                if files.failed.is_none() {
+                    let life = std::time::Duration::from_secs(request.file.seconds);
+                    files.is_there = true;
+                    files.held.retain(|held| held.asked != request.file);
+                    files.held.push(HeldToken { asked: request.file, issued: now, life });
+                }
+            }
+            MachineAction::RemoveTokens(pod) => {
+                machine.tokens.remove(&pod);
+            }
             MachineAction::Terminate(pod) | MachineAction::Kill(pod) => {
                 let run = Started { pid: 7, since: now };
                 let ending = Ending::Signal(15);
@@ -151,6 +185,7 @@ impl TestFleet {
             log: Vec::new(),
             events: Vec::new(),
             disks: None,
+            issuer: None,
         };
         for cluster in clusters {
             let condition = |kind: &str| {
