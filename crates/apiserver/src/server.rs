@@ -229,6 +229,12 @@ impl Server {
         self.0.storage.store.stopped().await.to_string()
     }
 
+    /// The store, for what else this process keeps in it. Tables of the API have three parts in their
+    /// names; others have not.
+    pub fn store(&self) -> Arc<interlock_store::Embedded> {
+        Arc::clone(&self.0.storage.store)
+    }
+
     /// What the store found when it was opened.
     pub fn recovery(&self) -> &interlock_store::Recovery {
         self.0.storage.store.recovery()

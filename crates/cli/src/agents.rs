@@ -6,7 +6,8 @@ use crate::fleet::{Found, Location};
 use crate::run::cluster::{Agent, Runtime};
 use crate::run::wiring::{self, Seats};
 use crate::run::{
-    CONTROLLERS_LEASE, Intervals, hub_program, install, page, shell_that_leads, syncer_lease,
+    CONTROLLERS_LEASE, Intervals, Lease, hub_program, identities, install, instance, page,
+    shell_that_leads, syncer_lease,
 };
 use crate::serving::{Signals, block_on, default_directory, log};
 use anyhow::{Context, bail};
@@ -36,28 +37,49 @@ pub(crate) struct ControllersArgs {
     page: page::Args,
     #[command(flatten)]
     intervals: Intervals,
+    #[command(flatten)]
+    identities: identities::Args,
     /// Enable debug logging
     #[arg(long, short)]
     verbose: bool,
 }
 
-/// Runs the hub's controllers until SIGTERM or SIGINT. Several may run: one of them leads.
+/// Runs the hub's controllers, and those of cloud identities if these are asked for, until SIGTERM or SIGINT. Several may run: one of them leads.
 pub(crate) fn controllers(args: &ControllersArgs) -> anyhow::Result<ExitCode> {
     log(args.verbose);
     block_on(async {
         let mut signals = Signals::new()?;
+        let cloud = args.identities.is_asked_for();
+        let cloud = cloud.then(|| args.identities.account_of_environment()).transpose()?;
         let (client, _) = connect(&args.location).await?;
         if !args.no_install {
+            let install = || async {
+                install::install(&client).await?;
+                if cloud.is_some() { install::install_identities(&client).await } else { Ok(()) }
+            };
             tokio::select! {
                 _ = signals.next() => return Ok(ExitCode::SUCCESS),
-                installed = retried(|| install::install(&client)) => installed?,
+                installed = retried(install) => installed?,
             }
         }
-        let server = Server::new("hub", client);
-        let shell = shell_that_leads(&server, CONTROLLERS_LEASE, &args.intervals);
+        let server = Server::new("hub", client.clone());
+        let instance = instance();
+        let lease = Lease { name: CONTROLLERS_LEASE, instance: &instance };
+        let shell = shell_that_leads(&server, lease, &args.intervals);
         args.page.serve(&shell).await?;
-        let seats = Seats::from([(Account::Controllers, [(Place::HUB, server)].into())]);
-        let runners = wiring::run(&shell, &hub_program(&args.intervals), &seats, NoDriver)?;
+        let places: Places = [(Place::HUB, server)].into();
+        let accounts = [Account::Controllers, Account::Identities];
+        let seats: Seats = accounts.map(|account| (account, places.clone())).into();
+        let mut runners = wiring::run(&shell, &hub_program(&args.intervals), &seats, NoDriver)?;
+        if let Some(cloud) = cloud {
+            let ground = identities::Ground {
+                hub: &client,
+                shell: &shell,
+                seats: &seats,
+                instance: &instance,
+            };
+            runners.extend(args.identities.run(&ground, cloud).await?);
+        }
         until_stopped(shell, runners, &mut signals).await
     })
 }
@@ -177,7 +199,9 @@ async fn agent_of(args: &SyncerArgs) -> anyhow::Result<(Shell, Agent, Seats)> {
         install::install_volumes(&reached).await?;
     }
     let hub = Server::new("hub", client);
-    let shell = shell_that_leads(&hub, &syncer_lease(&args.cluster), &args.intervals);
+    let (name, instance) = (syncer_lease(&args.cluster), instance());
+    let lease = Lease { name: &name, instance: &instance };
+    let shell = shell_that_leads(&hub, lease, &args.intervals);
     let served = Server::new(&args.cluster, reached);
     let agent = Agent {
         of,

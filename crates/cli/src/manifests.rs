@@ -2,7 +2,7 @@
 
 use crate::output;
 use crate::run::install::{self, NAMESPACE};
-use crate::run::{CONTROLLERS_LEASE, syncer_lease};
+use crate::run::{CONTROLLERS_LEASE, fleet_id, syncer_lease};
 use anyhow::bail;
 use clap::{Args as ClapArgs, ValueEnum};
 use interlock_api::manifest::yaml;
@@ -44,6 +44,8 @@ pub(crate) struct Args {
 enum Part {
     /// For the hub: service accounts, roles and the controllers
     Hub,
+    /// For the hub, in addition: the rights of the controllers of cloud identities
+    Identities,
     /// For the hub, once for each workload cluster: the rights of its syncer
     Access,
     /// For a workload cluster: the syncer and its rights
@@ -54,8 +56,9 @@ enum Part {
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let (title, objects) = match (args.part, args.cluster.as_deref()) {
         (Part::Hub, None) => ("hub".to_owned(), hub(&args.image)),
-        (Part::Hub, Some(name)) => {
-            bail!("the hub part is the same for all clusters: remove `{name}`")
+        (Part::Identities, None) => ("identities".to_owned(), identities()),
+        (Part::Hub | Part::Identities, Some(name)) => {
+            bail!("what the hub needs is the same for all clusters: remove `{name}`")
         }
         (Part::Access, Some(name)) => (format!("access {name}"), access(name)),
         (Part::Cluster, Some(name)) => {
@@ -101,6 +104,36 @@ fn hub(image: &str) -> Vec<Value> {
         &json!([]),
     ));
     objects
+}
+
+/// What the hub needs for cloud identities: the pods of the controllers have these rights, too, and
+/// are started with the options of `interlock controllers` for cloud identities.
+fn identities() -> Vec<Value> {
+    let (account, role_name) = (account(CONTROLLERS), Account::Identities.role());
+    // The first start writes down which fleet this is, and no start changes it.
+    let at = json!({"name": fleet_id::NAME, "namespace": NAMESPACE});
+    let config_maps =
+        |verb: &str| json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": [verb]});
+    let mut read = config_maps("get");
+    read["resourceNames"] = json!([fleet_id::NAME]);
+    let own = json!({
+        "apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"], "resourceNames": [NAMESPACE],
+    });
+    vec![
+        role(&roles::of_identities(), Account::Identities, Place::HUB),
+        cluster_role_binding(role_name, role_name, &account),
+        json!({
+            "apiVersion": roles::RBAC, "kind": "Role", "metadata": at,
+            "rules": [config_maps("create"), read, own],
+        }),
+        json!({
+            "apiVersion": roles::RBAC, "kind": "RoleBinding", "metadata": at,
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": fleet_id::NAME,
+            },
+            "subjects": [account],
+        }),
+    ]
 }
 
 /// What the hub needs for one workload cluster.
@@ -252,6 +285,7 @@ mod tests {
         let files = [
             ("hub.yaml", documents("hub", &hub(IMAGE)), "hub"),
             ("access.yaml", documents("access west", &access("west")), "access west"),
+            ("identities.yaml", documents("identities", &identities()), "identities"),
             ("cluster.yaml", documents("cluster west", &cluster("west", IMAGE)), "cluster west"),
         ];
         for (file, wanted, command) in files {

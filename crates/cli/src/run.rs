@@ -3,7 +3,11 @@
 pub(crate) mod access;
 pub(crate) mod cluster;
 mod driver;
+pub(crate) mod fleet_id;
+pub(crate) mod iam;
+pub(crate) mod identities;
 pub(crate) mod install;
+mod issuers;
 pub(crate) mod metrics;
 pub(crate) mod page;
 mod repositories;
@@ -73,16 +77,23 @@ pub(crate) fn settings() -> Settings {
 
 /// A shell whose controllers act only while this process leads. Writes are guarded whoever leads;
 /// the lease only spares two processes each other's work.
-pub(crate) fn shell_that_leads(hub: &Server, lease: &str, intervals: &Intervals) -> Shell {
+pub(crate) fn shell_that_leads(hub: &Server, lease: Lease<'_>, intervals: &Intervals) -> Shell {
     let holds_for = intervals.lease;
     let lease = LeaseSettings {
         holds_for,
         acts_for: holds_for * 2 / 3,
         tries_every: holds_for * 2 / 15,
-        ..LeaseSettings::new(lease, &instance())
+        ..LeaseSettings::new(lease.name, lease.instance)
     };
     let campaign = Campaign::begin(hub.client().clone(), lease);
     Shell::new(settings()).with_campaign(campaign)
+}
+
+/// The lease that a process leads by, and the identity that it leads under.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lease<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) instance: &'a str,
 }
 
 /// What is said first when processes cannot be run here.

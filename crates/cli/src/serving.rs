@@ -115,6 +115,8 @@ pub(crate) struct Serving {
     pub(crate) directory: PathBuf,
     pub(crate) kubeconfig: PathBuf,
     pub(crate) url: String,
+    /// What the issuers of all logical clusters begin with.
+    pub(crate) issuers: String,
     task: JoinHandle<()>,
     clusters: watch::Receiver<u64>,
     renewals: Interval,
@@ -149,7 +151,8 @@ impl Serving {
             Err(error) => return Err(error.into()),
         };
         let url = url(listening.address(), transport);
-        server.reached_at(reach.external_url.as_deref().unwrap_or(&url));
+        let issuers = reach.external_url.clone().unwrap_or_else(|| url.clone());
+        server.reached_at(&issuers);
         let kubeconfig = reach.kubeconfig.clone().unwrap_or_else(|| directory.join("kubeconfig"));
         let clusters = server.cluster_changes();
         write_kubeconfig(&server, &kubeconfig, &url)?;
@@ -158,7 +161,7 @@ impl Serving {
         renewals.tick().await;
         let mut pause = interval(KUBECONFIG_PAUSE);
         pause.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Ok(Serving { server, directory, kubeconfig, url, task, clusters, renewals, pause })
+        Ok(Serving { server, directory, kubeconfig, url, issuers, task, clusters, renewals, pause })
     }
 
     /// Logs that it is ready.

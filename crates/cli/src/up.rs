@@ -3,22 +3,24 @@
 use crate::demo;
 use crate::output;
 use crate::run::access::{HUB, Who, allow_at_hub};
+use crate::run::iam::{self, EmbeddedIam};
 use crate::run::metrics::page;
 use crate::run::supervisor::{Ground, Supervisor};
 use crate::run::wiring::{self, Seats};
-use crate::run::{self, install};
+use crate::run::{self, identities, install};
 use crate::serving::{Reach, Serving, Signals, block_on};
 use anyhow::Context;
 use clap::Args as ClapArgs;
 use interlock_api::placement::{Connection, WorkloadCluster, WorkloadClusterSpec};
 use interlock_kernel::Place;
 use interlock_outside::processes::Processes;
-use interlock_programs::{accounts, list};
+use interlock_programs::{Account, accounts, list};
 use interlock_shell::{NoDriver, Runner, Shell};
 use jiff::Timestamp;
 use kube::api::{Api, PostParams};
 use kube::{Client, ResourceExt};
 use std::io::{self, IsTerminal};
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,6 +47,11 @@ pub(crate) struct Args {
     /// Allow pods to run as processes of root
     #[arg(long)]
     allow_root_processes: bool,
+    /// The loopback address of the embedded IAM and STS; with port 0 a free port is chosen
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
+    iam_listen: SocketAddr,
+    #[command(flatten)]
+    identities: identities::Args,
     /// Log every change and not only warnings; twice (-vv): enable debug logging
     #[arg(long, short, action = clap::ArgAction::Count)]
     verbose: u8,
@@ -89,7 +96,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         };
         serving.say_ready();
         if !args.demo {
-            output::say(&welcome(&serving, args))?;
+            output::say(&welcome(&serving, &fleet, args))?;
         }
         let demo = demo::Demo {
             hub: fleet.ground.hub.clone(),
@@ -124,10 +131,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 /// Everything of the fleet but its server.
 struct Fleet {
     ground: Arc<Ground>,
-    /// The hub's controllers.
+    /// The hub's controllers, and those of cloud identities.
     runners: Vec<Runner>,
     /// Starts and stops the agents of clusters.
     supervisor: Supervisor,
+    /// The cloud account of the fleet, unless it is somewhere else.
+    iam: Option<EmbeddedIam>,
 }
 
 impl Fleet {
@@ -135,7 +144,12 @@ impl Fleet {
         let server = &serving.server;
         let hub = Who::Owner.client(server, HUB);
         install::install(&hub).await?;
+        install::install_identities(&hub).await?;
         allow_at_hub(&hub).await?;
+        let iam = match args.identities.has_endpoint() {
+            true => None,
+            false => Some(embedded_iam(serving, args).await?),
+        };
         let shell = Shell::new(run::settings());
         let counts = shell.metrics();
         server.metrics().add(move || page(&counts, Timestamp::now()));
@@ -146,8 +160,17 @@ impl Fleet {
             let controllers = known.acting_as(Who::OfHub(account).client(server, HUB));
             (account, [(Place::HUB, controllers)].into())
         };
-        let seats: Seats = accounts(&list(&program)).into_keys().map(seat).collect();
-        let runners = wiring::run(&shell, &program, &seats, NoDriver)?;
+        let used = accounts(&list(&program)).into_keys().chain([Account::Identities]);
+        let seats: Seats = used.map(seat).collect();
+        let mut runners = wiring::run(&shell, &program, &seats, NoDriver)?;
+        let cloud = match &iam {
+            Some(iam) => iam.account(),
+            None => args.identities.account_of_environment()?,
+        };
+        let (instance, shell_of) = (run::instance(), &shell);
+        let at =
+            identities::Ground { hub: &hub, shell: shell_of, seats: &seats, instance: &instance };
+        runners.extend(args.identities.run(&at, cloud).await?);
         for name in &args.clusters {
             register(&hub, name).await?;
         }
@@ -162,7 +185,7 @@ impl Fleet {
         });
         let supervisor = Supervisor::start(Arc::clone(&ground));
         server.metrics().add(supervisor.metrics());
-        let fleet = Fleet { ground, runners, supervisor };
+        let fleet = Fleet { ground, runners, supervisor, iam };
         fleet.begin_to_serve().await?;
         Ok(fleet)
     }
@@ -190,10 +213,24 @@ impl Fleet {
             ),
         }
         drop(self.runners);
+        if let Some(iam) = self.iam {
+            iam.stop().await;
+        }
         for agent in agents {
             agent.stop_processes().await;
         }
     }
+}
+
+/// An IAM and STS on the store of the hub.
+async fn embedded_iam(serving: &Serving, args: &Args) -> anyhow::Result<EmbeddedIam> {
+    let place = iam::Place {
+        server: &serving.server,
+        issuers: &serving.issuers,
+        directory: &serving.directory,
+        listen: args.iam_listen,
+    };
+    EmbeddedIam::start(&place).await
 }
 
 /// The uids of all clusters that the hub has.
@@ -222,7 +259,7 @@ async fn register(hub: &Client, name: &str) -> anyhow::Result<()> {
     }
 }
 
-fn welcome(serving: &Serving, args: &Args) -> String {
+fn welcome(serving: &Serving, fleet: &Fleet, args: &Args) -> String {
     let kubeconfig = serving.kubeconfig.display();
     let clusters = args.clusters.join(", ");
     let to = args.clusters.last().map_or("CLUSTER", String::as_str);
@@ -230,13 +267,19 @@ fn welcome(serving: &Serving, args: &Args) -> String {
         Level::WARN => "Only warnings are logged; start with -v to log every change.\n",
         _ => "",
     };
+    let iam = match &fleet.iam {
+        Some(EmbeddedIam { url, config, .. }) => {
+            format!("IAM and STS: {url} (export AWS_CONFIG_FILE={})\n\n", config.display())
+        }
+        None => String::new(),
+    };
     format!(
         "the fleet is ready; workload clusters: {clusters}\n\n\
          In another terminal:\n  export KUBECONFIG={kubeconfig}\n  \
          kubectl create namespace shop && kubectl label namespace shop interlock.dev/placed=true\n  \
          interlock move shop --to {to} --wait\n  \
          interlock explain shop\n\n\
-         {logs}Ctrl-C stops the fleet; the next start resumes it.\n"
+         {iam}{logs}Ctrl-C stops the fleet; the next start resumes it.\n"
     )
 }
 

@@ -1,5 +1,6 @@
 //! Keys that sign requests. They never appear in logs.
 
+use ring::rand::{SecureRandom, SystemRandom};
 use std::fmt;
 
 /// A key, its secret, and the token of a session if the key is temporary.
@@ -22,7 +23,26 @@ impl Credentials {
             session_token: None,
         }
     }
+
+    /// New keys that nobody else has.
+    pub fn random() -> Result<Credentials, NoRandom> {
+        let letters = |count: usize| {
+            let mut bytes = vec![0_u8; count];
+            SystemRandom::new().fill(&mut bytes).map_err(|_| NoRandom)?;
+            Ok(bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect())
+        };
+        let (id, secret): (String, String) = (letters(16)?, letters(40)?);
+        Ok(Credentials::lasting(format!("AKIA{id}"), secret))
+    }
 }
+
+/// Each letter is equally likely.
+const LETTERS: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+
+/// The machine gives no random bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the machine gives no random bytes")]
+pub struct NoRandom;
 
 impl fmt::Debug for Credentials {
     // The id of a key is no secret, and tells which key was refused.
@@ -35,6 +55,14 @@ impl fmt::Debug for Credentials {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn random_keys_differ_and_look_like_those_of_aws() {
+        let (one, other) = (Credentials::random().unwrap(), Credentials::random().unwrap());
+        assert_ne!(one, other);
+        assert!(one.access_key_id.starts_with("AKIA"), "{one:?}");
+        assert_eq!((one.access_key_id.len(), one.secret_access_key.len()), (20, 40));
+    }
 
     #[test]
     fn secrets_are_not_printed() {

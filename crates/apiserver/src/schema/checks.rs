@@ -133,14 +133,12 @@ fn in_our_dialect(source: &str) -> String {
                 at += 1;
                 push_escape(&mut out, escaped);
             }
-            ('[', Some(':')) if in_class => out.push('['),
-            ('[', _) if in_class => out.push_str("\\["),
+            ('[', _) if in_class => at += named_class(&characters[at..], &mut out),
             ('[', _) => {
                 in_class = true;
                 out.push('[');
                 at += class_start(&characters[at..], &mut out);
             }
-            (']', _) if in_class && out.ends_with(':') => out.push(']'),
             (']', _) if in_class => {
                 in_class = false;
                 out.push(']');
@@ -172,6 +170,22 @@ fn class_start(rest: &[char], out: &mut String) -> usize {
         out.push_str("\\]");
         taken += 1;
     }
+    taken
+}
+
+/// What follows a `[` within a class: the rest of a named class such as `[:alpha:]`, or else the bracket is
+/// a letter like any other. Says how much was taken.
+fn named_class(rest: &[char], out: &mut String) -> usize {
+    let is_name = |c: &char| c.is_ascii_alphabetic() || *c == '^';
+    let name = rest.iter().skip(1).take_while(|c| is_name(c)).count();
+    let is_named = rest.first() == Some(&':') && rest[name + 1..].starts_with(&[':', ']']);
+    if !is_named {
+        out.push_str("\\[");
+        return 0;
+    }
+    let taken = 1 + name + 2;
+    out.push('[');
+    out.extend(&rest[..taken]);
     taken
 }
 
@@ -213,6 +227,17 @@ mod tests {
 
     fn matches(pattern: &str, text: &str) -> bool {
         Pattern::new(pattern, 1 << 20).expect("the pattern compiles").regex().is_match(text)
+    }
+
+    #[test]
+    fn a_class_may_end_with_a_colon_and_have_a_name_in_it() {
+        let arn = "^arn:[^:]*:[^:]*:[^:]*:[^:]*:";
+        assert!(matches(arn, "arn:aws:s3:::bucket/*") && !matches(arn, "arn:aws:s3"));
+        assert!(matches("^[a:]+$", "a:a") && !matches("^[a:]+$", "]"));
+        assert!(matches("^[[:digit:]x]+$", "1x2") && !matches("^[[:digit:]x]+$", ":"));
+        assert!(matches("^[[:^digit:]]+$", "ab") && !matches("^[[:^digit:]]+$", "1"));
+        assert!(matches("^[[:x]+$", "[:x") && !matches("^[[:x]+$", "]"));
+        assert!(Pattern::new("[[", 1 << 20).is_err());
     }
 
     #[test]

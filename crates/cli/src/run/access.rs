@@ -23,7 +23,7 @@ pub(crate) enum Who<'a> {
     Owner,
     /// What fills the caches that all controllers share.
     Caches,
-    /// An account of the hub's program.
+    /// An account of a program that works at the hub only.
     OfHub(Account),
     /// An account of the agent of a cluster.
     OfCluster(Account, &'a str),
@@ -52,9 +52,10 @@ impl Who<'_> {
     }
 }
 
-/// Lets the hub's controllers do what they do, and their caches be filled.
+/// Lets the controllers of the hub and of cloud identities do what they do, and their caches be filled.
 pub(crate) async fn allow_at_hub(hub: &Client) -> anyhow::Result<()> {
-    grant(hub, &roles::at_hub()).await
+    grant(hub, &roles::at_hub()).await?;
+    grant(hub, &roles::of_identities_at_hub()).await
 }
 
 /// Lets the agent of a cluster do what it does, at the hub and on the cluster.

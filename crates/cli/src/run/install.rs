@@ -30,6 +30,14 @@ pub(crate) async fn install(hub: &Client) -> anyhow::Result<()> {
     make_runtime_class(hub).await
 }
 
+/// Installs or updates the kinds of cloud identities at the hub.
+pub(crate) async fn install_identities(hub: &Client) -> anyhow::Result<()> {
+    for definition in interlock_api::identity_definitions() {
+        install_kind(hub, &definition).await?;
+    }
+    Ok(())
+}
+
 async fn make_namespace(at: &Client, name: &str) -> anyhow::Result<()> {
     let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(at.clone());
     let namespace = serde_json::from_value(json!({"metadata": {"name": name}}))

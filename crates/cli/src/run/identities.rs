@@ -1,0 +1,271 @@
+//! The controllers of cloud identities: their options, and how they are run.
+
+use super::fleet_id::{self, FleetId};
+use super::wiring::{self, Seats};
+use crate::fleet::time;
+use anyhow::{Context, bail};
+use clap::{Args as ClapArgs, ValueEnum};
+use interlock_api::identities::Adopt;
+use interlock_cloud::Driver;
+use interlock_iam::Credentials;
+use interlock_iam::arn::Arn;
+use interlock_iam::client::{self, Client};
+use interlock_identities::settings::Settings;
+use interlock_kernel::CallRate;
+use interlock_programs::Identities;
+use interlock_shell::{Runner, Shell};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Within this time of being sent a call to AWS takes effect, or never.
+const LATE_CALL_WINDOW: Duration = Duration::from_secs(60);
+const RESYNC: Duration = Duration::from_secs(600);
+
+/// Options of everything that runs the controllers of cloud identities.
+#[derive(Debug, Clone, Default, ClapArgs)]
+#[command(next_help_heading = "Cloud identities (irsa.voodoo.io)")]
+#[group(skip)]
+pub(crate) struct Args {
+    /// The name under which irsa-operator knew the cluster; also the fleet, unless --fleet says another
+    #[arg(long, value_name = "NAME")]
+    cluster_name: Option<String>,
+    /// The OIDC provider that roles of namespaces without a Placement trust
+    #[arg(long, value_name = "ARN", value_parser = arn)]
+    oidc_provider_arn: Option<String>,
+    /// The permissions boundary of every role
+    #[arg(long, value_name = "ARN", value_parser = arn)]
+    permissions_boundaries_policy_arn: Option<String>,
+    /// The fleet: a part of every name in the cloud account, which never changes [default: the cluster name, or chosen at the first start]
+    #[arg(long, value_name = "ID", value_parser = fleet_id::parse)]
+    fleet: Option<String>,
+    /// The URL of IAM and STS [default: AWS; with `up`: an embedded one]
+    #[arg(long, value_name = "URL")]
+    iam_endpoint: Option<String>,
+    /// On what proof cloud objects are taken over, where an object does not say
+    #[arg(long, value_enum, ignore_case = true, default_value_t = AdoptOption::Never)]
+    adopt: AdoptOption,
+    /// Whether OIDC providers of workload clusters are created [default: check; with the embedded IAM: manage]
+    #[arg(long, value_enum, ignore_case = true)]
+    oidc_providers: Option<Providers>,
+    /// How long after it was sent a call may still take effect [default: 60s; with the embedded IAM: 1s]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    late_call_window: Option<Duration>,
+    /// How often every cloud object is compared with its declaration [default: 10m]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    resync: Option<Duration>,
+}
+
+/// On what proof cloud objects are taken over.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum AdoptOption {
+    /// On none
+    #[default]
+    Never,
+    /// The tags name this fleet, and an object of this namespace and name
+    #[value(alias = "samename")]
+    SameName,
+    /// irsa-operator made it for an object of this namespace and name
+    Legacy,
+}
+
+/// What is done about OIDC providers of workload clusters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Providers {
+    /// They must be there
+    Check,
+    /// They are created, and deleted with the cluster
+    Manage,
+}
+
+/// Which cloud account.
+#[derive(Debug, Clone)]
+pub(crate) struct Account {
+    /// Where IAM and STS are; None is AWS.
+    pub(crate) endpoint: Option<String>,
+    pub(crate) credentials: Credentials,
+    /// Whether it is the embedded one, which is never late and is ours alone.
+    pub(crate) is_embedded: bool,
+}
+
+impl Args {
+    /// Whether a command that can do without identities was asked for them.
+    pub(crate) fn is_asked_for(&self) -> bool {
+        let names = [&self.cluster_name, &self.fleet, &self.oidc_provider_arn, &self.iam_endpoint];
+        names.into_iter().any(Option::is_some)
+    }
+
+    /// Whether another IAM than the embedded one is to be used.
+    pub(crate) fn has_endpoint(&self) -> bool {
+        self.iam_endpoint.is_some()
+    }
+
+    /// The account that the environment has credentials for.
+    pub(crate) fn account_of_environment(&self) -> anyhow::Result<Account> {
+        let read = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let credentials = credentials(read)?;
+        Ok(Account { endpoint: self.iam_endpoint.clone(), credentials, is_embedded: false })
+    }
+
+    /// The id of the fleet, which is written down at the hub at the first start.
+    pub(crate) async fn fleet(&self, hub: &kube::Client) -> anyhow::Result<FleetId> {
+        fleet_id::of(hub, self.fleet.as_deref().or(self.cluster_name.as_deref())).await
+    }
+
+    fn settings(&self, fleet: FleetId, account: &Account) -> Settings {
+        let providers = match (self.oidc_providers, account.is_embedded) {
+            (Some(asked), _) => asked,
+            (None, true) => Providers::Manage,
+            (None, false) => Providers::Check,
+        };
+        let seconds = |time: Duration| time.as_secs().max(1);
+        Settings {
+            cluster_name: self.cluster_name.clone(),
+            provider_arn: self.oidc_provider_arn.clone(),
+            boundary_arn: self.permissions_boundaries_policy_arn.clone(),
+            adopt: match self.adopt {
+                AdoptOption::Never => Adopt::Never,
+                AdoptOption::SameName => Adopt::SameName,
+                AdoptOption::Legacy => Adopt::Legacy,
+            },
+            late_call_seconds: i64::try_from(seconds(self.window(account))).unwrap_or(i64::MAX),
+            resync_seconds: seconds(self.resync.unwrap_or(RESYNC)),
+            manages_providers: providers == Providers::Manage,
+            ..Settings::of_fleet(&fleet.0)
+        }
+    }
+
+    fn window(&self, account: &Account) -> Duration {
+        let usual = if account.is_embedded { Duration::from_secs(1) } else { LATE_CALL_WINDOW };
+        self.late_call_window.unwrap_or(usual)
+    }
+
+    /// Runs the controllers until the shell stops. The instance is the one under which the process
+    /// leads.
+    pub(crate) async fn run(
+        &self,
+        at: &Ground<'_>,
+        account: Account,
+    ) -> anyhow::Result<Vec<Runner>> {
+        let fleet = self.fleet(at.hub).await?;
+        let settings = self.settings(fleet, &account);
+        let window = Duration::from_secs(settings.late_call_seconds.unsigned_abs());
+        let driver = interlock_cloud::Settings {
+            rate: rate(&account),
+            ..interlock_cloud::Settings::of(at.instance, window)
+        };
+        let Account { endpoint, credentials, .. } = account;
+        let client = client::Settings { endpoint, ..client::Settings::default() };
+        let client = Client::new(client, credentials).context("cannot use --iam-endpoint")?;
+        let driver = Driver::new(client, driver);
+        tracing::info!(fleet = settings.fleet, "running the controllers of cloud identities");
+        let program = Identities { settings: Arc::new(settings) };
+        Ok(wiring::run(at.shell, &program, at.seats, driver)?)
+    }
+}
+
+/// Where the controllers run.
+pub(crate) struct Ground<'a> {
+    pub(crate) hub: &'a kube::Client,
+    pub(crate) shell: &'a Shell,
+    pub(crate) seats: &'a Seats,
+    /// The identity under which this process leads.
+    pub(crate) instance: &'a str,
+}
+
+/// How often an account is called. That of AWS is shared with others.
+fn rate(account: &Account) -> CallRate {
+    match account.is_embedded {
+        true => CallRate { per_second: 500, burst: 1_000, ..CallRate::default() },
+        false => CallRate::default(),
+    }
+}
+
+/// The credentials in AWS's environment variables.
+fn credentials(read: impl Fn(&str) -> Option<String>) -> anyhow::Result<Credentials> {
+    let (Some(access_key_id), Some(secret_access_key)) =
+        (read("AWS_ACCESS_KEY_ID"), read("AWS_SECRET_ACCESS_KEY"))
+    else {
+        bail!(
+            "the controllers of cloud identities have no credentials: set AWS_ACCESS_KEY_ID and \
+             AWS_SECRET_ACCESS_KEY"
+        );
+    };
+    let session_token = read("AWS_SESSION_TOKEN");
+    Ok(Credentials { access_key_id, secret_access_key, session_token })
+}
+
+fn arn(text: &str) -> Result<String, String> {
+    match text.parse::<Arn>() {
+        Ok(arn) if arn.service == "iam" => Ok(text.to_owned()),
+        Ok(_) => Err(format!("{text:?} is not an ARN of IAM")),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn args(words: &[&str]) -> Args {
+        Command::parse_from(["x"].iter().chain(words)).args
+    }
+
+    fn settings(words: &[&str], is_embedded: bool) -> Settings {
+        let credentials = Credentials::lasting("a", "b");
+        let account = Account { endpoint: None, credentials, is_embedded };
+        args(words).settings(FleetId("f".to_owned()), &account)
+    }
+
+    #[test]
+    fn the_embedded_iam_is_never_late_and_its_providers_are_created() {
+        let embedded = settings(&[], true);
+        assert_eq!((embedded.late_call_seconds, embedded.manages_providers), (1, true));
+        let aws = settings(&[], false);
+        assert_eq!((aws.late_call_seconds, aws.manages_providers), (60, false));
+        assert_eq!((aws.resync_seconds, aws.adopt), (600, Adopt::Never));
+        let words = ["--late-call-window", "30s", "--oidc-providers", "Check", "--resync", "2m"];
+        let said = settings(&words, true);
+        let found = (said.late_call_seconds, said.manages_providers, said.resync_seconds);
+        assert_eq!(found, (30, false, 120));
+        assert_eq!(settings(&["--adopt", "SameName"], false).adopt, Adopt::SameName);
+        assert_eq!(settings(&["--adopt", "legacy"], false).adopt, Adopt::Legacy);
+    }
+
+    #[test]
+    fn identities_are_asked_for_by_naming_a_fleet_a_provider_or_an_endpoint() {
+        assert!(!args(&[]).is_asked_for());
+        assert!(!args(&["--resync", "1m"]).is_asked_for());
+        for words in [["--fleet", "f"], ["--cluster-name", "c"], ["--iam-endpoint", "http://[::1]"]]
+        {
+            assert!(args(&words).is_asked_for(), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn without_both_halves_of_a_key_there_are_no_credentials() {
+        let read = |known: &'static [&'static str]| {
+            move |name: &str| known.contains(&name).then(|| name.to_lowercase())
+        };
+        assert!(credentials(read(&[])).is_err());
+        assert!(credentials(read(&["AWS_ACCESS_KEY_ID"])).is_err());
+        let both = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"];
+        let lasting =
+            credentials(|name| read(&["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"])(name));
+        assert_eq!(lasting.unwrap().session_token, None);
+        let session = credentials(|name| both.contains(&name).then(|| name.to_owned())).unwrap();
+        assert_eq!(session.session_token.as_deref(), Some("AWS_SESSION_TOKEN"));
+    }
+
+    #[test]
+    fn only_an_arn_of_iam_is_a_provider_or_a_boundary() {
+        assert!(arn("arn:aws:iam::123456789012:oidc-provider/x").is_ok());
+        assert!(arn("arn:aws:s3:::x").is_err() && arn("x").is_err());
+    }
+}

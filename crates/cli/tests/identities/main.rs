@@ -1,0 +1,10 @@
+//! Cloud identities as they are run: `interlock up` with its embedded IAM, which is also called directly, as a
+//! person or another program would.
+
+#[path = "../harness/mod.rs"]
+mod harness;
+
+mod conflicts;
+mod lifecycle;
+mod restarts;
+mod up;
