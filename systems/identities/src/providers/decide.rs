@@ -177,7 +177,7 @@ fn create(facts: &Facts, look: &Look, issuer: &str) -> Decision {
     call(facts, look, at, Call::CreateOpenIdConnectProvider { issuer, audience, tags })
 }
 
-/// The provider that was made for the cluster goes. One that others made stays.
+/// The provider that was made for the cluster is deleted. One that others made stays.
 fn remove(facts: &Facts) -> Decision {
     if !facts.has_question {
         return Decision::RemoveFinalizer;

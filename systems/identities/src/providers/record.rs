@@ -23,7 +23,7 @@ pub struct Record {
 
 impl Record {
     /// Reads the annotation. One that cannot be read says that anybody may have calls under way.
-    pub(super) fn read(cluster: &Object) -> Record {
+    pub(crate) fn read(cluster: &Object) -> Record {
         let Some(text) = annotation(cluster, ANNOTATION_PROVIDER) else {
             return Record::default();
         };

@@ -196,7 +196,7 @@ fn the_provider_of_an_issuer_that_changed_goes_first() {
 }
 
 #[test]
-fn a_lost_answer_and_another_process_are_waited_out_before_the_cluster_goes() {
+fn a_lost_answer_and_another_process_are_waited_out_before_the_cluster_is_gone() {
     let mut world = World::with(true, [cluster("east", Some(EAST))]);
     world.cloud.calls = Calls::Unheard;
     world.settle();

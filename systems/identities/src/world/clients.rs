@@ -188,7 +188,12 @@ impl Machine {
     /// The calls that would create something for an object.
     pub fn creating(&self) -> impl Iterator<Item = &str> {
         let creates = |call: &&UnderWay| {
-            matches!(call.request.call, Call::CreatePolicy { .. } | Call::CreateRole { .. })
+            matches!(
+                call.request.call,
+                Call::CreatePolicy { .. }
+                    | Call::CreateRole { .. }
+                    | Call::CreateOpenIdConnectProvider { .. }
+            )
         };
         self.calls.iter().filter(creates).map(|call| call.request.about.as_str())
     }

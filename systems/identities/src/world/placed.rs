@@ -60,9 +60,10 @@ pub struct Placed {
     entries: Bent<Entries>,
 }
 
-fn settings() -> Arc<Settings> {
+fn settings(size: &Size) -> Arc<Settings> {
     Arc::new(Settings {
         late_call_seconds: LATE_CALL_SECONDS,
+        manages_providers: size.managed == 1,
         provider_arn: Some("arn:aws:iam::1:oidc-provider/hub.example".to_owned()),
         ..Settings::of_fleet("fleet")
     })
@@ -83,7 +84,7 @@ fn grant(servers: &Servers, hub: u32) -> Name {
 
 impl Placed {
     fn of(size: Size) -> Placed {
-        let settings = settings();
+        let settings = settings(&size);
         Placed {
             size,
             roles: Bent::new(Roles { settings: Arc::clone(&settings) }),
@@ -107,7 +108,8 @@ impl Placed {
         let ready = json!([{"type": "IssuerReady", "status": "True", "reason": "ProviderFound",
             "message": "", "lastTransitionTime": "1970-01-01T00:00:00Z"}]);
         // Where the room of providers runs, the condition is its own.
-        let conditions = if self.size.shared == 1 { json!([]) } else { ready };
+        let is_theirs = self.size.shared == 1 || self.size.managed == 1;
+        let conditions = if is_theirs { json!([]) } else { ready };
         json!({"status": {"issuer": self.issuer(cluster), "conditions": conditions}})
     }
 }
@@ -134,14 +136,17 @@ impl System for Placed {
         let program = |number: usize| {
             let Placed { roles, providers, entries, .. } = self.clone();
             let roles = move |_| InProcess { controller: roles.clone(), number };
+            let providers = move |_| InProcess { controller: providers.clone(), number };
             let program = Program::new(PROGRAMS[number], Some(0));
+            if self.size.managed == 1 {
+                return program.with(shipped(providers), &NAMES);
+            }
             let program = program.with(shipped(roles), &[&subject]);
             let program = program.asking(shipped(move |_| entries), 1);
-            if self.size.shared == 0 {
-                return program;
+            match self.size.shared {
+                0 => program,
+                _ => program.with(shipped(providers), &NAMES),
             }
-            let providers = move |_| InProcess { controller: providers.clone(), number };
-            program.with(shipped(providers), &NAMES)
         };
         (0..self.size.processes as usize).map(program).collect()
     }
@@ -150,7 +155,8 @@ impl System for Placed {
         let empty = servers.empty();
         let labels = json!({"metadata": {"labels": {"interlock.dev/placed": "true"}}});
         let mut hub = servers.put(empty, &NAMESPACE, &namespace(), labels);
-        for (number, name) in NAMES.iter().enumerate() {
+        let there = if self.size.managed == 1 { 1 } else { CLUSTERS };
+        for (number, name) in NAMES.iter().enumerate().take(there) {
             hub = servers.put(hub, &CLUSTER, &Name::cluster_wide(name), self.cluster(number));
         }
         let uid = servers.uid(hub, &NAMESPACE, &namespace());
@@ -159,8 +165,11 @@ impl System for Placed {
         let hub = servers.put(hub, &GRANT, &grant(servers, hub), object);
         let declared = json!({"metadata": {"finalizers": [FINALIZER_ROLE]},
             "spec": {"serviceAccountName": OWN}});
-        let hub = servers.put(hub, &ROLE, &role(), declared);
         let mut machine = Machine::default();
+        if self.size.managed == 1 {
+            return ([hub, empty, empty], [machine, Machine::default()], self.size.left().pack());
+        }
+        let hub = servers.put(hub, &ROLE, &role(), declared);
         for number in 0..CLUSTERS {
             machine.account.providers.insert(self.issuer(number), crate::outside::Tags::new());
         }

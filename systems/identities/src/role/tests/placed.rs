@@ -166,7 +166,7 @@ fn a_forced_release_closes_the_trust_denies_old_sessions_and_only_then_opens() {
 }
 
 #[test]
-fn the_grant_is_told_when_the_sessions_of_a_forced_owner_are_denied() {
+fn the_grant_reports_when_the_sessions_of_a_forced_owner_are_denied() {
     let mut world = placed(&owned("Granted", 1, "east"));
     world.settle();
     world.grants(&json!({"phase": "Fenced", "fencedEpoch": 1}));
@@ -295,7 +295,7 @@ fn a_role_that_the_cloud_does_not_show_is_not_without_sessions_while_reads_may_l
 }
 
 #[test]
-fn a_lost_answer_about_the_trust_is_waited_out_before_the_grant_is_told() {
+fn a_lost_answer_about_the_trust_is_waited_out_before_the_grant_reports_it() {
     let mut world = placed(&owned("Granted", 1, "east"));
     world.settle();
     world.quiet();

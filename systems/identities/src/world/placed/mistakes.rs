@@ -42,6 +42,9 @@ const MOVED: Size = Size { epochs: 2, ..Size::SMALL };
 /// The namespace is moved by force.
 const FORCED: Size = Size { forced: 1, ..MOVED };
 
+/// The provider of a cluster that is deleted.
+const PROVIDED: Size = Size { managed: 1, faults: 1, deletes: 1, ..Size::SMALL };
+
 const FOLLOW: &[&str] = &["RightsFollowTheGrant", "ReadyIsTrue"];
 const FENCED: &[&str] = &["FencedHasNoRights"];
 
@@ -217,6 +220,52 @@ fn about_names() -> Vec<Row> {
             }),
         },
         Row {
+            name: "provider-gone-at-once",
+            sentence: "an OIDC provider that the cloud does not show is gone",
+            breaks: &["NoProviderIsLeft"],
+            size: Size { crash: 1, ..PROVIDED },
+            rule: Rule::Providers(|facts| {
+                let state = facts.look.as_ref().map(|look| &look.state);
+                match facts.removes && state == Some(&providers::State::Absent) {
+                    true => providers::Decision::RemoveFinalizer,
+                    false => Providers::decide(facts),
+                }
+            }),
+        },
+        Row {
+            name: "provider-before-the-finalizer",
+            sentence: "an OIDC provider is made before that is written down",
+            breaks: &["NoProviderIsLeft"],
+            size: PROVIDED,
+            rule: Rule::Providers(|facts| match Providers::decide(facts) {
+                providers::Decision::Keep(record) if !facts.has_finalizer => {
+                    let mut facts = providers::Facts { has_finalizer: true, ..facts.clone() };
+                    facts.record = record;
+                    if let Some(look) = &mut facts.look {
+                        let instance = look.journal.process.instance.clone();
+                        look.journal.mark = Some(Mark { instance, quiet_at: Some(0) });
+                    }
+                    Providers::decide(&facts)
+                }
+                decision => decision,
+            }),
+        },
+        Row {
+            name: "provider-marks-taken-over-at-once",
+            sentence: "the mark of another process is taken over, and its calls are not waited for",
+            breaks: &["NoProviderIsLeft"],
+            size: Size { crash: 1, ..PROVIDED },
+            rule: Rule::Providers(|facts| match Providers::decide(facts) {
+                providers::Decision::Keep(mut record) => {
+                    if let Some(mark) = &mut record.mark {
+                        mark.quiet_at = Some(0);
+                    }
+                    providers::Decision::Keep(record)
+                }
+                decision => decision,
+            }),
+        },
+        Row {
             name: "configured-issuer-for-a-placed-namespace",
             sentence: "the role of a placed namespace trusts the provider that the operator configured",
             breaks: &["OneIssuer"],
@@ -298,13 +347,13 @@ impl Row {
     fn mistake(self) -> Mistake<Placed> {
         let Row { name, sentence, breaks, size, rule } = self;
         let mut system = Placed::of(size);
-        let roles = || Bent::new(Roles { settings: settings() });
+        let roles = || Bent::new(Roles { settings: settings(&size) });
         match rule {
             Rule::Observe(observe) => system.roles = roles().observing(observe),
             Rule::Decide(decide) => system.roles = roles().deciding(decide),
             Rule::Entries(decide) => system.entries = Bent::new(Entries).deciding(decide),
             Rule::Providers(decide) => {
-                let providers = Bent::new(Providers { settings: settings() });
+                let providers = Bent::new(Providers { settings: settings(&size) });
                 system.providers = providers.deciding(decide);
             }
         }

@@ -3,12 +3,13 @@
 use super::truth::admitted;
 use super::{NAMES, Placed, grant, role};
 use crate::kinds::{CLUSTER, GRANT, ROLE};
+use crate::providers::record::Record;
 use crate::world::clients::Machine;
 use crate::world::people::{ON_THE_WAY, Spent, on_the_way};
 use interlock_api::identities::{Mark, RoleStatus};
 use interlock_api::placement::{GrantStatus, Phase, RightsState};
 use interlock_kernel::{Name, read_part};
-use interlock_world::{CLUSTERS, Chance, Move, Scene, Servers};
+use interlock_world::{Chance, Move, Scene, Servers};
 use serde_json::{Value, json};
 
 /// What may still happen, and how often.
@@ -113,6 +114,8 @@ fn is_waited_for(scene: &Scene<'_, Placed>) -> bool {
     if !machine.calls.is_empty() || machine.shown.is_some() {
         return false;
     }
+    let clusters = scene.hub().list(&CLUSTER);
+    let records = clusters.iter().map(|cluster| Record::read(cluster).mark);
     let role = scene.hub().get(&ROLE, &role());
     let status = role.and_then(|it| read_part::<RoleStatus>(&it, "status").ok().flatten());
     let status = status.unwrap_or_default();
@@ -122,7 +125,8 @@ fn is_waited_for(scene: &Scene<'_, Placed>) -> bool {
         let process = machine.process(number);
         let is_its =
             |mark: &Mark| mark.instance == process.instance && mark.quiet_at > Some(process.uptime);
-        status.mark.as_ref().is_some_and(is_its)
+        let marks = records.clone().chain([status.mark.clone()]);
+        marks.flatten().any(|mark| is_its(&mark))
     });
     is_fencing || is_marked || machine.clients.iter().any(|client| !client.sent.is_empty())
 }
@@ -167,15 +171,19 @@ fn placement(system: &Placed, scene: &Scene<'_, Placed>, left: Left) -> Vec<Move
     if phase == Phase::Granted && running[owner] == 0 && is_ready && !rights.is_empty() {
         runs(PERMIT, owner, epoch);
     }
-    for cluster in 0..CLUSTERS {
-        let is_over = running[cluster] != epoch || phase != Phase::Granted;
-        if running[cluster] != 0 && is_over {
+    for (cluster, runs_here) in running.into_iter().enumerate() {
+        let is_over = runs_here != epoch || phase != Phase::Granted;
+        if runs_here != 0 && is_over {
             runs(STOP, cluster, 0);
         }
     }
-    let there = scene.hub().get(&ROLE, &role());
+    let (kind, name) = match system.size.managed {
+        0 => (ROLE, role()),
+        _ => (CLUSTER, Name::cluster_wide(NAMES[0])),
+    };
+    let there = scene.hub().get(&kind, &name);
     if left.deletes > 0 && there.is_some_and(|it| it.metadata.deletion_timestamp.is_none()) {
-        let hub = servers.remove(hub, &ROLE, &role());
+        let hub = servers.remove(hub, &kind, &name);
         let chance = Left { deletes: 0, ..left }.pack();
         next.push(Move { chance, ..scene.at_hub(DELETE, hub) });
     }

@@ -76,6 +76,16 @@ pub(super) fn promises() -> Vec<Promise<Placed>> {
             holds: |_, truth| truth.is_own && (truth.role.is_some() || !truth.is_creating),
         },
         Promise {
+            name: "NoProviderIsLeft",
+            sentence: "when a cluster is gone, its OIDC provider is gone, and nothing can still land; and it is not gone before",
+            holds: |_, truth| {
+                let is_held = |uid: &String| {
+                    truth.clusters.iter().any(|(of, is_held, _)| of == uid && *is_held)
+                };
+                truth.provided.iter().all(is_held)
+            },
+        },
+        Promise {
             name: "GoneIsUnlisted",
             sentence: "when a Role is gone, the Grant does not list it; only a second process may do so for a while",
             holds: |system, truth| {
@@ -89,6 +99,19 @@ pub(super) fn promises() -> Vec<Promise<Placed>> {
 /// What must be possible.
 pub(super) fn reachable(system: &Placed) -> Vec<Promise<Placed>> {
     let mut all: Vec<Promise<Placed>> = Vec::new();
+    if system.size.managed == 1 {
+        all.push(Promise {
+            name: "IsProvided",
+            sentence: "the cloud knows the issuer of the cluster",
+            holds: |_, truth| truth.clusters.iter().any(|(_, _, is_ready)| *is_ready),
+        });
+        all.push(Promise {
+            name: "ClusterIsGone",
+            sentence: "the cluster is gone",
+            holds: |_, truth| truth.clusters.is_empty(),
+        });
+        return all;
+    }
     if system.size.shared == 0 {
         all.push(Promise {
             name: "LastRuns",
@@ -122,6 +145,14 @@ pub(super) fn reachable(system: &Placed) -> Vec<Promise<Placed>> {
 
 /// What must happen in the end.
 pub(super) fn goals(system: &Placed) -> Vec<Goal<Placed>> {
+    if system.size.managed == 1 {
+        return vec![Goal {
+            name: "Provides",
+            sentence: "the issuer of a cluster is ready in the end, or the cluster is gone",
+            while_true: |_, truth| truth.clusters.iter().any(|(_, _, is_ready)| !is_ready),
+            then: |_, truth| truth.is_out_of_time,
+        }];
+    }
     let mut goals = vec![Goal {
         name: "GrantRuns",
         sentence: "a granted epoch gets its rights and runs",
@@ -137,8 +168,8 @@ pub(super) fn goals(system: &Placed) -> Vec<Goal<Placed>> {
             name: "ForceEnds",
             sentence: "a forced release ends the rights of the old owner",
             while_true: |_, truth| {
-                let is_told = truth.rights.contains(&(truth.epoch, RightsState::Fenced));
-                truth.phase == Phase::Fenced && truth.is_declared() && !is_told
+                let is_known = truth.rights.contains(&(truth.epoch, RightsState::Fenced));
+                truth.phase == Phase::Fenced && truth.is_declared() && !is_known
             },
             then: |_, truth| truth.is_out_of_time,
         });

@@ -7,7 +7,7 @@ use interlock_world::Hostility;
 use std::fmt;
 
 /// The keys of a size.
-pub(super) const KEYS: [SizeKey; 13] = [
+pub(super) const KEYS: [SizeKey; 14] = [
     SizeKey::new("processes", "processes that run the controllers", 1, 1, 2),
     SizeKey::new("crash", "crashes", 1, 0, 2),
     SizeKey::new("faults", "calls whose process stops waiting for the answer", 1, 0, 3),
@@ -16,7 +16,7 @@ pub(super) const KEYS: [SizeKey; 13] = [
     SizeKey::new("epochs", "times that the namespace is granted", 2, 1, 3),
     SizeKey::new("forced", "owners that lose it by force", 1, 0, 2),
     SizeKey::new("same", "1: it is granted to the same cluster each time", 0, 0, 1),
-    SizeKey::new("deletes", "1: the tenant deletes the Role", 0, 0, 1),
+    SizeKey::new("deletes", "1: the tenant deletes the Role, or an operator the cluster", 0, 0, 1),
     SizeKey::new(
         "shared",
         "1: both clusters report one issuer, and providers are checked",
@@ -24,6 +24,7 @@ pub(super) const KEYS: [SizeKey; 13] = [
         0,
         1,
     ),
+    SizeKey::new("managed", "1: providers are made, and nothing else is explored", 0, 0, 1),
     SizeKey::new("flights", "steps that are under way at once", 0, 0, 2),
     SizeKey::new("stale", "objects that are out of date at once", 0, 0, 2),
     SizeKey::new("live", "1: what must happen in the end is checked", 0, 0, 1),
@@ -42,6 +43,7 @@ pub(super) struct Size {
     pub(super) same: u64,
     pub(super) deletes: u64,
     pub(super) shared: u64,
+    pub(super) managed: u64,
     pub(super) flights: u64,
     pub(super) stale: u64,
     pub(super) live: u64,
@@ -60,6 +62,7 @@ impl Size {
         same: 0,
         deletes: 0,
         shared: 0,
+        managed: 0,
         flights: 0,
         stale: 0,
         live: 0,
@@ -68,7 +71,7 @@ impl Size {
     pub(super) fn read(asked: &Asked) -> Result<Size, SizeError> {
         let [processes, crash, faults, lags, elapses, epochs, forced, rest @ ..] =
             asked.numbers(NAME, &KEYS)?;
-        let [same, deletes, shared, flights, stale, live] = rest;
+        let [same, deletes, shared, managed, flights, stale, live] = rest;
         Ok(Size {
             processes,
             crash,
@@ -80,6 +83,7 @@ impl Size {
             same,
             deletes,
             shared,
+            managed,
             flights,
             stale,
             live,
@@ -112,6 +116,7 @@ impl Size {
             "Revoke" | "Release" | "Give" | "Stop" if !is_moved => {
                 Some("in this size the namespace stays")
             }
+            "Permit" if self.managed == 1 => Some("in this size there is no Role"),
             "Permit" if self.shared == 1 => Some("in this size no issuer is ready"),
             "Stop" if self.shared == 1 => Some("in this size no issuer is ready"),
             "Force" => Some("in this size nobody is forced"),
@@ -134,6 +139,7 @@ impl fmt::Display for Size {
             self.same,
             self.deletes,
             self.shared,
+            self.managed,
             self.flights,
             self.stale,
             self.live,

@@ -14,6 +14,9 @@ const SIZES: &[(&str, u64)] = &[
     ("crash=0,faults=0,epochs=3,forced=2,elapses=4", 56_724),
     ("crash=0,deletes=1,live=1,epochs=1,forced=0", 1_154),
     ("crash=0,faults=0,shared=1,epochs=1,forced=0", 60),
+    ("managed=1,deletes=1,epochs=1,forced=0", 1_233),
+    ("managed=1,deletes=1,epochs=1,forced=0,crash=0,elapses=6,live=1", 182),
+    ("managed=1,deletes=1,epochs=1,forced=0,processes=2,crash=0,elapses=2", 6_134),
     ("crash=0,faults=0,stale=1", 20_142),
     ("crash=0,faults=0,flights=1", 53_288),
     ("processes=2,crash=0,faults=0,forced=0,elapses=1", 2_733),
@@ -22,12 +25,16 @@ const SIZES: &[(&str, u64)] = &[
 
 #[test]
 fn promises_are_kept_by_the_rooms_that_ship() {
+    let mut others = Vec::new();
     for (size, states) in SIZES {
         let world = Asked::parse(size).and_then(|size| (ENTRY.build)(&size)).expect("a world");
         let report = world.check(NAME, &Options::default()).expect("it is explored");
         assert!(report.all_hold() && report.complete, "{report:?}");
-        assert_eq!(report.distinct_states, *states, "{size}");
+        if report.distinct_states != *states {
+            others.push((*size, report.distinct_states));
+        }
     }
+    assert!(others.is_empty(), "{others:?}");
 }
 
 #[test]

@@ -3,12 +3,16 @@
 use super::people::Left;
 use super::{NAMES, Placed, grant, role};
 use crate::document;
-use crate::kinds::{GRANT, ROLE};
-use crate::outside::Call;
+use crate::kinds::{CLUSTER, GRANT, ROLE};
+use crate::outside::{Call, Request};
+use crate::world::clients::Machine;
 use interlock_api::identities::TAG_OWNER_UID;
+use interlock_api::placement::WorkloadClusterStatus;
+use interlock_api::placement::condition::ISSUER_READY;
 use interlock_api::placement::{GrantStatus, Phase, RightsState};
-use interlock_kernel::metadata::{is_deleting, uid_of};
-use interlock_kernel::read_part;
+use interlock_kernel::conditions::is_true;
+use interlock_kernel::metadata::{finalizers, is_deleting, uid_of};
+use interlock_kernel::{Object, read_part};
 use interlock_world::Scene;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -41,6 +45,10 @@ pub struct Truth {
     pub(super) sessions: BTreeMap<i64, (i64, i64)>,
     /// The epoch that runs on each cluster.
     pub(super) running: [i64; 2],
+    /// The clusters: the uid of each, whether it has a finalizer, and whether its issuer is ready.
+    pub(super) clusters: Vec<(String, bool, bool)>,
+    /// For which clusters there are OIDC providers, or may be: by uid.
+    pub(super) provided: Vec<String>,
     /// Whether any call is on its way, or reads lag.
     pub(super) is_busy: bool,
     /// Whether the late-call window can pass no more, though somebody may wait for it.
@@ -65,6 +73,21 @@ fn denied_before(text: &str) -> Option<i64> {
     let document: Value = serde_json::from_str(&document::canonical(text)?).ok()?;
     let time = &document["Statement"][0]["Condition"]["DateLessThan"]["aws:tokenissuetime"][0];
     Some(time.as_str()?.parse::<Timestamp>().ok()?.as_second())
+}
+
+fn cluster(cluster: &Object) -> (String, bool, bool) {
+    let status = read_part::<WorkloadClusterStatus>(cluster, "status").ok().flatten();
+    let is_ready = status.is_some_and(|it| is_true(&it.conditions, ISSUER_READY));
+    (uid_of(cluster).to_owned(), finalizers(cluster).next().is_some(), is_ready)
+}
+
+/// The owners of the OIDC providers that are there, or may still be created.
+fn provided(machine: &Machine) -> Vec<String> {
+    let calls = machine.calls.iter().map(|call| &call.request);
+    let creating = |it: &&Request| matches!(it.call, Call::CreateOpenIdConnectProvider { .. });
+    let creating = calls.filter(creating).map(|it| it.about.clone());
+    let there = machine.account.providers.values();
+    there.filter_map(|tags| tags.get(TAG_OWNER_UID).cloned()).chain(creating).collect()
 }
 
 impl Truth {
@@ -96,6 +119,8 @@ impl Truth {
             denied_before: fences.filter_map(|it| denied_before(it)).max().unwrap_or(i64::MIN),
             sessions: machine.clusters.sessions.clone(),
             running: machine.clusters.running,
+            clusters: scene.hub().list(&CLUSTER).iter().map(cluster).collect(),
+            provided: provided(machine),
             is_busy: !machine.calls.is_empty() || machine.shown.is_some(),
             is_out_of_time: Left::unpack(scene.chance).elapses == 0,
         }
@@ -140,6 +165,9 @@ impl Truth {
     /// What the Grant asks for is so.
     pub(super) fn is_settled(&self) -> bool {
         let is_fenced = self.rights.contains(&(self.epoch, RightsState::Fenced));
+        if !self.clusters.iter().all(|(_, is_held, is_ready)| !is_held || *is_ready) {
+            return false;
+        }
         match self.phase {
             _ if self.role.is_none() => self.made.is_empty() && self.rights.is_empty(),
             Phase::Granted => self.running.contains(&self.epoch) || self.is_waiting(),
