@@ -121,7 +121,7 @@ fn a_start_that_waits_for_the_cloud_names_the_role_and_the_clusters_that_it_coul
     same(
         &explained(&scene),
         "\
-shop is moving to west: AwaitingRights
+shop is moving
 
 because
   the owner is west, epoch 3: Granted for 20s, the owner may use the volumes
