@@ -5,6 +5,7 @@
 //! * [`Server`]: one API server, with caches that all controllers share.
 //! * [`Shell`]: runs controllers; each is a [`Runner`].
 //! * [`step_once`]: one step of one controller, without any task in the background.
+//! * [`foresee`]: what that step would do, without doing it.
 //! * [`Driver`]: what a controller does outside of the API.
 //! * [`faults`]: faults on purpose around every effect, for simulation and kill tests.
 //! * [`leader`]: which of several processes acts.
@@ -17,6 +18,7 @@ mod cache;
 mod events;
 pub mod faults;
 mod feed;
+mod foresee;
 pub mod leader;
 mod live_reads;
 mod metrics;
@@ -32,6 +34,7 @@ mod work_queue;
 mod write;
 
 pub use cache::{Cache, Changes};
+pub use foresee::foresee;
 pub use live_reads::read_live;
 pub use metrics::Metrics;
 pub use once::{Clock, Ended, News, Wiring, step_once};

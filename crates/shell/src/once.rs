@@ -22,7 +22,7 @@ use std::time::Duration;
 use tracing::{debug, info};
 
 /// How often one step may ask to look.
-const MOST_LIVE_READS: usize = 3;
+pub(crate) const MOST_LIVE_READS: usize = 3;
 
 /// Says what time it is.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
