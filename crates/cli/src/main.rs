@@ -5,6 +5,7 @@ mod catalog;
 mod check;
 mod demo;
 mod fleet;
+mod identity;
 mod manifests;
 mod memory;
 mod output;
@@ -58,6 +59,8 @@ enum Command {
     Status(fleet::StatusArgs),
     /// Explain why a namespace is on its cluster, and what it waits for
     Explain(fleet::ExplainArgs),
+    /// Explain cloud identities, and find what is left over of them
+    Identity(identity::Args),
     /// Declare the owner of a namespace gone, so that another cluster may take over
     ForceRelease(fleet::ForceReleaseArgs),
     /// Print a completion script for your shell
@@ -81,6 +84,7 @@ fn main() -> ExitCode {
         Command::Status(args) => fleet::run(&fleet::Task::Status(&args)),
         Command::Explain(args) => fleet::run(&fleet::Task::Explain(&args)),
         Command::ForceRelease(args) => fleet::run(&fleet::Task::ForceRelease(&args)),
+        Command::Identity(args) => identity::run(&args),
         Command::Completions { shell } => completions(shell),
     };
     outcome.unwrap_or_else(|error| {

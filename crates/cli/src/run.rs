@@ -13,7 +13,7 @@ pub(crate) mod page;
 mod repositories;
 mod storage;
 pub(crate) mod supervisor;
-mod tokens;
+pub(crate) mod tokens;
 pub(crate) mod wiring;
 
 use crate::fleet::time;

@@ -7,7 +7,7 @@ use crate::run::iam::{self, EmbeddedIam};
 use crate::run::metrics::page;
 use crate::run::supervisor::{Ground, Supervisor};
 use crate::run::wiring::{self, Seats};
-use crate::run::{self, identities, install};
+use crate::run::{self, identities, install, tokens};
 use crate::serving::{Reach, Serving, Signals, block_on};
 use anyhow::Context;
 use clap::Args as ClapArgs;
@@ -182,6 +182,7 @@ impl Fleet {
             directory: serving.directory.clone(),
             may_be_root: args.may_be_root(),
             heartbeat_every: intervals.heartbeat_every,
+            cloud: iam.as_ref().map_or_else(tokens::cloud_of_environment, EmbeddedIam::for_pods),
         });
         let supervisor = Supervisor::start(Arc::clone(&ground));
         server.metrics().add(supervisor.metrics());

@@ -2,11 +2,13 @@
 
 use super::identities::Account;
 use super::issuers::Issuers;
+use crate::serving::default_directory;
 use anyhow::Context;
 use interlock_apiserver::Server;
 use interlock_apiserver::access::private_file;
 use interlock_iam::embedded::{HttpKeys, Iam, Listening, Settings};
 use interlock_iam::{Clock, Credentials};
+use interlock_placement::runtime::tokens::Cloud;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,6 +16,7 @@ use tokio::task::JoinHandle;
 
 /// The account of the embedded IAM: one that AWS gives nobody.
 const ACCOUNT: &str = "000000000000";
+const REGION: &str = "us-east-1";
 /// The file with its address and its keys, as the AWS command line reads it.
 const FILE: &str = "aws-config";
 
@@ -68,11 +71,31 @@ impl EmbeddedIam {
         Account { endpoint, credentials: self.credentials.clone(), is_embedded: true }
     }
 
+    /// What the SDKs of pods have to be told to find it.
+    pub(crate) fn for_pods(&self) -> Cloud {
+        Cloud {
+            region: Some(REGION.to_owned()),
+            sts_endpoint: Some(self.url.clone()),
+            iam_endpoint: Some(self.url.clone()),
+        }
+    }
+
     /// Ends it. Calls that are under way are still carried out, as far as the store lets them.
     pub(crate) async fn stop(self) {
         self.task.abort();
         let _ = self.task.await;
     }
+}
+
+/// The account of the `interlock up` on this machine, if there is one.
+pub(crate) fn of_this_machine() -> anyhow::Result<Option<Account>> {
+    let path = default_directory()?.join(FILE);
+    let text = private_file::read(&path);
+    let text = text.with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(text.as_deref().and_then(|text| {
+        let (credentials, endpoint) = (read(text)?, value(text, "endpoint_url"));
+        Some(Account { endpoint, credentials, is_embedded: true })
+    }))
 }
 
 /// The keys of the last start, or new ones at the first.
@@ -86,21 +109,23 @@ fn kept_or_new(config: &Path) -> anyhow::Result<Credentials> {
 }
 
 fn read(text: &str) -> Option<Credentials> {
-    let value = |name: &str| {
-        let named = |line: &str| {
-            let (key, value) = line.split_once('=')?;
-            (key.trim() == name).then(|| value.trim().to_owned())
-        };
-        text.lines().find_map(named).filter(|value| !value.is_empty())
+    let id = value(text, "aws_access_key_id")?;
+    Some(Credentials::lasting(id, value(text, "aws_secret_access_key")?))
+}
+
+fn value(text: &str, name: &str) -> Option<String> {
+    let named = |line: &str| {
+        let (key, value) = line.split_once('=')?;
+        (key.trim() == name).then(|| value.trim().to_owned())
     };
-    Some(Credentials::lasting(value("aws_access_key_id")?, value("aws_secret_access_key")?))
+    text.lines().find_map(named).filter(|value| !value.is_empty())
 }
 
 fn written(url: &str, credentials: &Credentials) -> String {
     let Credentials { access_key_id, secret_access_key, .. } = credentials;
     format!(
         "# Made by `interlock up`. These keys may do everything in its embedded IAM and STS.\n\
-         [default]\nregion = us-east-1\nendpoint_url = {url}\n\
+         [default]\nregion = {REGION}\nendpoint_url = {url}\n\
          aws_access_key_id = {access_key_id}\naws_secret_access_key = {secret_access_key}\n"
     )
 }

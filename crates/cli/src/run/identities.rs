@@ -50,6 +50,9 @@ pub(crate) struct Args {
     /// How long after it was sent a call may still take effect [default: 60s; with the embedded IAM: 1s]
     #[arg(long, value_name = "TIME", value_parser = time)]
     late_call_window: Option<Duration>,
+    /// How often the cloud account is called at most [default: 10; with the embedded IAM: 500]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    iam_calls_per_second: Option<u32>,
     /// How often every cloud object is compared with its declaration [default: 10m]
     #[arg(long, value_name = "TIME", value_parser = time)]
     resync: Option<Duration>,
@@ -85,6 +88,15 @@ pub(crate) struct Account {
     pub(crate) credentials: Credentials,
     /// Whether it is the embedded one, which is never late and is ours alone.
     pub(crate) is_embedded: bool,
+}
+
+impl Account {
+    /// A client of it.
+    pub(crate) fn client(&self) -> anyhow::Result<Client> {
+        let endpoint = self.endpoint.clone();
+        let settings = client::Settings { endpoint, ..client::Settings::default() };
+        Client::new(settings, self.credentials.clone()).context("cannot use --iam-endpoint")
+    }
 }
 
 impl Args {
@@ -139,6 +151,45 @@ impl Args {
         self.late_call_window.unwrap_or(usual)
     }
 
+    /// What the controllers work by and with, for somebody who only looks.
+    pub(crate) async fn for_reader(
+        &self,
+        hub: &kube::Client,
+        account: Account,
+        reader: &str,
+    ) -> anyhow::Result<(Settings, Driver)> {
+        let settings = self.settings(self.fleet(hub).await?, &account);
+        let driver = self.driver(reader, &settings, &account)?;
+        Ok((settings, driver))
+    }
+
+    fn driver(
+        &self,
+        instance: &str,
+        settings: &Settings,
+        account: &Account,
+    ) -> anyhow::Result<Driver> {
+        let window = Duration::from_secs(settings.late_call_seconds.unsigned_abs());
+        let driver = interlock_cloud::Settings {
+            rate: self.rate(account),
+            ..interlock_cloud::Settings::of(instance, window)
+        };
+        Ok(Driver::new(account.client()?, driver))
+    }
+
+    /// How often an account is called. That of AWS is shared with others.
+    fn rate(&self, account: &Account) -> CallRate {
+        match (self.iam_calls_per_second, account.is_embedded) {
+            (Some(asked), _) => CallRate {
+                per_second: asked,
+                burst: asked.saturating_mul(2),
+                ..CallRate::default()
+            },
+            (None, true) => CallRate { per_second: 500, burst: 1_000, ..CallRate::default() },
+            (None, false) => CallRate::default(),
+        }
+    }
+
     /// Runs the controllers until the shell stops. The instance is the one under which the process
     /// leads.
     pub(crate) async fn run(
@@ -148,15 +199,7 @@ impl Args {
     ) -> anyhow::Result<Vec<Runner>> {
         let fleet = self.fleet(at.hub).await?;
         let settings = self.settings(fleet, &account);
-        let window = Duration::from_secs(settings.late_call_seconds.unsigned_abs());
-        let driver = interlock_cloud::Settings {
-            rate: rate(&account),
-            ..interlock_cloud::Settings::of(at.instance, window)
-        };
-        let Account { endpoint, credentials, .. } = account;
-        let client = client::Settings { endpoint, ..client::Settings::default() };
-        let client = Client::new(client, credentials).context("cannot use --iam-endpoint")?;
-        let driver = Driver::new(client, driver);
+        let driver = self.driver(at.instance, &settings, &account)?;
         tracing::info!(fleet = settings.fleet, "running the controllers of cloud identities");
         let program = Identities { settings: Arc::new(settings) };
         Ok(wiring::run(at.shell, &program, at.seats, driver)?)
@@ -170,14 +213,6 @@ pub(crate) struct Ground<'a> {
     pub(crate) seats: &'a Seats,
     /// The identity under which this process leads.
     pub(crate) instance: &'a str,
-}
-
-/// How often an account is called. That of AWS is shared with others.
-fn rate(account: &Account) -> CallRate {
-    match account.is_embedded {
-        true => CallRate { per_second: 500, burst: 1_000, ..CallRate::default() },
-        false => CallRate::default(),
-    }
 }
 
 /// The credentials in AWS's environment variables.

@@ -154,7 +154,7 @@ fn held(file: processes::TokenFile) -> HeldToken {
 }
 
 /// Where the cloud is, as the environment of this program says: its pods get the same variables.
-pub(super) fn cloud_of_environment() -> Cloud {
+pub(crate) fn cloud_of_environment() -> Cloud {
     let said = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     Cloud {
         region: said("AWS_REGION"),

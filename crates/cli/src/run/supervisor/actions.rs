@@ -10,6 +10,7 @@ use futures::future::join_all;
 use interlock_api::placement::{Ref, WorkloadCluster};
 use interlock_kernel::{Kind, Place};
 use interlock_outside::processes::Processes;
+use interlock_placement::runtime::tokens::Cloud;
 use interlock_programs::supervisor::{Registered, Service};
 use interlock_programs::{accounts, list, roles};
 use interlock_shell::{Runner, Shell};
@@ -39,6 +40,8 @@ pub(crate) struct Ground {
     /// Whether processes may be those of root.
     pub(crate) may_be_root: bool,
     pub(crate) heartbeat_every: Duration,
+    /// Where pods find the cloud that their roles are in.
+    pub(crate) cloud: Cloud,
 }
 
 /// An agent that runs. To drop it stops its controllers.
@@ -117,7 +120,7 @@ impl Ground {
         let folder = self.directory.join("clusters").join(&of.uid);
         let processes = open_processes(&folder, self.may_be_root)?;
         let volumes = open_volumes(&self.directory, &of.uid, &processes)?;
-        Ok(Runtime::on_this_machine(processes, volumes))
+        Ok(Runtime::on_this_machine(processes, volumes).reaching(self.cloud.clone()))
     }
 
     /// Each account of an agent at its places.

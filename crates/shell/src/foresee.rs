@@ -1,0 +1,106 @@
+//! What a controller would do next about a subject: the shipped step, on objects that were just read, up to
+//! its effect, which is not done. `explain` and `--dry-run` stand on it, so they cannot say anything else
+//! than what the controller will do.
+
+use crate::feed;
+use crate::live_reads::read_live;
+use crate::once::MOST_LIVE_READS;
+use crate::outside::Driver;
+use crate::view::Places;
+use interlock_kernel::{
+    Controller, Index, Kind, LiveReads, Name, Object, Objects, Place, Selections, Step, Subject,
+    View,
+};
+use jiff::Timestamp;
+use std::collections::HashMap;
+
+/// The next step about a subject. Each object is shown as `shown` makes it: a reader who is no controller
+/// can so look past what only says which process acts. It may be shown twice.
+pub async fn foresee<C: Controller>(
+    controller: &C,
+    places: &Places,
+    driver: &impl Driver<C::Outside>,
+    subject: &Subject,
+    shown: impl Fn(Object) -> Object,
+) -> Result<Step<C::Outside>, String> {
+    let listed = Listed::read(controller, places, &shown).await?;
+    let selections = Selections::of(&controller.watches());
+    let mut live_reads = LiveReads::default();
+    for _ in 0..=MOST_LIVE_READS {
+        let view = selections.narrow(&listed);
+        match controller.step(subject, &view, &live_reads) {
+            Step::LiveRead { reads, .. } => {
+                read_live(places, driver, reads, &mut live_reads).await?;
+                for object in live_reads.objects.values_mut() {
+                    *object = object.take().map(&shown);
+                }
+                for list in live_reads.lists.values_mut() {
+                    *list = std::mem::take(list).into_iter().map(&shown).collect();
+                }
+            }
+            step => return Ok(step),
+        }
+    }
+    Err(format!("{} reads again and again", controller.name()))
+}
+
+/// Every object that a controller watches, as it was a moment ago.
+struct Listed {
+    objects: HashMap<(Place, Kind), Objects>,
+    now: Timestamp,
+}
+
+impl Listed {
+    async fn read<C: Controller>(
+        controller: &C,
+        places: &Places,
+        shown: &impl Fn(Object) -> Object,
+    ) -> Result<Listed, String> {
+        let mut objects: HashMap<(Place, Kind), Objects> = HashMap::new();
+        for watch in controller.watches() {
+            let key = (watch.place, watch.kind.clone());
+            if !objects.contains_key(&key) {
+                let server = places.server(watch.place);
+                let server = server.ok_or_else(|| {
+                    format!("no API server is configured for the {}", watch.place)
+                })?;
+                let (list, _) = feed::list(&server.api(&watch.kind, None), &watch.kind).await?;
+                let mut all = Objects::default();
+                all.replace(list.into_iter().map(shown).collect());
+                objects.insert(key.clone(), all);
+            }
+            for index in &watch.indexes {
+                if let Some(all) = objects.get_mut(&key) {
+                    all.file_by(index);
+                }
+            }
+        }
+        Ok(Listed { objects, now: Timestamp::now() })
+    }
+
+    fn of(&self, place: Place, kind: &Kind) -> Option<&Objects> {
+        self.objects.get(&(place, kind.clone()))
+    }
+}
+
+impl View for Listed {
+    fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    fn get(&self, place: Place, kind: &Kind, name: &Name) -> Option<Object> {
+        self.of(place, kind)?.get(name)
+    }
+
+    fn list(&self, place: Place, kind: &Kind, namespace: Option<&str>) -> Vec<Object> {
+        self.of(place, kind).map(|all| all.list(namespace)).unwrap_or_default()
+    }
+
+    fn find(&self, place: Place, index: &Index, value: &str) -> Vec<Object> {
+        self.of(place, &index.kind).map(|all| all.find(index.name, value)).unwrap_or_default()
+    }
+
+    fn count(&self, place: Place, index: &Index, value: &str) -> usize {
+        self.of(place, &index.kind).map_or(0, |all| all.count(index.name, value))
+    }
+}
