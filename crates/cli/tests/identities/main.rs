@@ -5,6 +5,7 @@
 mod harness;
 
 mod conflicts;
+mod following;
 mod lifecycle;
 mod restarts;
 mod up;

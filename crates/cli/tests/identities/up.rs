@@ -1,7 +1,7 @@
 //! `interlock up` with identities, and its IAM past the controllers.
 
 pub(crate) use super::harness::until;
-use super::harness::{Client, DataDirectory, Process, interlock};
+use super::harness::{Client, DataDirectory, Process, TOKEN, interlock};
 use interlock_iam::Credentials;
 use interlock_iam::Outcome;
 use interlock_iam::client;
@@ -28,10 +28,50 @@ pub(crate) struct Up {
 
 impl Up {
     pub(crate) fn start() -> Up {
+        Up::of("west")
+    }
+
+    /// One with these clusters, with a comma between them.
+    pub(crate) fn of(clusters: &str) -> Up {
         let place = DataDirectory::new();
-        let process = Process::spawn(command(&place, FLEET)).ready();
+        let mut command = command(&place, FLEET);
+        command.args(["--clusters", clusters]);
+        let process = Process::spawn(command).ready();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         Up { process, place, runtime: runtime.expect("a runtime") }
+    }
+
+    /// The options of a command that looks at it.
+    pub(crate) fn reaching(&self) -> Vec<String> {
+        let kubeconfig = self.place.path("config");
+        // Without TLS nobody has a certificate: a token says who asks.
+        let text = format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: hub\n\
+             clusters:\n- name: hub\n  cluster: {{server: \"http://{}\"}}\n\
+             contexts:\n- name: hub\n  context: {{cluster: hub, user: operator}}\n\
+             users:\n- name: operator\n  user: {{token: {TOKEN}}}\n",
+            self.process.address()
+        );
+        std::fs::write(&kubeconfig, text).expect("the directory is ours");
+        let endpoint = self.written("endpoint_url");
+        ["--kubeconfig", &kubeconfig.to_string_lossy(), "--iam-endpoint", &endpoint]
+            .map(str::to_owned)
+            .into()
+    }
+
+    /// The credentials of such a command.
+    pub(crate) fn cloud_variables(&self) -> [(&'static str, String); 2] {
+        [
+            ("AWS_ACCESS_KEY_ID", self.written("aws_access_key_id")),
+            ("AWS_SECRET_ACCESS_KEY", self.written("aws_secret_access_key")),
+        ]
+    }
+
+    /// What the file about IAM says.
+    fn written(&self, name: &str) -> String {
+        let text = std::fs::read_to_string(self.config()).expect("it is there");
+        let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name} = ")));
+        line.unwrap_or_else(|| panic!("no {name} in {text}")).to_owned()
     }
 
     /// Takes its life, as a power cut would, and starts it again on what is on the disk.
@@ -74,11 +114,7 @@ impl Up {
 
     /// A client of IAM with the keys that `up` wrote down.
     pub(crate) fn iam(&self) -> client::Client {
-        let text = std::fs::read_to_string(self.config()).expect("it is there");
-        let value = |name: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name} = ")));
-            line.unwrap_or_else(|| panic!("no {name} in {text}")).to_owned()
-        };
+        let value = |name: &str| self.written(name);
         let credentials =
             Credentials::lasting(value("aws_access_key_id"), value("aws_secret_access_key"));
         let settings = client::Settings {
@@ -179,7 +215,7 @@ pub(crate) fn reason(object: &Value, kind: &str) -> String {
 
 fn command(place: &DataDirectory, fleet: &str) -> Command {
     let mut command = interlock();
-    command.args(["up", "--clusters", "west", "--listen", "127.0.0.1:0", "--insecure-http"]);
+    command.args(["up", "--listen", "127.0.0.1:0", "--insecure-http"]);
     command.args(["--external-url", "https://hub.example.com", "--allow-root-processes"]);
     command.arg("--data-dir").arg(place.data()).arg("--token-file").arg(place.tokens());
     command.args(["--fleet", fleet, "--resync", "2s"]);
