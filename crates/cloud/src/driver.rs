@@ -22,6 +22,10 @@ use tokio::sync::OnceCell;
 /// How long the live read is fresh that a call rests on.
 const FRESH: Duration = Duration::from_secs(FRESH_SECONDS.unsigned_abs());
 
+/// How long a step waits for its tokens. Then others have their turn, and it comes back.
+const PATIENCE: Duration = Duration::from_secs(30);
+const SHORTEST_WAIT: Duration = Duration::from_millis(1);
+
 /// What a driver is made of, beside its client.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -80,6 +84,22 @@ impl Driver {
 }
 
 impl Parts {
+    /// Waits for the tokens of a question, before anything is read. A reservation holds for a second or two
+    /// only: whoever came back later, from a queue, would find it given up, reserve anew, and so for ever
+    /// while many wait.
+    async fn await_tokens(&self, question: &Question) {
+        let (calls, mut waited) = (requests(&question.object), Duration::ZERO);
+        while let Err(NotYet(wait)) =
+            self.account.tokens.take(&question.about, calls, self.account.uptime())
+        {
+            waited += wait;
+            if waited > PATIENCE {
+                return;
+            }
+            tokio::time::sleep(wait.max(SHORTEST_WAIT)).await;
+        }
+    }
+
     async fn answer(&self, question: Question) -> Answer {
         let Question { object, about } = question;
         let began = self.account.uptime();
@@ -176,6 +196,7 @@ fn shown(at: &At) -> String {
 
 impl interlock_shell::Driver<Cloud> for Driver {
     async fn ask(&self, question: Question) -> Result<Answer, String> {
+        self.0.await_tokens(&question).await;
         Ok(self.answer(question).await)
     }
 

@@ -2,8 +2,10 @@
 
 use crate::proxy::Fault;
 use crate::support::{Options, Scene, create_policy, policy};
-use interlock_identities::outside::{Asked, At, Failure, Found, Question};
+use interlock_identities::outside::{Asked, At, Cloud, Failure, Found, Question};
 use interlock_kernel::CallRate;
+use interlock_shell::Driver as Ask;
+use std::time::{Duration, Instant};
 
 const BURST: u32 = 12;
 
@@ -99,4 +101,28 @@ async fn throttling_halves_the_rate() {
         assert!(scene.proxy.passed_on() - requests <= allowed, "step {step}");
         scene.pass(250);
     }
+}
+
+#[tokio::test]
+async fn more_questions_than_there_are_tokens_for_are_all_answered_in_turn() {
+    let scene = Scene::new().await;
+    let rate = CallRate { per_second: 40, burst: 8, ..CallRate::default() };
+    let settings = interlock_cloud::Settings {
+        rate,
+        ..interlock_cloud::Settings::of(crate::support::ME, Duration::from_secs(60))
+    };
+    let driver = interlock_cloud::Driver::new(scene.direct.clone(), settings);
+    let began = Instant::now();
+    let mut asked = tokio::task::JoinSet::new();
+    for number in 0..24 {
+        let driver = driver.clone();
+        let question = Question { object: policy(Some("v1")), about: format!("{number}") };
+        asked.spawn(async move { Ask::<Cloud>::ask(&driver, question).await });
+    }
+    while let Some(answer) = asked.join_next().await {
+        let found = answer.expect("no panic").expect("an answer").found;
+        assert_eq!(waits(&found), None);
+    }
+    // At least two tokens for each, of which eight were there at the start.
+    assert!(began.elapsed() >= Duration::from_secs(1), "{:?}", began.elapsed());
 }
