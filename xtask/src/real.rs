@@ -38,6 +38,7 @@ const SUITES: &[(&str, &[&str])] = &[
     ("moves", &["--workspace"]),
     ("volumes", &["--workspace"]),
     ("with_boto3", &["--workspace"]),
+    ("with_moto", &["--workspace"]),
 ];
 
 /// Runs all of it, or one part; false if anything failed.
