@@ -23,7 +23,7 @@ use tokio::sync::OnceCell;
 const FRESH: Duration = Duration::from_secs(FRESH_SECONDS.unsigned_abs());
 
 /// How long a step waits for its tokens. Then others have their turn, and it comes back.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TOKEN_TIMEOUT: Duration = Duration::from_secs(30);
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 
 /// What a driver is made of, beside its client.
@@ -93,7 +93,7 @@ impl Parts {
             self.account.tokens.take(&question.about, calls, self.account.uptime())
         {
             waited += wait;
-            if waited > PATIENCE {
+            if waited > TOKEN_TIMEOUT {
                 return;
             }
             tokio::time::sleep(wait.max(SHORTEST_WAIT)).await;
