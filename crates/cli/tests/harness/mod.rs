@@ -36,6 +36,17 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) 
     }
 }
 
+/// A kubeconfig with a token.
+pub(crate) fn write_kubeconfig(path: &Path, server: &str, token: &str) {
+    let text = format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: hub\n\
+         clusters:\n- name: hub\n  cluster: {{server: \"http://{server}\"}}\n\
+         contexts:\n- name: hub\n  context: {{cluster: hub, user: operator}}\n\
+         users:\n- name: operator\n  user: {{token: {token}}}\n"
+    );
+    std::fs::write(path, text).expect("the directory is ours");
+}
+
 /// A data directory of its own, with a token file beside the data.
 pub(crate) struct DataDirectory {
     directory: tempfile::TempDir,

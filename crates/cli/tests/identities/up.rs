@@ -1,7 +1,7 @@
 //! `interlock up` with identities, and its IAM past the controllers.
 
 pub(crate) use super::harness::until;
-use super::harness::{Client, DataDirectory, Process, TOKEN, interlock};
+use super::harness::{Client, DataDirectory, Process, TOKEN, interlock, write_kubeconfig};
 use interlock_iam::Credentials;
 use interlock_iam::Outcome;
 use interlock_iam::client;
@@ -45,14 +45,7 @@ impl Up {
     pub(crate) fn reaching(&self) -> Vec<String> {
         let kubeconfig = self.place.path("config");
         // Without TLS nobody has a certificate: a token says who asks.
-        let text = format!(
-            "apiVersion: v1\nkind: Config\ncurrent-context: hub\n\
-             clusters:\n- name: hub\n  cluster: {{server: \"http://{}\"}}\n\
-             contexts:\n- name: hub\n  context: {{cluster: hub, user: operator}}\n\
-             users:\n- name: operator\n  user: {{token: {TOKEN}}}\n",
-            self.process.address()
-        );
-        std::fs::write(&kubeconfig, text).expect("the directory is ours");
+        write_kubeconfig(&kubeconfig, &self.process.address().to_string(), TOKEN);
         let endpoint = self.written("endpoint_url");
         ["--kubeconfig", &kubeconfig.to_string_lossy(), "--iam-endpoint", &endpoint]
             .map(str::to_owned)

@@ -1,8 +1,8 @@
 //! A fleet of processes: `interlock serve`, `interlock controllers`, and one `interlock syncer` for
 //! each cluster.
 
-pub(crate) use super::harness::until;
 use super::harness::{Client, DataDirectory, Process, TOKEN};
+pub(crate) use super::harness::{until, write_kubeconfig};
 use super::numbers::Numbers;
 use super::processes::{left_in, signal};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -103,17 +103,6 @@ impl Agents {
     fn log(&self, name: &str) -> PathBuf {
         self.directory.join(format!("{name}.log"))
     }
-}
-
-/// A kubeconfig with a token.
-pub(crate) fn write_kubeconfig(path: &Path, server: &str, token: &str) {
-    let text = format!(
-        "apiVersion: v1\nkind: Config\ncurrent-context: hub\n\
-         clusters:\n- name: hub\n  cluster: {{server: \"http://{server}\"}}\n\
-         contexts:\n- name: hub\n  context: {{cluster: hub, user: operator}}\n\
-         users:\n- name: operator\n  user: {{token: {token}}}\n"
-    );
-    std::fs::write(path, text).expect("the directory is ours");
 }
 
 /// What a command said, and how it ended.

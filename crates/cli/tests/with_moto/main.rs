@@ -11,7 +11,7 @@ mod faults;
 mod harness;
 
 use faults::Proxy;
-use harness::{Client, DataDirectory, Process, TOKEN, interlock, until};
+use harness::{Client, DataDirectory, Process, TOKEN, interlock, until, write_kubeconfig};
 use interlock_api::identities::{TAG_FLEET, TAG_OWNER};
 use interlock_identities::outside::At;
 use interlock_identities::owner::Owner;
@@ -109,14 +109,7 @@ impl Scene {
         let proxy = Proxy::start(moto.address, seed);
         let place = DataDirectory::new();
         let hub = place.start();
-        let config = format!(
-            "apiVersion: v1\nkind: Config\ncurrent-context: hub\n\
-             clusters:\n- name: hub\n  cluster: {{server: \"http://{}\"}}\n\
-             contexts:\n- name: hub\n  context: {{cluster: hub, user: operator}}\n\
-             users:\n- name: operator\n  user: {{token: {TOKEN}}}\n",
-            hub.address()
-        );
-        std::fs::write(place.path("config"), config).unwrap();
+        write_kubeconfig(&place.path("config"), &hub.address().to_string(), TOKEN);
         let mut scene = Scene { moto, proxy, hub, controllers: Vec::new(), started: 0, place };
         scene.start_controllers();
         scene.start_controllers();
