@@ -55,6 +55,12 @@ def policies():
         }
 
 
+def providers():
+    for listed in iam.list_open_id_connect_providers()["OpenIDConnectProviderList"]:
+        provider = iam.get_open_id_connect_provider(OpenIDConnectProviderArn=listed["Arn"])
+        yield {"arn": listed["Arn"], "url": provider["Url"], "audiences": provider["ClientIDList"], "tags": tags(provider)}
+
+
 def document(action):
     return json.dumps({"Version": "2012-10-17", "Statement": [
         {"Effect": "Allow", "Action": action, "Resource": "arn:aws:s3:::somebody"}]})
@@ -101,6 +107,7 @@ match sys.argv[1:]:
     case ["drift"]:
         drift()
     case []:
-        json.dump({"roles": list(roles()), "policies": list(policies())}, sys.stdout, sort_keys=True)
+        account = {"roles": list(roles()), "policies": list(policies()), "providers": list(providers())}
+        json.dump(account, sys.stdout, sort_keys=True)
     case other:
         sys.exit(f"there is no {other}")
