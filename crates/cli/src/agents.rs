@@ -49,8 +49,10 @@ pub(crate) fn controllers(args: &ControllersArgs) -> anyhow::Result<ExitCode> {
     log(args.verbose);
     block_on(async {
         let mut signals = Signals::new()?;
-        let cloud = args.identities.is_asked_for();
-        let cloud = cloud.then(|| args.identities.account_of_environment()).transpose()?;
+        let cloud = match args.identities.is_asked_for() {
+            true => Some(args.identities.account_of_environment().await?),
+            false => None,
+        };
         let (client, _) = connect(&args.location).await?;
         if !args.no_install {
             let install = || async {

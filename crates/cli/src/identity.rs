@@ -71,10 +71,10 @@ impl Common {
     }
 
     /// The account of the controllers: that of the environment, or of the `interlock up` on this machine.
-    fn account(&self) -> anyhow::Result<identities::Account> {
+    async fn account(&self) -> anyhow::Result<identities::Account> {
         match crate::run::iam::of_this_machine()? {
             Some(account) if !self.identities.has_endpoint() => Ok(account),
-            _ => self.identities.account_of_environment(),
+            _ => self.identities.account_of_environment().await,
         }
     }
 }

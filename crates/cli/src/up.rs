@@ -165,7 +165,7 @@ impl Fleet {
         let mut runners = wiring::run(&shell, &program, &seats, NoDriver)?;
         let cloud = match &iam {
             Some(iam) => iam.account(),
-            None => args.identities.account_of_environment()?,
+            None => args.identities.account_of_environment().await?,
         };
         let (instance, shell_of) = (run::instance(), &shell);
         let at =

@@ -7,6 +7,7 @@ use std::process::Command;
 /// For each of our crates, which of our crates it may use. A crate that is not here is an error.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("interlock-api", &["interlock-kernel"]),
+    ("interlock-aws", &["interlock-iam"]),
     ("interlock-checker", &[]),
     (
         "interlock-cloud",
@@ -66,6 +67,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "interlock-api",
             "interlock-apiserver",
+            "interlock-aws",
             "interlock-checker",
             "interlock-cloud",
             "interlock-iam",
@@ -158,6 +160,7 @@ fn the_systems_are_pure() {
     let io = [
         "interlock",
         "interlock-apiserver",
+        "interlock-aws",
         "interlock-cloud",
         "interlock-conformance",
         "interlock-iam",

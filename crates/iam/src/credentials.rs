@@ -2,6 +2,8 @@
 
 use ring::rand::{SecureRandom, SystemRandom};
 use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
 
 /// A key, its secret, and the token of a session if the key is temporary.
 #[derive(Clone, PartialEq, Eq)]
@@ -33,6 +35,37 @@ impl Credentials {
         };
         let (id, secret): (String, String) = (letters(16)?, letters(40)?);
         Ok(Credentials::lasting(format!("AKIA{id}"), secret))
+    }
+}
+
+/// Where credentials come from that do not last. They are asked for before each request.
+pub trait Source: fmt::Debug + Send + Sync {
+    /// Credentials that are good now, or why there are none.
+    fn current(&self) -> Pin<Box<dyn Future<Output = Result<Credentials, String>> + Send + '_>>;
+}
+
+/// What requests are signed with.
+#[derive(Debug, Clone)]
+pub enum Keys {
+    /// Always the same.
+    Fixed(Credentials),
+    /// Others from time to time.
+    From(Arc<dyn Source>),
+}
+
+impl Keys {
+    /// Credentials that are good now, or why there are none.
+    pub async fn current(&self) -> Result<Credentials, String> {
+        match self {
+            Keys::Fixed(credentials) => Ok(credentials.clone()),
+            Keys::From(source) => source.current().await,
+        }
+    }
+}
+
+impl From<Credentials> for Keys {
+    fn from(credentials: Credentials) -> Keys {
+        Keys::Fixed(credentials)
     }
 }
 

@@ -41,19 +41,19 @@ pub enum EndpointError {
 
 /// Where requests go.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Endpoint {
+pub struct Endpoint {
     is_tls: bool,
     host: String,
     port: u16,
     /// The Host header.
-    pub(crate) authority: String,
+    pub authority: String,
     /// Path and query.
-    pub(crate) path: String,
+    pub path: String,
 }
 
 impl Endpoint {
     /// The endpoint in a URL. Without TLS, only this machine is spoken to, unless `allow_http`.
-    pub(crate) fn of(url: &str, allow_http: bool) -> Result<Endpoint, EndpointError> {
+    pub fn of(url: &str, allow_http: bool) -> Result<Endpoint, EndpointError> {
         let not_a_url = || EndpointError::NotAUrl(url.to_owned());
         let uri: Uri = url.parse().map_err(|_| not_a_url())?;
         let is_tls = match uri.scheme_str() {
@@ -91,7 +91,7 @@ fn is_loopback(host: &str) -> bool {
 
 /// How a request failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Failure {
+pub enum Failure {
     /// Nothing of it was sent.
     NotSent(String),
     /// It may have arrived: no answer in time.
@@ -102,13 +102,13 @@ pub(crate) enum Failure {
 
 /// What sends requests.
 #[derive(Clone)]
-pub(crate) struct Http {
+pub struct Http {
     tls: TlsConnector,
 }
 
 impl Http {
     /// Trusts what the machine trusts, and these certificates.
-    pub(crate) fn new(more: &[CertificateDer<'static>]) -> Result<Http, EndpointError> {
+    pub fn new(more: &[CertificateDer<'static>]) -> Result<Http, EndpointError> {
         let mut roots = RootCertStore::empty();
         // A machine without certificates can still be spoken to by those that are given.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -126,7 +126,7 @@ impl Http {
     }
 
     /// Sends a request once, and reads the whole answer.
-    pub(crate) async fn exchange(
+    pub async fn exchange(
         &self,
         endpoint: &Endpoint,
         request: Request<Full<Bytes>>,

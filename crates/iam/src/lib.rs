@@ -21,11 +21,11 @@ mod clock;
 pub mod credentials;
 pub mod document;
 pub mod embedded;
-mod http;
+pub mod http;
 pub mod outcome;
 mod xml;
 
 pub use clock::Clock;
-pub use credentials::Credentials;
+pub use credentials::{Credentials, Keys, Source};
 pub use http::EndpointError;
 pub use outcome::Outcome;

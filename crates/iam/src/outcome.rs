@@ -158,6 +158,11 @@ impl Refusal {
         Refusal { class: Class::of(code), code: code.to_owned(), message: message.to_owned() }
     }
 
+    /// A request that never left this process, since nobody could sign it.
+    pub(crate) fn no_credentials(why: impl Into<String>) -> Refusal {
+        Refusal { class: Class::Credentials, code: String::new(), message: why.into() }
+    }
+
     /// A request that never left this process.
     pub(crate) fn not_sent(why: impl Into<String>) -> Refusal {
         Refusal { class: Class::NotSent, code: String::new(), message: why.into() }

@@ -59,7 +59,7 @@ pub(super) async fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     let Some((namespace, name)) = args.identity.split_once('/') else {
         bail!("write NAMESPACE/NAME instead of {:?}", args.identity);
     };
-    let (hub, account) = (args.common.hub().await?, args.common.account()?);
+    let (hub, account) = (args.common.hub().await?, args.common.account().await?);
     let missing = || anyhow!("there is no IamRoleServiceAccount {name} in namespace {namespace}");
     let identities: Api<IamRoleServiceAccount> = Api::namespaced(hub.clone(), namespace);
     let identity = read(identities.get_opt(name).await)?.ok_or_else(missing)?;

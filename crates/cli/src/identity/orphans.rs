@@ -21,7 +21,7 @@ struct Orphan {
 }
 
 pub(super) async fn run(args: &Common) -> anyhow::Result<ExitCode> {
-    let (hub, account) = (args.hub().await?, args.account()?);
+    let (hub, account) = (args.hub().await?, args.account().await?);
     let fleet = args.identities.fleet(&hub).await?.0;
     let client = account.client()?;
     let path = format!("/interlock/{fleet}/");

@@ -68,7 +68,7 @@ impl EmbeddedIam {
     /// The account, for the controllers.
     pub(crate) fn account(&self) -> Account {
         let endpoint = Some(self.url.clone());
-        Account { endpoint, credentials: self.credentials.clone(), is_embedded: true }
+        Account { endpoint, keys: self.credentials.clone().into(), is_embedded: true }
     }
 
     /// What the SDKs of pods have to be told to find it.
@@ -93,8 +93,8 @@ pub(crate) fn of_this_machine() -> anyhow::Result<Option<Account>> {
     let text = private_file::read(&path);
     let text = text.with_context(|| format!("cannot read {}", path.display()))?;
     Ok(text.as_deref().and_then(|text| {
-        let (credentials, endpoint) = (read(text)?, value(text, "endpoint_url"));
-        Some(Account { endpoint, credentials, is_embedded: true })
+        let (keys, endpoint) = (read(text)?.into(), value(text, "endpoint_url"));
+        Some(Account { endpoint, keys, is_embedded: true })
     }))
 }
 

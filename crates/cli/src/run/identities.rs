@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use clap::{Args as ClapArgs, ValueEnum};
 use interlock_api::identities::Adopt;
 use interlock_cloud::Driver;
-use interlock_iam::Credentials;
+use interlock_iam::Keys;
 use interlock_iam::arn::Arn;
 use interlock_iam::client::{self, Client};
 use interlock_identities::settings::Settings;
@@ -85,7 +85,7 @@ enum Providers {
 pub(crate) struct Account {
     /// Where IAM and STS are; None is AWS.
     pub(crate) endpoint: Option<String>,
-    pub(crate) credentials: Credentials,
+    pub(crate) keys: Keys,
     /// Whether it is the embedded one, which is never late and is ours alone.
     pub(crate) is_embedded: bool,
 }
@@ -95,7 +95,7 @@ impl Account {
     pub(crate) fn client(&self) -> anyhow::Result<Client> {
         let endpoint = self.endpoint.clone();
         let settings = client::Settings { endpoint, ..client::Settings::default() };
-        Client::new(settings, self.credentials.clone()).context("cannot use --iam-endpoint")
+        Client::new(settings, self.keys.clone()).context("cannot use --iam-endpoint")
     }
 }
 
@@ -111,11 +111,18 @@ impl Args {
         self.iam_endpoint.is_some()
     }
 
-    /// The account that the environment has credentials for.
-    pub(crate) fn account_of_environment(&self) -> anyhow::Result<Account> {
-        let read = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        let credentials = credentials(read)?;
-        Ok(Account { endpoint: self.iam_endpoint.clone(), credentials, is_embedded: false })
+    /// The account that this process finds credentials for.
+    pub(crate) async fn account_of_environment(&self) -> anyhow::Result<Account> {
+        let source = interlock_aws::of_process().await.context("cannot look for credentials")?;
+        let keys = Keys::From(source);
+        // Who has none is told so at once, and not by every identity.
+        if let Err(why) = keys.current().await {
+            bail!(
+                "the controllers of cloud identities have no credentials ({why}): set AWS_ACCESS_KEY_ID and \
+                 AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or run where the pod, container or instance has a role"
+            );
+        }
+        Ok(Account { endpoint: self.iam_endpoint.clone(), keys, is_embedded: false })
     }
 
     /// The id of the fleet, which is written down at the hub at the first start.
@@ -215,20 +222,6 @@ pub(crate) struct Ground<'a> {
     pub(crate) instance: &'a str,
 }
 
-/// The credentials in AWS's environment variables.
-fn credentials(read: impl Fn(&str) -> Option<String>) -> anyhow::Result<Credentials> {
-    let (Some(access_key_id), Some(secret_access_key)) =
-        (read("AWS_ACCESS_KEY_ID"), read("AWS_SECRET_ACCESS_KEY"))
-    else {
-        bail!(
-            "the controllers of cloud identities have no credentials: set AWS_ACCESS_KEY_ID and \
-             AWS_SECRET_ACCESS_KEY"
-        );
-    };
-    let session_token = read("AWS_SESSION_TOKEN");
-    Ok(Credentials { access_key_id, secret_access_key, session_token })
-}
-
 fn arn(text: &str) -> Result<String, String> {
     match text.parse::<Arn>() {
         Ok(arn) if arn.service == "iam" => Ok(text.to_owned()),
@@ -241,6 +234,7 @@ fn arn(text: &str) -> Result<String, String> {
 mod tests {
     use super::*;
     use clap::Parser;
+    use interlock_iam::Credentials;
 
     #[derive(Parser)]
     struct Command {
@@ -253,8 +247,8 @@ mod tests {
     }
 
     fn settings(words: &[&str], is_embedded: bool) -> Settings {
-        let credentials = Credentials::lasting("a", "b");
-        let account = Account { endpoint: None, credentials, is_embedded };
+        let keys = Credentials::lasting("a", "b").into();
+        let account = Account { endpoint: None, keys, is_embedded };
         args(words).settings(FleetId("f".to_owned()), &account)
     }
 
@@ -281,21 +275,6 @@ mod tests {
         {
             assert!(args(&words).is_asked_for(), "{words:?}");
         }
-    }
-
-    #[test]
-    fn without_both_halves_of_a_key_there_are_no_credentials() {
-        let read = |known: &'static [&'static str]| {
-            move |name: &str| known.contains(&name).then(|| name.to_lowercase())
-        };
-        assert!(credentials(read(&[])).is_err());
-        assert!(credentials(read(&["AWS_ACCESS_KEY_ID"])).is_err());
-        let both = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"];
-        let lasting =
-            credentials(|name| read(&["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"])(name));
-        assert_eq!(lasting.unwrap().session_token, None);
-        let session = credentials(|name| both.contains(&name).then(|| name.to_owned())).unwrap();
-        assert_eq!(session.session_token.as_deref(), Some("AWS_SESSION_TOKEN"));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 mod harness;
 
 mod conflicts;
+mod credentials;
 mod following;
 mod lifecycle;
 mod restarts;

@@ -194,13 +194,14 @@ impl Scene {
         self.proxy.set_calm(false);
         loop {
             self.proxy.set_calm(began.elapsed() > self.times.storm);
+            let looks = Instant::now();
             match look() {
                 Ok(()) => break,
                 Err(seen) if began.elapsed() > self.times.patience => {
                     panic!("{what}: not after {:?}: {seen}", self.times.patience)
                 }
-                // The pause between two looks; a look lists everything.
-                Err(_) => thread::sleep(Duration::from_millis(200)),
+                // The pause between two looks: one that reads the whole account must leave it to the controllers.
+                Err(_) => thread::sleep(Duration::from_millis(200) + looks.elapsed() * 3),
             }
         }
         self.proxy.set_calm(false);

@@ -1,6 +1,7 @@
 //! One call: parameters out, signed; an answer in, read and classified.
 
 use super::{Client, Dated};
+use crate::Credentials;
 use crate::clock::seconds_of_http_date;
 use crate::http::{Endpoint, Failure};
 use crate::outcome::{Class, Outcome, Refusal, Unknown};
@@ -81,6 +82,11 @@ impl Call {
             self = self.with(&format!("{at}.Key"), key).with(&format!("{at}.Value"), value);
         }
         self
+    }
+
+    /// Anybody may ask for a session with a token: there is nobody to sign for yet.
+    fn is_anonymous(&self) -> bool {
+        self.action == "AssumeRoleWithWebIdentity"
     }
 
     fn body(&self, api: Api) -> String {
@@ -166,11 +172,22 @@ impl Client {
             Api::Iam => &self.iam,
             Api::Sts => &self.sts,
         };
-        let request = match self.signed(api, endpoint, call) {
+        // Finding credentials is a part of the time that a call may take.
+        let began = Instant::now();
+        let credentials = match call.is_anonymous() {
+            true => None,
+            false => match tokio::time::timeout(self.deadline, self.keys.current()).await {
+                Ok(Ok(credentials)) => Some(credentials),
+                Ok(Err(why)) => return Outcome::Refused(Refusal::no_credentials(why)),
+                Err(_) => return Outcome::Refused(Refusal::no_credentials("none in time")),
+            },
+        };
+        let request = match self.signed(api, endpoint, call, credentials.as_ref()) {
             Ok(request) => request,
             Err(why) => return Outcome::Refused(Refusal::not_sent(why)),
         };
-        match self.http.exchange(endpoint, request, self.deadline).await {
+        let left = self.deadline.saturating_sub(began.elapsed());
+        match self.http.exchange(endpoint, request, left).await {
             Ok(response) => {
                 self.note_date(&response);
                 read_response(call.action, &response)
@@ -194,15 +211,15 @@ impl Client {
         api: Api,
         endpoint: &Endpoint,
         call: &Call,
+        credentials: Option<&Credentials>,
     ) -> Result<Request<Full<Bytes>>, String> {
         let body = Bytes::from(call.body(api));
         let request = Request::post(&endpoint.path)
             .header("host", &endpoint.authority)
             .header("content-type", FORM);
-        // Anybody may ask for a session with a token: there is nobody to sign for yet.
-        let signed = match call.action {
-            "AssumeRoleWithWebIdentity" => Vec::new(),
-            _ => self.signature(api, endpoint, &body)?,
+        let signed = match credentials {
+            None => Vec::new(),
+            Some(credentials) => self.signature(api, endpoint, &body, credentials)?,
         };
         let request =
             signed.iter().fold(request, |request, (name, value)| request.header(name, value));
@@ -214,11 +231,12 @@ impl Client {
         api: Api,
         endpoint: &Endpoint,
         body: &[u8],
+        credentials: &Credentials,
     ) -> Result<Vec<(String, String)>, String> {
         let credentials = aws_credential_types::Credentials::new(
-            &self.credentials.access_key_id,
-            &self.credentials.secret_access_key,
-            self.credentials.session_token.clone(),
+            &credentials.access_key_id,
+            &credentials.secret_access_key,
+            credentials.session_token.clone(),
             None,
             "interlock",
         );

@@ -16,7 +16,7 @@ pub use answers::{
 };
 
 use crate::http::{Endpoint, Http};
-use crate::{Clock, Credentials, EndpointError};
+use crate::{Clock, EndpointError, Keys};
 use rustls::pki_types::CertificateDer;
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -60,7 +60,7 @@ struct Dated {
     at: Instant,
 }
 
-/// A client for one set of credentials. Clones share what they know of the cloud's clock.
+/// A client of one account. Clones share what they know of the cloud's clock.
 #[derive(Clone)]
 pub struct Client {
     http: Http,
@@ -69,14 +69,14 @@ pub struct Client {
     region: String,
     deadline: Duration,
     clock: Clock,
-    credentials: Credentials,
+    keys: Keys,
     /// The last Date that was read, and when.
     date: Arc<Mutex<Option<Dated>>>,
 }
 
 impl Client {
     /// A client; no request is made yet.
-    pub fn new(settings: Settings, credentials: Credentials) -> Result<Client, EndpointError> {
+    pub fn new(settings: Settings, keys: impl Into<Keys>) -> Result<Client, EndpointError> {
         let url = settings.endpoint.as_deref();
         let endpoint = |aws: &str| Endpoint::of(url.unwrap_or(aws), settings.allow_http);
         Ok(Client {
@@ -86,15 +86,15 @@ impl Client {
             region: settings.region,
             deadline: settings.deadline,
             clock: settings.clock,
-            credentials,
+            keys: keys.into(),
             date: Arc::default(),
         })
     }
 
     /// The same client with other credentials.
     #[must_use]
-    pub fn with(&self, credentials: Credentials) -> Client {
-        Client { credentials, ..self.clone() }
+    pub fn with(&self, keys: impl Into<Keys>) -> Client {
+        Client { keys: keys.into(), ..self.clone() }
     }
 }
 
@@ -103,7 +103,7 @@ impl fmt::Debug for Client {
         formatter
             .debug_struct("Client")
             .field("endpoint", &self.iam.url())
-            .field("credentials", &self.credentials)
+            .field("keys", &self.keys)
             .finish_non_exhaustive()
     }
 }
