@@ -10,7 +10,7 @@ mod faults;
 #[path = "../harness/mod.rs"]
 mod harness;
 
-use faults::Proxy;
+use faults::Faults;
 use harness::{Client, DataDirectory, Process, TOKEN, interlock, until, write_kubeconfig};
 use interlock_api::identities::{TAG_FLEET, TAG_OWNER};
 use interlock_identities::outside::At;
@@ -96,7 +96,7 @@ impl Drop for Moto {
 /// The hub, two processes with its controllers, and the cloud.
 struct Scene {
     moto: Moto,
-    proxy: Proxy,
+    proxy: Faults,
     hub: Process,
     controllers: Vec<Child>,
     started: usize,
@@ -106,7 +106,7 @@ struct Scene {
 impl Scene {
     fn start(seed: u64) -> Scene {
         let moto = Moto::start();
-        let proxy = Proxy::start(moto.address, seed);
+        let proxy = Faults::start(moto.address, seed);
         let place = DataDirectory::new();
         let hub = place.start();
         write_kubeconfig(&place.path("config"), &hub.address().to_string(), TOKEN);
@@ -122,7 +122,7 @@ impl Scene {
         let mut command = interlock();
         command.arg("controllers").arg("--kubeconfig").arg(self.place.path("config"));
         command.args(["--lease", "1s", "--metrics-listen", "127.0.0.1:0", "--fleet", FLEET]);
-        command.args(["--iam-endpoint", &format!("http://{}", self.proxy.address)]);
+        command.args(["--iam-endpoint", &format!("http://{}", self.proxy.address())]);
         command.args(["--oidc-provider-arn", PROVIDER, "--late-call-window", "8s"]);
         command.args(["--resync", "10s", "--iam-calls-per-second", "200"]);
         command.env("AWS_ACCESS_KEY_ID", "AKIAROOT").env("AWS_SECRET_ACCESS_KEY", "root's secret");
