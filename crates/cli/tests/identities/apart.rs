@@ -11,9 +11,6 @@ use interlock_iam::Outcome;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 
-/// How many seconds after it was sent a call may take effect.
-pub(crate) const WINDOW_SECONDS: u64 = 10;
-
 pub(crate) struct Apart {
     pub(crate) fleet: Fleet,
     pub(crate) account: Account,
@@ -24,8 +21,8 @@ pub(crate) struct Apart {
 }
 
 impl Apart {
-    /// With west and east.
-    pub(crate) fn start() -> Apart {
+    /// With west and east, and so many seconds for a call to take effect.
+    pub(crate) fn start(window_seconds: u32) -> Apart {
         let account = Account::start();
         let next: Arc<Mutex<Option<(String, Fault)>>> = Arc::default();
         let shared = Arc::clone(&next);
@@ -35,7 +32,7 @@ impl Apart {
             next.take_if(|(name, _)| action(name)).map(|(_, fault)| fault)
         });
         let endpoint = format!("http://{}", proxy.address);
-        let window = format!("{WINDOW_SECONDS}s");
+        let window = format!("{window_seconds}s");
         let options = [
             ["--fleet", FLEET],
             ["--iam-endpoint", &endpoint],

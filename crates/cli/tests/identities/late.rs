@@ -1,7 +1,7 @@
 //! A process that is stopped or killed between a call and its record, another one that takes over, and the call that
 //! lands late.
 
-use super::apart::{Apart, WINDOW_SECONDS};
+use super::apart::Apart;
 use super::cloud::{token, trusted};
 use super::fleet::CONTROLLERS;
 use super::harness::proxy::{Fault, Hold};
@@ -14,10 +14,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const NAME: &str = "s3put";
+/// How long after it was sent a call may take effect.
+const WINDOW_SECONDS: u32 = 10;
 
 /// Halfway through the time in which a call may take effect.
 fn halfway_since(sent: Instant) {
-    let at = Duration::from_secs(WINDOW_SECONDS / 2);
+    let at = Duration::from_secs(u64::from(WINDOW_SECONDS / 2));
     // Not a wait for something: this is how late the call is.
     thread::sleep(at.saturating_sub(sent.elapsed()));
 }
@@ -64,7 +66,7 @@ fn trust(apart: &Apart) -> Vec<String> {
 
 #[test]
 fn a_call_that_lands_after_a_fail_over_lets_nobody_in_who_lost_the_namespace() {
-    let apart = Apart::start();
+    let apart = Apart::start(WINDOW_SECONDS);
     let fleet = &apart.fleet;
     let uid = fleet.place_empty("shop", "west");
     apart.declare("shop", &example(NAME));
@@ -122,10 +124,9 @@ fn a_call_that_lands_after_a_fail_over_lets_nobody_in_who_lost_the_namespace() {
 
 #[test]
 fn a_role_that_a_dead_process_creates_late_goes_with_its_identity() {
-    let apart = Apart::start();
+    let apart = Apart::start(WINDOW_SECONDS);
     let fleet = &apart.fleet;
-    let shop = json!({"metadata": {"name": "shop"}});
-    fleet.client().must("POST", "/api/v1/namespaces", Some(&shop));
+    fleet.place_empty("shop", "west");
     let hold = Arc::new(Hold::default());
     apart.next("CreateRole", Fault::Held(Arc::clone(&hold)));
     apart.declare("shop", &example(NAME));

@@ -158,7 +158,10 @@ fn a_role_trusts_one_owner_after_another_in_ten_moves_under_kills() {
     assert_eq!(seen.wrong, Vec::<String>::new(), "seed {}", seed());
     assert_eq!(seen.roles.len(), 1, "one role, by its ARN and its id: {:?}", seen.roles);
     let too_little = format!("too little was seen: {seen:?}");
-    assert!(seen.epochs.len() > MOVES && seen.refused >= MOVES && in_the_middle > 0, "{too_little}");
+    assert!(
+        seen.epochs.len() > MOVES && seen.refused >= MOVES && in_the_middle > 0,
+        "{too_little}"
+    );
 
     // Deleting it is killed, too.
     let path = format!("{}/{NAME}", identities("shop"));

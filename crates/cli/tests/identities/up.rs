@@ -3,6 +3,7 @@
 use super::cloud::Caller;
 pub(crate) use super::harness::until;
 use super::harness::{Client, DataDirectory, Process, TOKEN, interlock, write_kubeconfig};
+use super::processes::{left_in, signal};
 use super::watching::Reach;
 use interlock_iam::Credentials;
 use interlock_iam::Outcome;
@@ -58,11 +59,22 @@ impl Up {
         }
     }
 
-    /// The options of a command that looks at it.
-    pub(crate) fn reaching(&self) -> Vec<String> {
+    /// A place of its own for a test.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.place.path(name)
+    }
+
+    /// A kubeconfig of an administrator.
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
         let kubeconfig = self.place.path("config");
         // Without TLS nobody has a certificate: a token says who asks.
         write_kubeconfig(&kubeconfig, &self.process.address().to_string(), TOKEN);
+        kubeconfig
+    }
+
+    /// The options of a command that looks at it.
+    pub(crate) fn reaching(&self) -> Vec<String> {
+        let kubeconfig = self.kubeconfig();
         let endpoint = self.written("endpoint_url");
         ["--kubeconfig", &kubeconfig.to_string_lossy(), "--iam-endpoint", &endpoint]
             .map(str::to_owned)
@@ -154,6 +166,14 @@ impl Up {
         (output.status.code(), String::from_utf8_lossy(&printed).into_owned())
     }
 
+    /// The same for a command about placement: what it printed, however it ended.
+    pub(crate) fn explain(&self, namespace: &str) -> String {
+        let mut command = interlock();
+        command.args(["explain", namespace, "--kubeconfig"]).arg(self.kubeconfig());
+        let output = command.output().expect("the binary runs");
+        String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+    }
+
     /// The names of all roles and policies of the fleet.
     pub(crate) fn in_the_cloud(&self) -> (Vec<String>, Vec<String>) {
         let iam = self.iam();
@@ -238,6 +258,16 @@ pub(crate) fn reason(object: &Value, kind: &str) -> String {
     let mut conditions = object["status"]["conditions"].as_array().into_iter().flatten();
     let found = conditions.find(|it| it["type"] == kind);
     found.map_or("", |it| it["reason"].as_str().unwrap_or_default()).to_owned()
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        self.process.kill();
+        // Processes of pods outlive it, on purpose.
+        for (pid, _) in left_in(&self.place.path("")) {
+            signal(pid, "KILL");
+        }
+    }
 }
 
 fn command(place: &DataDirectory, fleet: &str, clusters: &str) -> Command {
