@@ -148,6 +148,7 @@ impl Fleet {
     }
 
     /// The same, with cloud identities.
+    #[allow(dead_code, reason = "the tests of identities use it")]
     pub(crate) fn with_cloud(clusters: &[&str], cloud: Cloud) -> Fleet {
         Fleet::made(clusters, false, Some(cloud))
     }
@@ -294,6 +295,7 @@ impl Fleet {
     }
 
     /// Where the server is.
+    #[allow(dead_code, reason = "the tests of identities use it")]
     pub(crate) fn address(&self) -> SocketAddr {
         self.hub().address()
     }
