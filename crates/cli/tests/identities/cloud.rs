@@ -50,7 +50,7 @@ impl Caller {
     }
 }
 
-/// A client that is patient on a busy machine.
+/// A client with a deadline for a busy machine.
 pub(crate) fn client(endpoint: &str, credentials: Credentials) -> Client {
     let settings = client::Settings {
         endpoint: Some(endpoint.to_owned()),

@@ -20,7 +20,7 @@ const MOVES: usize = 10;
 enum Moment {
     /// As soon as the move is asked for.
     Asked,
-    /// The owner was told to stop.
+    /// The owner has to stop.
     Revoking,
     /// The next owner has the namespace, and its role may not trust it yet.
     Granted,
