@@ -119,9 +119,12 @@ fn two_clusters_with_one_issuer_get_no_namespace_with_roles_and_nothing_is_stopp
     super::following::desire(&up, "north");
     until("it is said why the namespace stays", || {
         let said = up.explain("shop");
-        let wanted =
-            "DesiredClusterDoesNotFit: the desired cluster north does not fit: IssuerNotReady";
-        if said.contains(wanted) { Ok(()) } else { Err(said + &up.says()) }
+        let wanted = format!(
+            "DesiredClusterDoesNotFit: the desired cluster north does not fit: IssuerNotReady, role \
+             {NAME} of the namespace needs a cluster with condition IssuerReady (the cluster south \
+             reports the issuer {SHARED}/issuers/root, too: give each cluster an issuer of its own)"
+        );
+        if said.contains(&wanted) { Ok(()) } else { Err(said + &up.says()) }
     });
     let found = up.get(&grant);
     let status = &found["status"];
