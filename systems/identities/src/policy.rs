@@ -6,7 +6,7 @@ mod observe;
 #[cfg(test)]
 mod tests;
 
-use crate::kinds::POLICY;
+use crate::kinds::{POLICY, ROLE};
 use crate::outside::Cloud;
 use crate::settings::Settings;
 use crate::subject::subject_of;
@@ -28,7 +28,8 @@ impl Watcher for Policies {
     }
 
     fn watches(&self) -> Vec<Watch> {
-        vec![Watch::all(Place::HUB, &POLICY)]
+        // A cloud policy is deleted when the cloud role has let go of it: both go when their namespace is deleted.
+        vec![Watch::all(Place::HUB, &POLICY), Watch::all(Place::HUB, &ROLE)]
     }
 
     fn rights(&self) -> Vec<Right> {

@@ -3,6 +3,8 @@
 #![allow(dead_code, unused_imports, reason = "each test binary uses a part of it")]
 
 mod client;
+pub(crate) mod proxy;
+pub(crate) mod random;
 
 #[allow(unused_imports, reason = "each test program uses a part of it")]
 pub(crate) use client::{Answer, Client, version};

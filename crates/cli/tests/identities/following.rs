@@ -1,32 +1,17 @@
 //! A namespace moves, and its role with it: the same role, which trusts the cluster that has the namespace.
 
-use super::harness::interlock;
+use super::cloud::token;
 use super::up::{Up, cloud_name, example, identities, until};
 use interlock_api::names::downstream_namespace;
 use interlock_iam::Outcome;
-use interlock_iam::client::WebIdentity;
 use serde_json::{Value, json};
 
-const NAME: &str = "s3put";
-
-/// A token of the service account on a cluster, as a pod there would have it.
-fn token(up: &Up, cluster: &str, namespace: &str) -> String {
-    let path =
-        format!("/clusters/{cluster}/api/v1/namespaces/{namespace}/serviceaccounts/{NAME}/token");
-    let body = json!({
-        "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
-        "spec": {"audiences": ["sts.amazonaws.com"]},
-    });
-    let made = up.client().must("POST", &path, Some(&body));
-    made["status"]["token"].as_str().expect("a token").to_owned()
-}
+pub(crate) const NAME: &str = "s3put";
 
 /// The id of the role that a token opens, or why it does not.
 fn assumes(up: &Up, arn: &str, token: &str) -> Result<String, String> {
-    let (role, session, token) = (arn.to_owned(), "test".to_owned(), token.to_owned());
-    let identity = WebIdentity { role, session, token, seconds: None };
-    let iam = up.iam();
-    match up.call(iam.assume_role_with_web_identity(&identity)) {
+    let caller = up.caller();
+    match caller.assume(arn, token) {
         Outcome::Done(session) => Ok(session.assumed_role_id),
         Outcome::Refused(refusal) => Err(refusal.code),
         Outcome::Unknown(why) => panic!("{why}"),
@@ -34,7 +19,7 @@ fn assumes(up: &Up, arn: &str, token: &str) -> Result<String, String> {
 }
 
 /// Waits until a cluster has the namespace, runs it, and the role trusts that cluster.
-fn runs_on(up: &Up, cluster: &str, epoch: i64) {
+pub(crate) fn runs_on(up: &Up, cluster: &str, epoch: i64) {
     until(&format!("the namespace runs on {cluster}"), || {
         let grants = up.get("/apis/interlock.dev/v1alpha1/grants");
         let status = &grants["items"][0]["status"];
@@ -48,7 +33,7 @@ fn runs_on(up: &Up, cluster: &str, epoch: i64) {
     });
 }
 
-fn desire(up: &Up, cluster: &str) {
+pub(crate) fn desire(up: &Up, cluster: &str) {
     let change = json!({"metadata": {"annotations": {"interlock.dev/cluster": cluster}}});
     up.client().must("PATCH", "/api/v1/namespaces/shop", Some(&change));
 }
@@ -71,7 +56,7 @@ fn the_role_stays_the_same_and_trusts_the_cluster_that_has_the_namespace() {
         let annotated = &account["metadata"]["annotations"]["eks.amazonaws.com/role-arn"];
         if *annotated == *arn { Ok(()) } else { Err(format!("{account:#}")) }
     });
-    let of_west = token(&up, "west", &below);
+    let of_west = token(&mut up.client(), "west", &below, NAME);
     let id = assumes(&up, &arn, &of_west).expect("the owner may assume the role");
 
     // The same names on another cluster are another account.
@@ -79,7 +64,7 @@ fn the_role_stays_the_same_and_trusts_the_cluster_that_has_the_namespace() {
     up.client().must("POST", "/clusters/east/api/v1/namespaces", Some(&there));
     let accounts = format!("/clusters/east/api/v1/namespaces/{below}/serviceaccounts");
     up.client().must("POST", &accounts, Some(&json!({"metadata": {"name": NAME}})));
-    let of_nobody = token(&up, "east", &below);
+    let of_nobody = token(&mut up.client(), "east", &below, NAME);
     assert_eq!(assumes(&up, &arn, &of_nobody), Err("AccessDenied".to_owned()));
     up.client().must("DELETE", &format!("/clusters/east/api/v1/namespaces/{below}"), None);
     up.gone(&format!("/clusters/east/api/v1/namespaces/{below}"));
@@ -90,28 +75,20 @@ fn the_role_stays_the_same_and_trusts_the_cluster_that_has_the_namespace() {
         Value::Null => Err("not yet".to_owned()),
         _ => Ok(()),
     });
-    let of_east = token(&up, "east", &below);
+    let of_east = token(&mut up.client(), "east", &below, NAME);
     assert_eq!(assumes(&up, &arn, &of_east), Ok(id), "the same role, by its id");
     assert_eq!(assumes(&up, &arn, &of_west), Err("AccessDenied".to_owned()));
 
     // What the command says of it.
-    let mut command = interlock();
-    command.args(["identity", "explain", &format!("shop/{NAME}"), "-o", "json"]);
-    command.args(up.reaching());
-    command.envs(up.cloud_variables());
-    let output = command.output().expect("the binary runs");
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(0), "{said}{errors}");
+    let (code, said) = up.run(&["identity", "explain", &format!("shop/{NAME}"), "-o", "json"]);
+    assert_eq!(code, Some(0), "{said}");
     let said: Value = serde_json::from_str(&said).expect("it is JSON");
     let role = said["objects"].as_array().expect("rows").iter().find(|row| row["object"] == "Role");
     assert_eq!(role.expect("a row of the Role")["arn"], arn, "{said:#}");
     for row in said["objects"].as_array().expect("rows") {
         assert_ne!(row["next"]["does"], "call", "all is as declared: {said:#}");
     }
-    let mut command = interlock();
-    command.args(["identity", "orphans"]).args(up.reaching()).envs(up.cloud_variables());
-    let output = command.output().expect("the binary runs");
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "nothing is left over\n", "{output:?}");
+    let (_, said) = up.run(&["identity", "orphans"]);
+    assert_eq!(said, "nothing is left over\n");
     assert!(up.in_the_cloud().0 == [cloud_name("shop", NAME)]);
 }

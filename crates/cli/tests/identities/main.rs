@@ -4,9 +4,26 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
+#[allow(dead_code, reason = "the tests of moves use all of it")]
+#[path = "../moves/fleet.rs"]
+mod fleet;
+#[allow(dead_code, reason = "the tests of moves use all of it")]
+#[path = "../moves/numbers.rs"]
+mod numbers;
+#[allow(dead_code, reason = "the tests of moves use all of it")]
+#[path = "../moves/processes.rs"]
+mod processes;
+
+mod apart;
+mod cloud;
 mod conflicts;
 mod credentials;
 mod following;
+mod forcing;
+mod late;
 mod lifecycle;
+mod moving;
 mod restarts;
+mod sharing;
 mod up;
+mod watching;

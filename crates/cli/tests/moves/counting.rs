@@ -91,7 +91,9 @@ fn a_move_takes_as_many_writes_in_a_large_fleet_as_in_a_small_one() {
     for (size, to) in [(10, "east"), (300, "west")] {
         while placed < size {
             let batch = placed..size.min(placed + BATCH);
-            batch.clone().for_each(|number| fleet.place_empty(&name(number), "west"));
+            batch.clone().for_each(|number| {
+                fleet.place_empty(&name(number), "west");
+            });
             run_on(&fleet, batch.clone(), "west");
             placed = batch.end;
         }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -38,6 +38,15 @@ struct Agents {
     directory: PathBuf,
     /// Whether each cluster has a disk of its own, as on machines of their own.
     are_apart: bool,
+    cloud: Option<Cloud>,
+}
+
+/// The cloud account of a fleet.
+pub(crate) struct Cloud {
+    /// How the controllers are started for it.
+    pub(crate) options: Vec<String>,
+    /// Their credentials.
+    pub(crate) variables: Vec<(&'static str, String)>,
 }
 
 impl Agents {
@@ -46,6 +55,9 @@ impl Agents {
         let mut command = interlock();
         if name == CONTROLLERS {
             command.args([CONTROLLERS, "--no-install", "--unreachable-after", "4s"]);
+            if let Some(cloud) = &self.cloud {
+                command.args(&cloud.options).envs(cloud.variables.iter().cloned());
+            }
         } else {
             command.args(["syncer", name, "--runtime", "process", "--allow-root-processes"]);
             command.args(["--no-install", "--heartbeat-every", "1s", "--state-dir"]);
@@ -132,21 +144,34 @@ pub(crate) fn interlock() -> Command {
 impl Fleet {
     /// A fleet with these clusters, all of them ready.
     pub(crate) fn of(clusters: &[&str]) -> Fleet {
-        Fleet::made(clusters, false)
+        Fleet::made(clusters, false, None)
+    }
+
+    /// The same, with cloud identities.
+    #[allow(dead_code, reason = "the tests of identities use it")]
+    pub(crate) fn with_cloud(clusters: &[&str], cloud: Cloud) -> Fleet {
+        Fleet::made(clusters, false, Some(cloud))
     }
 
     /// The same, with clusters that share no folder.
     pub(crate) fn apart(clusters: &[&str]) -> Fleet {
-        Fleet::made(clusters, true)
+        Fleet::made(clusters, true, None)
     }
 
-    fn made(clusters: &[&str], are_apart: bool) -> Fleet {
+    fn made(clusters: &[&str], are_apart: bool, cloud: Option<Cloud>) -> Fleet {
         let place = DataDirectory::new();
         let hub = place.start();
         write_kubeconfig(&place.path("config"), &hub.address().to_string(), TOKEN);
-        let agents = Agents { running: Mutex::default(), directory: place.path(""), are_apart };
+        let (running, directory) = (Mutex::default(), place.path(""));
+        let agents = Agents { running, directory, are_apart, cloud };
         let fleet = Fleet { hub: Mutex::new(hub), agents, place, is_ended: false };
         fleet.apply("", &["hub"]);
+        if fleet.agents.cloud.is_some() {
+            let kinds = interlock_api::identity_definitions();
+            let kinds = kinds.iter().map(|it| serde_json::to_value(it).expect("it is JSON"));
+            fleet.create("", &kinds.collect::<Vec<_>>());
+            fleet.apply("", &["identities"]);
+        }
         fleet.admit(CONTROLLERS, "hub", "", "interlock-controllers");
         fleet.start(CONTROLLERS);
         for name in clusters {
@@ -175,7 +200,11 @@ impl Fleet {
         let said = run(command);
         assert_eq!(said.code, Some(0), "{said:?}");
         let list: Value = serde_json::from_str(&said.out).expect("it is JSON");
-        for object in list["items"].as_array().expect("it is a list") {
+        self.create(cluster, list["items"].as_array().expect("it is a list"));
+    }
+
+    fn create(&self, cluster: &str, objects: &[Value]) {
+        for object in objects {
             let version = object["apiVersion"].as_str().expect("it has one");
             let root = if version == "v1" { "/api/v1".into() } else { format!("/apis/{version}") };
             let within = object["metadata"]["namespace"].as_str();
@@ -265,6 +294,12 @@ impl Fleet {
         self.hub().client()
     }
 
+    /// Where the server is.
+    #[allow(dead_code, reason = "the tests of identities use it")]
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.hub().address()
+    }
+
     fn hub(&self) -> MutexGuard<'_, Process> {
         // A test that fails while it has it still shows what it says.
         self.hub.lock().unwrap_or_else(PoisonError::into_inner)
@@ -309,9 +344,9 @@ impl Fleet {
         story
     }
 
-    /// A placed namespace with nothing in it.
-    pub(crate) fn place_empty(&self, namespace: &str, cluster: &str) {
-        placed(&mut self.client(), namespace, cluster);
+    /// A placed namespace with nothing in it; its uid.
+    pub(crate) fn place_empty(&self, namespace: &str, cluster: &str) -> String {
+        placed(&mut self.client(), namespace, cluster)
     }
 
     /// A placed namespace with a writer in it; its uid.

@@ -1,6 +1,6 @@
 //! The hub, its controllers twice, two clusters with their syncers, and the cloud.
 
-use super::faults::Proxy;
+use super::faults::Faults;
 use super::harness::{
     Client, DataDirectory, Process, TIMEOUT, TOKEN, interlock, until, write_kubeconfig,
 };
@@ -21,7 +21,7 @@ const PROVIDER: &str = "arn:aws:iam::123456789012:oidc-provider/issuer.example";
 
 pub(crate) struct Scene {
     pub(crate) moto: Moto,
-    pub(crate) proxy: Proxy,
+    pub(crate) proxy: Faults,
     hub: Process,
     controllers: Vec<Child>,
     syncers: BTreeMap<&'static str, Child>,
@@ -55,7 +55,7 @@ impl Scene {
     /// One for as many identities.
     pub(crate) fn start(many: usize, seed: u64) -> Scene {
         let moto = Moto::start();
-        let proxy = Proxy::start(moto.address, seed);
+        let proxy = Faults::start(moto.address, seed);
         let place = DataDirectory::new();
         let mut hub = place.command();
         hub.args(["--external-url", "https://hub.example.com"]);
@@ -90,7 +90,7 @@ impl Scene {
     fn start_controllers(&mut self) {
         let mut command = interlock();
         command.args(["controllers", "--fleet", FLEET]);
-        command.args(["--iam-endpoint", &format!("http://{}", self.proxy.address)]);
+        command.args(["--iam-endpoint", &format!("http://{}", self.proxy.address())]);
         command.args(["--oidc-provider-arn", PROVIDER, "--oidc-providers", "manage"]);
         command.args(["--resync", &format!("{}s", self.times.resync.as_secs())]);
         command.args(["--late-call-window", "8s", "--iam-calls-per-second", "200"]);

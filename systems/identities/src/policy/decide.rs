@@ -314,9 +314,7 @@ fn delete(facts: &Facts, look: &Look, at: &At, found: &PolicyFound) -> Decision 
         return Decision::LiveRead { places: look.places.len(), whole: true };
     };
     if !attached.is_empty() {
-        let message = format!("the cloud policy is attached to {}", attached.join(", "));
-        let standing = Standing::reconciling(words::ATTACHED_ELSEWHERE, message)
-            .next(Some("detach the policy, or set spec.deletionPolicy to Retain".to_owned()));
+        let standing = attached_standing(facts, attached);
         return facts.say(standing, Decision::Wait("the policy is attached", DETACHED_SECONDS));
     }
     match versions.iter().find(|version| version.id != found.default_version) {
@@ -325,6 +323,19 @@ fn delete(facts: &Facts, look: &Look, at: &At, found: &PolicyFound) -> Decision 
         }
         None => call(facts, look, at, Call::DeletePolicy),
     }
+}
+
+/// The role of the same identity lets go by itself when it is deleted; a person has to see to any other.
+fn attached_standing(facts: &Facts, attached: &[String]) -> Standing {
+    let is_own =
+        |name: &String| matches!(facts.owner.at(), At::Name { name: own, .. } if own == *name);
+    if attached.iter().all(is_own) {
+        let message = format!("the Role {} has the policy attached", facts.owner.name);
+        return Standing::reconciling(words::WAITING_FOR_ROLE, message);
+    }
+    let message = format!("the cloud policy is attached to {}", attached.join(", "));
+    Standing::reconciling(words::ATTACHED_ELSEWHERE, message)
+        .next(Some("detach the policy, or set spec.deletionPolicy to Retain".to_owned()))
 }
 
 /// The Policy is being deleted, and the cloud shows nothing of it: that is believed once nothing can land.

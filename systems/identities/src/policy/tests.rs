@@ -246,6 +246,24 @@ fn a_policy_that_is_attached_is_waited_for() {
 }
 
 #[test]
+fn a_policy_waits_for_its_own_role_without_asking_for_a_person() {
+    let mut world = World::ready(&json!({}));
+    let arn = world.json()["status"]["arn"].as_str().expect("an ARN").to_owned();
+    let cloud_name = arn.rsplit_once('/').expect("a name").1.to_owned();
+    let attached = [arn].into();
+    let role = crate::world::account::HeldRole { attached, ..Default::default() };
+    world.cloud.account.roles.insert(cloud_name, role);
+    world.delete();
+    world.settle();
+    assert_eq!(world.ready_reason(), "False WaitingForRole");
+    let metadata = json!({"namespace": "shop", "name": "s3", "uid": "u-2"});
+    world.hub.put(Place::HUB, json!({"kind": "Role", "metadata": metadata}));
+    let role = world.hub.get(Place::HUB, &ROLE, &name()).expect("a Role");
+    let woken = room().subjects(&room().watches()[1], &role, &world.hub.view());
+    assert_eq!(woken, [Subject::from(SUBJECT)], "it is woken when the Role is gone");
+}
+
+#[test]
 fn retain_lets_it_go_even_if_the_cloud_is_down() {
     let mut world = World::ready(&json!({"deletionPolicy": "Retain"}));
     world.cloud.failure = Some(crate::outside::Failure::Unavailable { why: "down".to_owned() });

@@ -147,11 +147,17 @@ fn known(issuer: &str) -> Finding {
     Finding::holds(ISSUER_READY, words::PROVIDER_FOUND, message)
 }
 
+/// Whether the cloud was found to trust this very issuer. The condition of a cluster that has reported another issuer
+/// since is about the old one.
+pub(crate) fn is_known(issuer: &str, conditions: &[Condition]) -> bool {
+    known(issuer).is_in(conditions)
+}
+
 /// An outage of the cloud says nothing about the issuer.
 fn failed(facts: &Facts, issuer: &str, failure: &Failure) -> Decision {
     let (standing, seconds) = Standing::failed(failure);
     let then = Decision::Wait("the cloud could not be read", seconds);
-    if known(issuer).is_in(&facts.conditions) {
+    if is_known(issuer, &facts.conditions) {
         return then;
     }
     facts.say(not_ready(&standing), then)
@@ -258,7 +264,7 @@ impl Facts {
 
     /// For how many more seconds what was found last is taken as it is.
     fn fresh_for(&self, issuer: &str) -> Option<i64> {
-        let is_known = known(issuer).is_in(&self.conditions);
+        let is_known = is_known(issuer, &self.conditions);
         let is_unknown = !self.manages && self.unknown(issuer).is_in(&self.conditions);
         let lasts = match (is_known, is_unknown) {
             (true, _) => self.resync_seconds,

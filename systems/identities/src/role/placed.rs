@@ -1,6 +1,7 @@
 //! What the Grant of a placed namespace says: which cluster runs the namespace, and what the Grant knows of
 //! the role.
 
+use crate::providers::decide::is_known;
 use interlock_api::placement::condition::ISSUER_READY;
 use interlock_api::placement::{
     GrantSpec, GrantStatus, Phase, Ref, RightsState, RoleRights, WorkloadClusterStatus,
@@ -103,7 +104,11 @@ impl Issuer {
         let condition = find(&status.conditions, ISSUER_READY);
         match (status.issuer.filter(|url| !url.is_empty()), condition) {
             (None, _) => Issuer::NotReady(format!("the cluster {name} has not reported an issuer")),
-            (Some(url), Some(condition)) if condition.status == "True" => Issuer::Usable(url),
+            (Some(url), Some(_)) if is_known(&url, &status.conditions) => Issuer::Usable(url),
+            // It is about an issuer that the cluster had before: another cluster may have the new one, too.
+            (Some(_), Some(condition)) if condition.status == "True" => {
+                Issuer::NotReady(format!("the new issuer of {name} has not been checked yet"))
+            }
             (Some(_), Some(condition)) => {
                 Issuer::NotReady(format!("the issuer of {name}: {}", condition.message))
             }

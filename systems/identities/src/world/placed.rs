@@ -105,8 +105,9 @@ impl Placed {
     }
 
     fn cluster(&self, cluster: usize) -> Value {
+        let trusted = format!("the cloud trusts the issuer {}", self.issuer(cluster));
         let ready = json!([{"type": "IssuerReady", "status": "True", "reason": "ProviderFound",
-            "message": "", "lastTransitionTime": "1970-01-01T00:00:00Z"}]);
+            "message": trusted, "lastTransitionTime": "1970-01-01T00:00:00Z"}]);
         // Where the room of providers runs, the condition is its own.
         let is_theirs = self.size.shared == 1 || self.size.managed == 1;
         let conditions = if is_theirs { json!([]) } else { ready };

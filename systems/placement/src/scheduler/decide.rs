@@ -170,8 +170,13 @@ pub enum UnfitReason {
     Deleting,
     /// The Placement does not select it.
     NotSelected,
-    /// The cloud does not know the issuer of its tokens, and this role of the namespace has to trust it.
-    IssuerNotReady(String),
+    /// The cloud does not know the issuer of its tokens, and a role of the namespace has to trust it.
+    IssuerNotReady {
+        /// Which.
+        role: String,
+        /// Why, and what a person does next, as far as it is known.
+        because: Option<String>,
+    },
     /// It has no such storage class.
     StorageClassMissing(String),
     /// Its storage class cannot take snapshots.
@@ -529,7 +534,7 @@ fn can_leave(facts: &Facts, place: usize) -> bool {
             | UnfitReason::Deleting
             | UnfitReason::NotSelected
             // Nothing starts there: what leaves needs no rights.
-            | UnfitReason::IssuerNotReady(_),
+            | UnfitReason::IssuerNotReady { .. },
         ) => cluster.is_reachable,
         Some(
             UnfitReason::NotReady

@@ -149,9 +149,21 @@ pub fn unfit_reason(cluster: &DynamicObject, needs: &Needs) -> Option<UnfitReaso
     }
     // Nothing is stopped for a move that could not start: the cloud does not know whom to trust there.
     if let Some(role) = needs.role.as_ref().filter(|_| !is_condition_true(cluster, ISSUER_READY)) {
-        return Some(UnfitReason::IssuerNotReady(role.clone()));
+        let (role, because) = (role.clone(), issuer_because(cluster));
+        return Some(UnfitReason::IssuerNotReady { role, because });
     }
     storage_unfit_reason(cluster, &needs.claims)
+}
+
+/// What the cluster says of its issuer. The person who asks why a namespace stays is not sent to another object.
+fn issuer_because(cluster: &DynamicObject) -> Option<String> {
+    let conditions = cluster.data["status"]["conditions"].as_array()?;
+    let found = conditions.iter().find(|it| it["type"] == ISSUER_READY)?;
+    let message = found["message"].as_str().filter(|message| !message.is_empty())?;
+    Some(match found["next"].as_str() {
+        Some(next) => format!("{message}: {next}"),
+        None => message.to_owned(),
+    })
 }
 
 fn storage_unfit_reason(cluster: &DynamicObject, claims: &[ClaimNeeds]) -> Option<UnfitReason> {
@@ -222,11 +234,11 @@ impl fmt::Display for UnfitReason {
             UnfitReason::NotSelected => {
                 f.write_str("NotSelected, the Placement does not select the cluster")
             }
-            UnfitReason::IssuerNotReady(role) => write!(
-                f,
-                "IssuerNotReady, role {role} of the namespace needs a cluster with condition \
-                 {ISSUER_READY}"
-            ),
+            UnfitReason::IssuerNotReady { role, because } => {
+                let needs = "of the namespace needs a cluster with condition";
+                write!(f, "IssuerNotReady, role {role} {needs} {ISSUER_READY}")?;
+                because.as_ref().map_or(Ok(()), |because| write!(f, " ({because})"))
+            }
             UnfitReason::StorageClassMissing(class) if class.is_empty() => {
                 f.write_str("StorageClassMissing, the cluster has no default storage class")
             }

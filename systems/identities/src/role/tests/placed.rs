@@ -18,9 +18,13 @@ fn grant(status: &Value) -> Value {
 }
 
 fn cluster(name: &str, issuer: &str, is_ready: &str) -> Value {
+    let (reason, message) = match is_ready {
+        "True" => ("ProviderFound", format!("the cloud trusts the issuer {issuer}")),
+        _ => ("x", "not yet".to_owned()),
+    };
     json!({"kind": "WorkloadCluster", "metadata": {"name": name, "uid": format!("uid-{name}")},
         "status": {"issuer": issuer, "conditions": [{"type": "IssuerReady", "status": is_ready,
-            "reason": "x", "message": "not yet", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}})
+            "reason": reason, "message": message, "lastTransitionTime": "2026-01-01T00:00:00Z"}]}})
 }
 
 fn owned(phase: &str, epoch: i64, owner: &str) -> Value {
@@ -135,6 +139,22 @@ fn rights_wait_for_an_issuer_that_the_cloud_knows() {
     world.settle();
     assert_eq!(world.entry(), (1, "Ready".to_owned()));
     assert_eq!(world.ready_reason(), "True AsDeclared");
+}
+
+#[test]
+fn an_issuer_that_a_cluster_reports_instead_of_the_one_that_was_checked_is_not_trusted() {
+    let mut world = placed(&owned("Granted", 1, "east"));
+    let mut changed = cluster("east", ISSUERS[0].1, "True");
+    // West has it, and nobody has noticed yet.
+    changed["status"]["issuer"] = json!(ISSUERS[1].1);
+    world.hub.put(Place::HUB, changed);
+    world.settle();
+    assert_eq!(world.trusts(), ("Epoch1".to_owned(), None));
+    assert_eq!(world.entry(), (1, "Waiting".to_owned()));
+    assert_eq!(world.ready_reason(), "False IssuerNotReady");
+    world.hub.put(Place::HUB, cluster("east", ISSUERS[0].1, "True"));
+    world.settle();
+    assert_eq!(world.entry(), (1, "Ready".to_owned()));
 }
 
 #[test]

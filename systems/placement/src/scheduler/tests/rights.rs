@@ -46,6 +46,22 @@ fn nothing_is_stopped_for_a_move_to_a_cluster_whose_issuer_the_cloud_does_not_kn
 }
 
 #[test]
+fn why_the_issuer_of_a_cluster_is_not_ready_is_said_where_the_namespace_stays() {
+    let mut b = with_issuer("b", "False");
+    let conditions = b["status"]["conditions"].as_array_mut().expect("conditions");
+    let issuer = conditions.last_mut().expect("that of the issuer");
+    issuer["message"] = json!("the cluster c reports the issuer https://x, too");
+    let said = |b: Value| placed(&moving(vec![b]).0).2;
+    issuer["next"] = json!("give each cluster an issuer of its own");
+    let wanted = "condition IssuerReady (the cluster c reports the issuer https://x, too: \
+        give each cluster an issuer of its own); the namespace stays on cluster a until then";
+    let message = said(b.clone());
+    assert!(message.ends_with(wanted), "{message}");
+    b["status"]["conditions"].as_array_mut().expect("conditions").retain(|it| it["next"].is_null());
+    assert!(!said(b).contains('('), "nothing is known");
+}
+
+#[test]
 fn a_placement_that_does_not_wait_for_rights_needs_no_issuer() {
     let (world, _) =
         moving(vec![cluster("b", json!({})), placement(json!({"awaitRights": false}))]);

@@ -42,8 +42,8 @@ pub(super) const ROWS: &[Row] = &[
             scheduled(facts, |facts| {
                 for cluster in &mut facts.clusters {
                     let reason = cluster.unfit_reason.take();
-                    cluster.unfit_reason =
-                        reason.filter(|reason| !matches!(reason, UnfitReason::IssuerNotReady(_)));
+                    cluster.unfit_reason = reason
+                        .filter(|reason| !matches!(reason, UnfitReason::IssuerNotReady { .. }));
                 }
             })
         })],
