@@ -142,7 +142,8 @@ fn drift_of_trust_boundary_tags_and_attachment_is_repaired() {
     held.boundary = None;
     held.attached.clear();
     held.tags.remove("interlock.dev/fleet");
-    world.settle();
+    let run = world.settle();
+    assert_eq!(run.events.iter().filter(|event| event.reason == "DriftRepaired").count(), 4);
     let calls =
         ["TagRole", "UpdateAssumeRolePolicy", "PutRolePermissionsBoundary", "AttachRolePolicy"];
     assert_eq!(world.cloud.take(), calls);
