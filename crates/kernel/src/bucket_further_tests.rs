@@ -66,8 +66,8 @@ fn the_whole_rate_is_used_and_never_exceeded_and_who_has_begun_goes_on() {
         let (mut calls, mut began, mut longest) = (Vec::new(), vec![ms(0); 24], ms(0));
         for millisecond in 0..60_000 {
             let now = ms(millisecond);
-            for who in 0..steps.len() {
-                let (left, due) = steps[who];
+            for (who, step) in steps.iter_mut().enumerate() {
+                let (left, due) = *step;
                 if due > now {
                     continue;
                 }
@@ -75,7 +75,7 @@ fn the_whole_rate_is_used_and_never_exceeded_and_who_has_begun_goes_on() {
                     0 => bucket.take(&ACCOUNT, &(who as u32), now),
                     _ => bucket.take_further(&ACCOUNT, now),
                 };
-                steps[who] = match (token, left) {
+                *step = match (token, left) {
                     (Token::After(wait), left) => (left, now + wait.max(ms(1))),
                     (Token::Taken, 0) => {
                         began[who] = now;
