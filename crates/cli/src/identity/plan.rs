@@ -183,7 +183,7 @@ impl Planner {
         }
         let (reason, message) = ready(copy, &identity);
         let verdict = verdict(&steps.calls, &reason);
-        let calls = steps.calls.iter().map(|call| in_words(call)).collect();
+        let calls = steps.calls.iter().map(in_words).collect();
         Ok(Planned { identity, verdict, calls, writes: steps.writes, reason, message })
     }
 
