@@ -6,6 +6,7 @@ mod clone;
 mod cost;
 pub(crate) mod etcd;
 mod files;
+mod identities;
 mod load;
 mod placement;
 pub(crate) mod process;
@@ -40,6 +41,8 @@ pub(crate) enum Subject {
         )]
         sizes: Vec<(usize, usize)>,
     },
+    /// Cloud identities: calls of each, the share of the rate limit that is used, memory
+    Identities(identities::Run),
     /// The mover against the restic program
     Restic(Size),
     /// Snapshots and volumes from snapshots against `cp -a`, as they grow
@@ -89,6 +92,7 @@ pub(crate) fn run(subject: &Subject) -> anyhow::Result<bool> {
         Subject::Store(run) => store::run(run),
         Subject::Apiserver(run) => apiserver::run(run),
         Subject::Placement { sizes } => placement::run(sizes),
+        Subject::Identities(run) => identities::run(run),
         Subject::Restic(size) => restic::run(size.quick),
         Subject::Clone(size) => clone::run(size.quick),
     }

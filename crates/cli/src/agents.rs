@@ -39,6 +39,9 @@ pub(crate) struct ControllersArgs {
     intervals: Intervals,
     #[command(flatten)]
     identities: identities::Args,
+    /// Print what the controllers of cloud identities would do, write nothing to the hub or the cloud, and exit
+    #[arg(long)]
+    dry_run: bool,
     /// Enable debug logging
     #[arg(long, short)]
     verbose: bool,
@@ -49,6 +52,10 @@ pub(crate) fn controllers(args: &ControllersArgs) -> anyhow::Result<ExitCode> {
     log(args.verbose);
     block_on(async {
         let mut signals = Signals::new()?;
+        if args.dry_run {
+            let (client, _) = connect(&args.location).await?;
+            return crate::identity::dry_run(client, &args.identities).await;
+        }
         let cloud = match args.identities.is_asked_for() {
             true => Some(args.identities.account_of_environment().await?),
             false => None,

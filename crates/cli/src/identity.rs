@@ -1,11 +1,12 @@
-//! `interlock identity`: what exists of a cloud identity, what its controllers do next, and what is left in the
-//! account that nobody declares.
+//! `interlock identity`: what exists of a cloud identity, what its controllers do next, what they would do to all of
+//! them, and what is left in the account that nobody declares.
 
 mod explain;
 mod orphans;
+mod plan;
 
 use crate::fleet::{Found, Location};
-use crate::output::Format;
+use crate::output::{Format, complain};
 use crate::run::identities;
 use crate::serving::block_on;
 use anyhow::Context;
@@ -27,6 +28,11 @@ enum Task {
         after_help = "Exit status: 0 as declared, or on its way; 1 it needs somebody; 2 usage error."
     )]
     Explain(ExplainArgs),
+    /// Plan what the controllers would do about every identity: create, adopt, change, delete. Nothing is changed
+    #[command(
+        after_help = "Exit status: 0 the controllers can do all of it; 1 something needs somebody; 2 usage error."
+    )]
+    Plan(PlanArgs),
     /// List what the cloud account has of this fleet and no object declares. Nothing is changed
     #[command(after_help = "Exit status: 0 nothing is left over; 1 something is; 2 usage error.")]
     Orphans(Common),
@@ -42,7 +48,17 @@ struct ExplainArgs {
     common: Common,
 }
 
-/// What both need.
+/// Options of `identity plan`.
+#[derive(Debug, ClapArgs)]
+struct PlanArgs {
+    /// Only these identities [default: all]
+    #[arg(value_name = "NAMESPACE/NAME")]
+    only: Vec<String>,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// What all need.
 #[derive(Debug, ClapArgs)]
 struct Common {
     /// Output format
@@ -59,22 +75,45 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     block_on(async {
         match &args.task {
             Task::Explain(args) => explain::run(args).await,
+            Task::Plan(args) => {
+                let scene = args.common.scene().await?;
+                plan::run(&scene, &args.only, args.common.output).await
+            }
             Task::Orphans(args) => orphans::run(args).await,
         }
     })
 }
 
-impl Common {
-    async fn hub(&self) -> anyhow::Result<Client> {
-        let Found { source, config, .. } = self.location.find().await?;
-        Client::try_from(config).with_context(|| format!("cannot make a client of {source}"))
-    }
+/// What `interlock controllers --dry-run` prints: what the controllers of identities would do.
+pub(crate) async fn dry_run(hub: Client, given: &identities::Args) -> anyhow::Result<ExitCode> {
+    plan::run(&Scene::of(hub, given).await?, &[], Format::Text).await
+}
 
-    /// The account of the controllers: that of the environment, or of the `interlock up` on this machine.
-    async fn account(&self) -> anyhow::Result<identities::Account> {
-        match crate::run::iam::of_this_machine()? {
-            Some(account) if !self.identities.has_endpoint() => Ok(account),
-            _ => self.identities.account_of_environment().await,
-        }
+/// Where somebody looks: the hub, the account, and what the controllers there work by.
+struct Scene {
+    hub: Client,
+    account: identities::Account,
+    identities: identities::Args,
+}
+
+impl Common {
+    async fn scene(&self) -> anyhow::Result<Scene> {
+        let Found { source, config, .. } = self.location.find().await?;
+        let hub = Client::try_from(config);
+        let hub = hub.with_context(|| format!("cannot make a client of {source}"))?;
+        Scene::of(hub, &self.identities).await
+    }
+}
+
+impl Scene {
+    async fn of(hub: Client, given: &identities::Args) -> anyhow::Result<Scene> {
+        let (identities, differences) = given.of_reader(&hub).await?;
+        differences.iter().for_each(|line| complain(&format!("warning: {line}")));
+        // The account of the controllers: that of the environment, or of the `interlock up` on this machine.
+        let account = match crate::run::iam::of_this_machine()? {
+            Some(account) if !identities.has_endpoint() => account,
+            _ => identities.account_of_environment().await?,
+        };
+        Ok(Scene { hub, account, identities })
     }
 }

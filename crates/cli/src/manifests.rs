@@ -1,6 +1,7 @@
 //! `interlock manifests`: what to apply so that Interlock runs on clusters of your own.
 
 use crate::output;
+use crate::run::identities::kept;
 use crate::run::install::{self, NAMESPACE};
 use crate::run::{CONTROLLERS_LEASE, fleet_id, syncer_lease};
 use anyhow::bail;
@@ -115,7 +116,10 @@ fn identities() -> Vec<Value> {
     let config_maps =
         |verb: &str| json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": [verb]});
     let mut read = config_maps("get");
-    read["resourceNames"] = json!([fleet_id::NAME]);
+    read["resourceNames"] = json!([fleet_id::NAME, kept::NAME]);
+    // Each start writes down its options.
+    let mut replace = config_maps("update");
+    replace["resourceNames"] = json!([kept::NAME]);
     let own = json!({
         "apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"], "resourceNames": [NAMESPACE],
     });
@@ -124,7 +128,7 @@ fn identities() -> Vec<Value> {
         cluster_role_binding(role_name, role_name, &account),
         json!({
             "apiVersion": roles::RBAC, "kind": "Role", "metadata": at,
-            "rules": [config_maps("create"), read, own],
+            "rules": [config_maps("create"), read, replace, own],
         }),
         json!({
             "apiVersion": roles::RBAC, "kind": "RoleBinding", "metadata": at,

@@ -3,9 +3,10 @@
 use crate::account::Account;
 use crate::calling::send;
 use crate::clock::{Clock, seconds};
+use crate::counts::Result as Counted;
 use crate::failures::{Meaning, no_token, of_call};
 use crate::place::{Kind, Target};
-use crate::reading::{Reading, requests};
+use crate::reading::Reading;
 use crate::record::{Number, Record, Said};
 use crate::tokens::{NotYet, Tokens};
 use interlock_iam::Outcome;
@@ -17,14 +18,12 @@ use interlock_identities::outside::{
 use interlock_kernel::{CallRate, Nothing};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::OnceCell;
 
 /// How long the live read is fresh that a call rests on.
 const FRESH: Duration = Duration::from_secs(FRESH_SECONDS.unsigned_abs());
 
-/// How long a step waits for its tokens. Then others have their turn, and it comes back.
+/// How long a step waits until it may begin. Then others have their turn, and it comes back.
 const TOKEN_TIMEOUT: Duration = Duration::from_secs(30);
-const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 
 /// What a driver is made of, beside its client.
 #[derive(Debug, Clone)]
@@ -67,13 +66,25 @@ impl Driver {
     pub fn new(client: Client, settings: Settings) -> Driver {
         let Settings { instance, late_call_window, rate, clock } = settings;
         let (record, tokens) = (Record::new(late_call_window), Tokens::new(rate));
-        let account = Account { client, tokens, clock, home: OnceCell::new() };
+        let (home, counts, documents) = Default::default();
+        let account = Account { client, tokens, clock, home, counts, documents };
         Driver(Arc::new(Parts { account, instance, record }))
     }
 
     /// What the cloud and this process know.
     pub async fn answer(&self, question: Question) -> Answer {
-        self.0.answer(question).await
+        self.0.answer(question, Duration::ZERO).await
+    }
+
+    /// The same, once the question may be asked: after a wait for the rate limit, if need be.
+    pub async fn answer_in_turn(&self, question: Question) -> Answer {
+        self.0.answer(question, TOKEN_TIMEOUT).await
+    }
+
+    /// What was called, and waited for, as Prometheus reads it.
+    pub fn metrics(&self) -> String {
+        let account = &self.0.account;
+        account.counts.render(account.tokens.per_second(account.uptime()))
     }
 
     /// Sends a request, once, if it may be sent. What became of it is in the next answer; an error says
@@ -84,29 +95,15 @@ impl Driver {
 }
 
 impl Parts {
-    /// Waits for the tokens of a question, before anything is read. A reservation holds for a second or two
-    /// only: whoever came back later, from a queue, would find it given up, reserve anew, and so for ever
-    /// while many wait.
-    async fn await_tokens(&self, question: &Question) {
-        let (calls, mut waited) = (requests(&question.object), Duration::ZERO);
-        while let Err(NotYet(wait)) =
-            self.account.tokens.take(&question.about, calls, self.account.uptime())
-        {
-            waited += wait;
-            if waited > TOKEN_TIMEOUT {
-                return;
-            }
-            tokio::time::sleep(wait.max(SHORTEST_WAIT)).await;
-        }
-    }
-
-    async fn answer(&self, question: Question) -> Answer {
+    /// What is known, once the question may be asked; if that takes too long, then that.
+    async fn answer(&self, question: Question, at_most: Duration) -> Answer {
         let Question { object, about } = question;
+        let token = self.account.begin(&about, at_most).await;
         let began = self.account.uptime();
         // As of the start: a call that leaves the window during the reading may have taken effect during it.
         let (sent, refused) = self.record.of(&about, began);
-        let found = match self.account.tokens.take(&about, requests(&object), began) {
-            Ok(()) => Reading { account: &self.account, about: &about }.found(&object).await,
+        let found = match token {
+            Ok(()) => Reading::begun(&self.account).found(&object).await,
             Err(NotYet(wait)) => Found::Failed(no_token(wait)),
         };
         let date = match &found {
@@ -119,15 +116,17 @@ impl Parts {
 
     async fn send(&self, request: Request) -> Result<(), String> {
         let Request { about, decided, at, call } = request;
-        let target = self.target(&about, &call, &at).await?;
-        let now = self.account.uptime();
-        self.may_send(&decided, now)?;
+        let target = self.target(&call, &at).await?;
+        let fresh_for = self.may_send(&decided)?;
         let name = call.name();
         let no_token = |NotYet(wait)| format!("{name} waits {wait:?} for the rate limit");
-        self.account.tokens.use_one(&about, now).map_err(no_token)?;
-        let number = self.record.begin(&about, &call, now);
+        self.account.further(fresh_for).await.map_err(no_token)?;
+        self.may_send(&decided)?;
+        let number = self.record.begin(&about, &call, self.account.uptime());
         // If this future is dropped from here on, the call stays on record as unanswered.
-        match send(&self.account.client, &target, call.clone()).await {
+        let outcome = send(&self.account.client, &target, call.clone()).await;
+        self.account.counts.called(name, Counted::of(&outcome));
+        match outcome {
             Outcome::Done(()) => {
                 self.record.done(&about, number);
                 Ok(())
@@ -137,21 +136,22 @@ impl Parts {
         }
     }
 
-    /// Whether a request is of this process, and rests on a live read that is fresh.
-    fn may_send(&self, decided: &Process, now: Duration) -> Result<(), String> {
+    /// For how long a request may still be sent: if it is of this process, and the live read that it rests
+    /// on is fresh.
+    fn may_send(&self, decided: &Process) -> Result<Duration, String> {
+        let now = self.account.uptime();
         if decided.instance != self.instance {
             return Err("another process decided on this call".to_owned());
         }
         let decided = Duration::from_secs(u64::try_from(decided.uptime).unwrap_or(0));
-        if now > decided.saturating_add(FRESH) {
-            let age = now.saturating_sub(decided);
-            return Err(format!("the live read that this call rests on is {age:?} old"));
-        }
-        Ok(())
+        let age = now.saturating_sub(decided);
+        FRESH
+            .checked_sub(age)
+            .ok_or_else(|| format!("the live read that this call rests on is {age:?} old"))
     }
 
-    async fn target(&self, about: &str, call: &Call, at: &At) -> Result<Target, String> {
-        let home = Reading { account: &self.account, about }.home().await;
+    async fn target(&self, call: &Call, at: &At) -> Result<Target, String> {
+        let home = Reading::further(&self.account).home().await;
         let home = home.map_err(|failure| format!("the account is not known: {failure:?}"))?;
         if let Call::CreateOpenIdConnectProvider { issuer, .. } = call {
             let arn = home.provider(issuer);
@@ -196,8 +196,7 @@ fn shown(at: &At) -> String {
 
 impl interlock_shell::Driver<Cloud> for Driver {
     async fn ask(&self, question: Question) -> Result<Answer, String> {
-        self.0.await_tokens(&question).await;
-        Ok(self.answer(question).await)
+        Ok(self.answer_in_turn(question).await)
     }
 
     async fn perform(&self, request: Request) -> Result<(), String> {

@@ -7,8 +7,8 @@
 //!   cut off, shows as unanswered until the late-call window is over.
 //! * A call that another process decided on, or that rests on a live read which is too old, is never sent.
 //! * One action is one request. Nothing is repeated here.
-//! * No request is sent without a token of the account (`tokens`). The tokens of a live read and of the call
-//!   that may rest on it come together.
+//! * No request is sent without a token of the account (`tokens`). A step that has begun goes before all who
+//!   wait to begin.
 //!
 //! | module | what it has |
 //! |---|---|
@@ -19,11 +19,15 @@
 //! | `place` | where a cloud object is, in the account that the credentials are of |
 //! | `record` | what was sent, and what was refused |
 //! | `tokens` | the rate limit of the account |
+//! | `counts` | what was called, and waited for |
+//! | `documents` | documents of policy versions that were read a moment ago |
 //! | `failures` | what an outcome means to a room |
 
 mod account;
 mod calling;
 mod clock;
+mod counts;
+mod documents;
 mod driver;
 mod failures;
 mod place;

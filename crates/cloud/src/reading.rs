@@ -1,37 +1,43 @@
 //! A question as requests: what is in the account, read to the end of every list.
 
 use crate::account::Account;
+use crate::counts::Result as Counted;
 use crate::failures::{no_token, of_read};
 use crate::place::{Home, Kind};
 use crate::tokens::NotYet;
 use interlock_iam::Outcome;
 use interlock_iam::outcome::Class;
-use interlock_identities::outside::{Asked, At, Failure, Found, PolicyFound, RoleFound, Version};
+use interlock_identities::outside::{
+    Asked, At, FRESH_SECONDS, Failure, Found, PolicyFound, RoleFound, Version,
+};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-/// So many requests a question needs, and the call that may follow it. Versions of a policy beyond the
-/// first, inline policies, and who is calling need one more each; they are rare.
-pub(crate) fn requests(asked: &Asked) -> u32 {
-    let reads = match asked {
-        Asked::Policy { known_version: Some(_), .. } | Asked::Provider { .. } => 1,
-        // The policy, its versions, a document, what it is attached to.
-        Asked::Policy { known_version: None, .. } => 4,
-        // The role, and what is attached to it.
-        Asked::Role { whole: false, .. } => 2,
-        Asked::Role { whole: true, .. } => 4,
-    };
-    reads + 1
-}
+/// How long a question that has begun waits for the token of one more request: what is read after that
+/// would be too old for a call.
+const FRESH: Duration = Duration::from_secs(FRESH_SECONDS.unsigned_abs());
 
 /// One question that is being answered.
 pub(crate) struct Reading<'a> {
-    pub(crate) account: &'a Account,
-    pub(crate) about: &'a str,
+    account: &'a Account,
+    /// Whether the token of the next request was taken already.
+    has_token: AtomicBool,
 }
 
 /// Something was read, or there is no such thing, or nobody can tell.
 type Read<T> = Result<Option<T>, Failure>;
 
 impl<'a> Reading<'a> {
+    /// A question whose first request has its token.
+    pub(crate) fn begun(account: &'a Account) -> Reading<'a> {
+        Reading { account, has_token: AtomicBool::new(true) }
+    }
+
+    /// Further requests of a step that has begun.
+    pub(crate) fn further(account: &'a Account) -> Reading<'a> {
+        Reading { account, has_token: AtomicBool::new(false) }
+    }
+
     /// What was found.
     pub(crate) async fn found(&self, asked: &Asked) -> Found {
         let found = match asked {
@@ -62,8 +68,12 @@ impl<'a> Reading<'a> {
         if known_version == Some(found.default_version.as_str()) {
             return Ok(Some(Found::Policy(found)));
         }
-        let Some(versions) = self.versions(arn).await? else { return Ok(None) };
+        let Some(versions) = self.versions(&found).await? else { return Ok(None) };
         found.versions = Some(versions);
+        if policy.attachments == 0 {
+            found.attached_to = Some(Vec::new());
+            return Ok(Some(Found::Policy(found)));
+        }
         let entities = client.list_entities_for_policy(arn);
         let Some(entities) = self.read("iam:ListEntitiesForPolicy", entities).await? else {
             return Ok(None);
@@ -73,17 +83,23 @@ impl<'a> Reading<'a> {
     }
 
     /// The versions of a policy, the oldest first.
-    async fn versions(&self, arn: &str) -> Read<Vec<Version>> {
-        let client = &self.account.client;
+    async fn versions(&self, policy: &PolicyFound) -> Read<Vec<Version>> {
+        let (client, documents) = (&self.account.client, &self.account.documents);
+        let PolicyFound { arn, id, .. } = policy;
         let listed = self.read("iam:ListPolicyVersions", client.list_policy_versions(arn)).await?;
         let Some(mut listed) = listed else { return Ok(None) };
         listed.sort_by_key(|version| number_of(&version.id));
         let mut versions = Vec::new();
         for version in listed {
+            if let Some(document) = documents.get(id, &version.id, self.account.uptime()) {
+                versions.push(Version { id: version.id, document });
+                continue;
+            }
             let read = client.get_policy_version(arn, &version.id);
             // Whoever deleted it since has left the others.
             if let Some(read) = self.read("iam:GetPolicyVersion", read).await? {
                 let document = read.document.unwrap_or_default();
+                documents.put(id, &version.id, &document, self.account.uptime());
                 versions.push(Version { id: version.id, document });
             }
         }
@@ -159,15 +175,19 @@ impl<'a> Reading<'a> {
 
     /// One request, with its token.
     async fn read<T>(&self, right: &str, asked: impl Future<Output = Outcome<T>>) -> Read<T> {
-        let tokens = &self.account.tokens;
-        let now = self.account.uptime();
-        tokens.use_one(self.about, now).map_err(|NotYet(wait)| no_token(wait))?;
-        match asked.await {
+        let account = self.account;
+        if !self.has_token.swap(false, Ordering::Relaxed) {
+            account.further(FRESH).await.map_err(|NotYet(wait)| no_token(wait))?;
+        }
+        let outcome = asked.await;
+        let action = right.split_once(':').map_or(right, |(_, action)| action);
+        account.counts.called(action, Counted::of(&outcome));
+        match outcome {
             Outcome::Done(value) => Ok(Some(value)),
             Outcome::Refused(refusal) if refusal.class == Class::NoSuchEntity => Ok(None),
             Outcome::Refused(refusal) => {
                 if refusal.class == Class::Throttled {
-                    tokens.throttled(self.account.uptime());
+                    account.tokens.throttled(account.uptime());
                 }
                 Err(of_read(right, &refusal))
             }

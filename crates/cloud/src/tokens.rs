@@ -1,30 +1,21 @@
 //! The rate limit of the account.
 //!
-//! Before a live read, the tokens of all its requests are taken together with one for the call that may
-//! follow: a call whose token came only seconds later would rest on a live read that is too old. What a step
-//! does not use is there for the next step about the same object, as long as a live read is fresh. It is
-//! not given back: who waits knows when to return, and would return too late if tokens came earlier than
-//! that (decision 24).
+//! A question waits for the token of its first request. From then on its step has begun: the further requests
+//! of the question, and the call that may follow it, go before all who wait to begin, with tokens that are
+//! kept for them. So a step that begins can end while its live read is fresh, and a token is taken only for
+//! a request that is sent (decision 24).
 
-use interlock_identities::outside::FRESH_SECONDS;
 use interlock_kernel::{Bucket, CallRate, Token};
-use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How long taken tokens may be used.
-const USABLE: Duration = Duration::from_secs(FRESH_SECONDS.unsigned_abs());
+/// A policy with all its versions takes eight further requests and a call. With fewer tokens kept for
+/// these, a slow account could never update it.
+const LEAST_BURST: u32 = 12;
 
 /// The tokens of one account.
 #[derive(Debug)]
-pub(crate) struct Tokens(Mutex<Inner>);
-
-#[derive(Debug)]
-struct Inner {
-    bucket: Bucket<(), String>,
-    /// When tokens were taken that are not used yet, by object, the oldest first.
-    taken: HashMap<String, VecDeque<Duration>>,
-}
+pub(crate) struct Tokens(Mutex<Bucket<(), String>>);
 
 /// There is no token yet: after this time there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,59 +23,42 @@ pub(crate) struct NotYet(pub(crate) Duration);
 
 impl Tokens {
     pub(crate) fn new(rate: CallRate) -> Tokens {
-        Tokens(Mutex::new(Inner { bucket: Bucket::new(rate), taken: HashMap::new() }))
+        let burst = rate.burst.max(LEAST_BURST);
+        Tokens(Mutex::new(Bucket::keeping(CallRate { burst, ..rate }, burst - burst / 4)))
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+    fn bucket(&self) -> MutexGuard<'_, Bucket<(), String>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes tokens for so many requests about an object, or none.
-    pub(crate) fn take(&self, about: &str, calls: u32, now: Duration) -> Result<(), NotYet> {
-        let mut inner = self.inner();
-        inner.taken.retain(|_, taken| {
-            taken.retain(|at| is_usable(*at, now));
-            !taken.is_empty()
-        });
-        let left = inner.taken.get(about).map_or(0, VecDeque::len);
-        let missing = calls.saturating_sub(u32::try_from(left).unwrap_or(u32::MAX));
-        if missing == 0 {
-            return Ok(());
-        }
-        let token = inner.bucket.take_together(&(), &about.to_owned(), missing, now);
-        if let Token::After(wait) = token {
-            return Err(NotYet(wait));
-        }
-        let taken = inner.taken.entry(about.to_owned()).or_default();
-        taken.extend((0..missing).map(|_| now));
-        Ok(())
+    /// Takes the token of the first request of a step about an object. Who has to wait is served in turn.
+    pub(crate) fn begin(&self, about: &str, now: Duration) -> Result<(), NotYet> {
+        taken(self.bucket().take(&(), &about.to_owned(), now))
     }
 
-    /// Uses a token for one request about an object: one that was taken, or else a new one.
-    pub(crate) fn use_one(&self, about: &str, now: Duration) -> Result<(), NotYet> {
-        let mut inner = self.inner();
-        let taken = inner.taken.entry(about.to_owned()).or_default();
-        taken.retain(|at| is_usable(*at, now));
-        if taken.pop_front().is_some() {
-            return Ok(());
-        }
-        match inner.bucket.take(&(), &about.to_owned(), now) {
-            Token::Taken => Ok(()),
-            Token::After(wait) => Err(NotYet(wait)),
-        }
+    /// Takes the token of one more request of a step that has begun.
+    pub(crate) fn further(&self, now: Duration) -> Result<(), NotYet> {
+        taken(self.bucket().take_further(&(), now))
     }
 
     /// The cloud asks for fewer calls.
     pub(crate) fn throttled(&self, now: Duration) {
-        let mut inner = self.inner();
-        inner.bucket.throttled(&(), now);
-        let per_second = inner.bucket.per_second(&(), now);
+        self.bucket().throttled(&(), now);
+        let per_second = self.per_second(now);
         tracing::warn!(per_second, "the cloud throttles: fewer calls are made");
+    }
+
+    /// Calls a second that are allowed now.
+    pub(crate) fn per_second(&self, now: Duration) -> u32 {
+        self.bucket().per_second(&(), now)
     }
 }
 
-fn is_usable(taken_at: Duration, now: Duration) -> bool {
-    now <= taken_at.saturating_add(USABLE)
+fn taken(token: Token) -> Result<(), NotYet> {
+    match token {
+        Token::Taken => Ok(()),
+        Token::After(wait) => Err(NotYet(wait)),
+    }
 }
 
 #[cfg(test)]
@@ -104,40 +78,25 @@ mod tests {
     }
 
     #[test]
-    fn the_token_of_a_call_is_there_when_its_live_read_was_made() {
-        let tokens = tokens(4);
-        assert_eq!(tokens.take("a", 3, at(0)), Ok(()));
-        assert_eq!(tokens.use_one("a", at(0)), Ok(()));
-        assert_eq!(tokens.use_one("a", at(10)), Ok(()));
-        // Others use up the bucket; the call still has its own.
-        assert_eq!(tokens.use_one("b", at(10)), Ok(()));
-        assert_eq!(tokens.use_one("b", at(10)), wait(990));
-        assert_eq!(tokens.use_one("a", at(20)), Ok(()));
-        assert_eq!(tokens.use_one("a", at(20)), wait(1_980));
-    }
-
-    #[test]
-    fn what_a_step_did_not_use_is_there_for_the_next_about_the_same_object() {
-        let tokens = tokens(4);
-        assert_eq!(tokens.take("a", 3, at(0)), Ok(()));
-        assert_eq!(tokens.use_one("a", at(0)), Ok(()));
-        assert_eq!(tokens.take("a", 3, at(100)), Ok(()));
-        // Of four, three were taken, and one more for the one that was used.
-        assert_eq!(tokens.take("b", 1, at(100)), wait(900));
-        for _ in 0..3 {
-            assert_eq!(tokens.use_one("a", at(100)), Ok(()));
+    fn a_step_that_has_begun_ends_while_others_wait_to_begin() {
+        let tokens = tokens(20);
+        for begins in ["a", "b", "c", "d", "e"] {
+            assert_eq!(tokens.begin(begins, at(0)), Ok(()));
         }
+        assert_eq!(tokens.begin("f", at(0)), wait(1_000));
+        for _ in 0..15 {
+            assert_eq!(tokens.further(at(0)), Ok(()));
+        }
+        assert_eq!(tokens.further(at(0)), wait(1_000));
+        assert_eq!(tokens.further(at(1_000)), Ok(()));
     }
 
     #[test]
-    fn tokens_are_not_kept_for_longer_than_a_live_read_is_fresh() {
-        let tokens = tokens(4);
-        assert_eq!(tokens.take("a", 3, at(0)), Ok(()));
-        assert_eq!(tokens.take("b", 1, at(0)), Ok(()));
-        assert_eq!(tokens.take("b", 3, at(1_500)), wait(500));
-        assert_eq!(tokens.use_one("c", at(3_001)), Ok(()));
-        assert_eq!(tokens.use_one("a", at(3_001)), wait(999));
-        assert_eq!(tokens.take("c", 1, at(9_000)), Ok(()));
-        assert_eq!(tokens.inner().taken.len(), 1);
+    fn an_account_of_one_call_a_second_can_still_update_a_policy_with_all_its_versions() {
+        let tokens = tokens(2);
+        assert_eq!(tokens.begin("a", at(0)), Ok(()));
+        for _ in 0..9 {
+            assert_eq!(tokens.further(at(0)), Ok(()));
+        }
     }
 }

@@ -45,13 +45,19 @@ pub enum Token {
 ///   rests on the first, does not run out of tokens in between.
 /// * A reservation of `n` tokens that is not used while `burst - n` further tokens come is lost, so that
 ///   one who never returns costs the others `n` tokens. The next question is a new reservation.
+/// * Who has begun goes first: of the burst some tokens may be kept for the further calls of those who had
+///   their first one. What comes fills up what is kept, and only then serves those who wait to begin. So
+///   nobody begins before all who have begun can go on.
 /// * Throttling halves the rate at once; it recovers step by step.
 /// * A key that is at rest, with its burst and its rate whole, takes no memory.
 ///
 /// `now` is the time since some start, on a clock that never goes back.
 #[derive(Debug, Clone)]
 pub struct Bucket<K, W> {
+    /// Its burst is the part that is not kept.
     rate: CallRate,
+    /// So many tokens are kept for further calls.
+    kept: u32,
     levels: HashMap<K, Level<W>>,
     /// With more keys than this, those at rest are looked for.
     swept_above: usize,
@@ -79,7 +85,15 @@ impl<K, W> Bucket<K, W> {
             least_per_second,
             raised_after: rate.raised_after.max(Duration::from_millis(1)),
         };
-        Bucket { rate, levels: HashMap::new(), swept_above: FEW }
+        Bucket { rate, kept: 0, levels: HashMap::new(), swept_above: FEW }
+    }
+
+    /// The same, with so many tokens of the burst kept for further calls; two at least are not.
+    pub fn keeping(rate: CallRate, kept: u32) -> Self {
+        let whole = Bucket::new(rate);
+        let kept = kept.min(whole.rate.burst - 2);
+        let rate = CallRate { burst: whole.rate.burst - kept, ..whole.rate };
+        Bucket { rate, kept, ..whole }
     }
 
     /// How many keys are remembered.
@@ -107,6 +121,12 @@ impl<K: Clone + Eq + Hash, W: Clone + Eq + Hash> Bucket<K, W> {
         self.level(key, now).take(&rate, waiter, calls)
     }
 
+    /// Somebody who has begun wants to call once more: before all who wait to begin. Nothing is reserved.
+    pub fn take_further(&mut self, key: &K, now: Duration) -> Token {
+        let rate = self.rate.clone();
+        self.level(key, now).take_further(&rate)
+    }
+
     /// A call was throttled.
     pub fn throttled(&mut self, key: &K, now: Duration) {
         let rate = self.rate.clone();
@@ -129,8 +149,9 @@ impl<K: Clone + Eq + Hash, W: Clone + Eq + Hash> Bucket<K, W> {
             // Each search is paid for by as many keys that came since the last one.
             self.swept_above = FEW.max(2 * self.levels.len());
         }
-        let rate = &self.rate;
-        let level = self.levels.entry(key.clone()).or_insert_with(|| Level::full(rate, now));
+        let (rate, kept) = (&self.rate, self.kept);
+        let full = || Level::full(rate, now).keeping(kept);
+        let level = self.levels.entry(key.clone()).or_insert_with(full);
         level.advance(rate, now);
         level
     }
@@ -143,6 +164,10 @@ impl<K: Clone + Eq + Hash, W: Clone + Eq + Hash> Bucket<K, W> {
 struct Level<W> {
     /// The tokens that have come, in billionths; never more than `burst` beyond those given out.
     come: u128,
+    /// The tokens that are kept for further calls, in billionths; these have no numbers.
+    kept: u128,
+    /// So many of these there are at most.
+    most_kept: u128,
     /// Up to when they are counted.
     at: Duration,
     speed: Speed,
@@ -177,6 +202,8 @@ impl<W> Level<W> {
     fn full(rate: &CallRate, now: Duration) -> Self {
         Level {
             come: u128::from(rate.burst) * TOKEN,
+            kept: 0,
+            most_kept: 0,
             at: now,
             speed: Speed { per_second: rate.per_second, raised_at: now },
             next: 0,
@@ -185,8 +212,13 @@ impl<W> Level<W> {
         }
     }
 
+    fn keeping(self, tokens: u32) -> Self {
+        let kept = u128::from(tokens) * TOKEN;
+        Level { kept, most_kept: kept, ..self }
+    }
+
     fn is_at_rest(&self, rate: &CallRate) -> bool {
-        let is_full = self.come == self.most(rate);
+        let is_full = self.come == self.most(rate) && self.kept == self.most_kept;
         self.numbers.is_empty() && is_full && self.speed.per_second == rate.per_second
     }
 
@@ -210,17 +242,18 @@ impl<W> Level<W> {
         self.speed = Speed { per_second: halved, raised_at };
     }
 
-    /// When so many billionths will have come, if nothing throttles before.
-    fn when(&self, rate: &CallRate, wanted: u128) -> Duration {
-        let (mut come, mut at, mut speed) = (self.come, self.at, self.speed);
+    /// After which time so many further billionths will have come, if nothing throttles before.
+    fn time_for(&self, rate: &CallRate, mut missing: u128) -> Duration {
+        let (mut at, mut speed) = (self.at, self.speed);
         loop {
-            let missing = wanted.saturating_sub(come).div_ceil(u128::from(speed.per_second));
-            let missing = Duration::from_nanos(u64::try_from(missing).unwrap_or(u64::MAX));
-            let there = at.saturating_add(missing);
+            let time = missing.div_ceil(u128::from(speed.per_second));
+            let time = Duration::from_nanos(u64::try_from(time).unwrap_or(u64::MAX));
+            let there = at.saturating_add(time);
             if speed.per_second >= rate.per_second || there <= speed.raised_at {
-                return there;
+                return there.saturating_sub(self.at);
             }
-            come += tokens(speed.per_second, speed.raised_at.saturating_sub(at));
+            let come = tokens(speed.per_second, speed.raised_at.saturating_sub(at));
+            missing = missing.saturating_sub(come);
             at = speed.raised_at;
             speed.per_second += 1;
             speed.raised_at = at.saturating_add(rate.raised_after);
@@ -234,7 +267,10 @@ impl<W: Clone + Eq + Hash> Level<W> {
         while self.at < now {
             let is_slow = self.speed.per_second < rate.per_second;
             let until = if is_slow { self.speed.raised_at.clamp(self.at, now) } else { now };
-            self.come += tokens(self.speed.per_second, until.saturating_sub(self.at));
+            let come = tokens(self.speed.per_second, until.saturating_sub(self.at));
+            let kept = come.min(self.most_kept - self.kept);
+            self.kept += kept;
+            self.come += come - kept;
             self.at = until;
             self.speed = self.raises(rate, until);
         }
@@ -265,10 +301,29 @@ impl<W: Clone + Eq + Hash> Level<W> {
         }
         self.numbers.insert(waiter.clone(), numbers);
         self.waiters.insert(numbers.first, waiter.clone());
-        Token::After(self.when(rate, wanted).saturating_sub(self.at))
+        let missing = wanted - self.come + (self.most_kept - self.kept);
+        Token::After(self.time_for(rate, missing))
+    }
+
+    fn take_further(&mut self, rate: &CallRate) -> Token {
+        if self.kept >= TOKEN {
+            self.kept -= TOKEN;
+            return Token::Taken;
+        }
+        // What nobody waits for is there for everybody.
+        let wanted = (u128::from(self.next) + 1) * TOKEN;
+        if self.come >= wanted {
+            self.next += 1;
+            return Token::Taken;
+        }
+        let missing = if self.most_kept > 0 { TOKEN - self.kept } else { wanted - self.come };
+        Token::After(self.time_for(rate, missing))
     }
 }
 
+#[cfg(test)]
+#[path = "bucket_further_tests.rs"]
+mod further_tests;
 #[cfg(any(test, feature = "model"))]
 #[path = "bucket_model.rs"]
 pub(crate) mod model;

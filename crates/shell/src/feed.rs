@@ -97,6 +97,15 @@ pub(crate) async fn list(api: &Api, kind: &Kind) -> Result<(Vec<Object>, String)
     list_selected(api, kind, &Selector::All).await
 }
 
+/// The same; a kind that the server does not serve has no objects.
+pub(crate) async fn list_if_served(api: &Api, kind: &Kind) -> Result<Vec<Object>, String> {
+    let one = ListParams::default().limit(1);
+    match timeout(REQUEST_TIMEOUT, api.list(&one)).await {
+        Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(Vec::new()),
+        _ => list(api, kind).await.map(|(objects, _)| objects),
+    }
+}
+
 async fn list_selected(
     api: &Api,
     kind: &Kind,

@@ -8,8 +8,8 @@ use crate::once::MOST_LIVE_READS;
 use crate::outside::Driver;
 use crate::view::Places;
 use interlock_kernel::{
-    Controller, Index, Kind, LiveReads, Name, Object, Objects, Place, Selections, Step, Subject,
-    View,
+    Address, Controller, Index, Kind, LiveReads, Name, Object, Objects, Place, Selections, Step,
+    Subject, View, Watch,
 };
 use jiff::Timestamp;
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ pub async fn foresee<C: Controller>(
     subject: &Subject,
     shown: impl Fn(Object) -> Object,
 ) -> Result<Step<C::Outside>, String> {
-    let listed = Listed::read(controller, places, &shown).await?;
+    let listed = Listed::read(&controller.watches(), places, &shown).await?;
     let selections = Selections::of(&controller.watches());
     let mut live_reads = LiveReads::default();
     for _ in 0..=MOST_LIVE_READS {
@@ -45,26 +45,27 @@ pub async fn foresee<C: Controller>(
 }
 
 /// Every object that a controller watches, as it was a moment ago.
-struct Listed {
+pub(crate) struct Listed {
     objects: HashMap<(Place, Kind), Objects>,
     now: Timestamp,
 }
 
 impl Listed {
-    async fn read<C: Controller>(
-        controller: &C,
+    pub(crate) async fn read(
+        watches: &[Watch],
         places: &Places,
         shown: &impl Fn(Object) -> Object,
     ) -> Result<Listed, String> {
         let mut objects: HashMap<(Place, Kind), Objects> = HashMap::new();
-        for watch in controller.watches() {
+        for watch in watches {
             let key = (watch.place, watch.kind.clone());
             if !objects.contains_key(&key) {
                 let server = places.server(watch.place);
                 let server = server.ok_or_else(|| {
                     format!("no API server is configured for the {}", watch.place)
                 })?;
-                let (list, _) = feed::list(&server.api(&watch.kind, None), &watch.kind).await?;
+                let list =
+                    feed::list_if_served(&server.api(&watch.kind, None), &watch.kind).await?;
                 let mut all = Objects::default();
                 all.replace(list.into_iter().map(shown).collect());
                 objects.insert(key.clone(), all);
@@ -76,6 +77,24 @@ impl Listed {
             }
         }
         Ok(Listed { objects, now: Timestamp::now() })
+    }
+
+    /// Whether objects of a kind were listed.
+    pub(crate) fn has(&self, place: Place, kind: &Kind) -> bool {
+        self.of(place, kind).is_some()
+    }
+
+    /// Shows another version of an object, or a new one.
+    pub(crate) fn put(&mut self, address: &Address, object: Object) {
+        let key = (address.place, address.kind.clone());
+        self.objects.entry(key).or_default().put(object);
+    }
+
+    /// Shows an object no longer.
+    pub(crate) fn remove(&mut self, address: &Address) {
+        if let Some(all) = self.objects.get_mut(&(address.place, address.kind.clone())) {
+            all.remove(&address.name);
+        }
     }
 
     fn of(&self, place: Place, kind: &Kind) -> Option<&Objects> {

@@ -5,7 +5,7 @@
 //! * [`Server`]: one API server, with caches that all controllers share.
 //! * [`Shell`]: runs controllers; each is a [`Runner`].
 //! * [`step_once`]: one step of one controller, without any task in the background.
-//! * [`foresee`]: what that step would do, without doing it.
+//! * [`foresee`]: what that step would do, without doing it; [`Rehearsal`]: and all that follow it.
 //! * [`Driver`]: what a controller does outside of the API.
 //! * [`faults`]: faults on purpose around every effect, for simulation and kill tests.
 //! * [`leader`]: which of several processes acts.
@@ -25,6 +25,7 @@ mod metrics;
 mod once;
 mod outside;
 mod poll_backoff;
+mod rehearse;
 mod runner;
 mod server;
 mod shell;
@@ -39,6 +40,7 @@ pub use live_reads::read_live;
 pub use metrics::Metrics;
 pub use once::{Clock, Ended, News, Wiring, step_once};
 pub use outside::{Driver, NoDriver};
+pub use rehearse::{Rehearsal, Rehearsed};
 pub use runner::Settings;
 pub use server::{ConnectError, Server};
 pub use shell::{Runner, Shell, WiringError};

@@ -5,9 +5,9 @@ use crate::once::{Ended, News};
 use crate::server::{Remembered, Server};
 use interlock_kernel::{Kind, Object, Selector};
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The upper bounds of the buckets of a step's time, in milliseconds.
@@ -18,6 +18,17 @@ const BUCKETS: [u64; 10] = [1, 5, 10, 50, 100, 500, 1000, 5000, 10_000, 30_000];
 pub struct Metrics {
     controllers: Mutex<BTreeMap<&'static str, Arc<Counts>>>,
     servers: Mutex<BTreeMap<String, Remembered>>,
+    more: Mutex<Vec<More>>,
+}
+
+/// What somebody else counts, as Prometheus reads it.
+#[derive(Clone)]
+struct More(Arc<dyn Fn() -> String + Send + Sync>);
+
+impl fmt::Debug for More {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("More")
+    }
 }
 
 /// What is counted of all runners of one controller together.
@@ -29,7 +40,8 @@ pub(crate) struct Counts {
     retries: AtomicU64,
     queue: AtomicI64,
     runners: AtomicI64,
-    events: AtomicU64,
+    /// By reason.
+    events: Mutex<BTreeMap<&'static str, u64>>,
     events_dropped: AtomicU64,
 }
 
@@ -89,9 +101,16 @@ impl Counts {
         self.runners.fetch_add(more, Ordering::Relaxed);
     }
 
-    pub(crate) fn told(&self, is_taken: bool) {
-        let count = if is_taken { &self.events } else { &self.events_dropped };
-        count.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn told(&self, reason: &'static str, is_taken: bool) {
+        if !is_taken {
+            self.events_dropped.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        *self.events().entry(reason).or_default() += 1;
+    }
+
+    fn events(&self) -> MutexGuard<'_, BTreeMap<&'static str, u64>> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -99,6 +118,11 @@ impl Metrics {
     pub(crate) fn counts(&self, controller: &'static str) -> Arc<Counts> {
         let mut controllers = self.controllers.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(controllers.entry(controller).or_default())
+    }
+
+    /// Shows what a driver counts, too.
+    pub fn also(&self, part: impl Fn() -> String + Send + Sync + 'static) {
+        self.more.lock().unwrap_or_else(PoisonError::into_inner).push(More(Arc::new(part)));
     }
 
     pub(crate) fn knows(&self, server: &Server) {
@@ -139,9 +163,8 @@ impl Metrics {
         }
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         type Of = fn(&Counts) -> &AtomicU64;
-        let counters: [(&str, &str, Of); 3] = [
+        let counters: [(&str, &str, Of); 2] = [
             ("retries_total", "Steps that were requeued.", |c| &c.retries),
-            ("events_total", "Events that were sent.", |c| &c.events),
             ("events_dropped_total", "Events that were dropped because the queue was full.", |c| {
                 &c.events_dropped
             }),
@@ -150,6 +173,13 @@ impl Metrics {
             family(&mut text, name, "counter", help);
             for (controller, counts) in &controllers {
                 line(&mut text, name, &format!("controller=\"{controller}\""), count(of(counts)));
+            }
+        }
+        family(&mut text, "events_total", "counter", "Events that were sent, by reason.");
+        for (controller, counts) in &controllers {
+            for (reason, count) in counts.events().iter() {
+                let labels = format!("controller=\"{controller}\",reason=\"{reason}\"");
+                line(&mut text, "events_total", &labels, count);
             }
         }
         family(&mut text, "queue_subjects", "gauge", "Subjects in the work queue.");
@@ -163,6 +193,8 @@ impl Metrics {
             line(&mut text, "runners", &format!("controller=\"{controller}\""), runners);
         }
         self.render_caches(&mut text);
+        let more = self.more.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        more.iter().for_each(|More(part)| text += &part());
         text
     }
 
@@ -217,12 +249,18 @@ mod tests {
         let counts = metrics.counts("placement/scheduler");
         counts.stepped(&Ended::Rests, Duration::from_millis(3));
         counts.queued(2);
+        counts.told("Granted", true);
+        counts.told("Granted", false);
+        metrics.also(|| "calls_total 7\n".to_owned());
         let text = metrics.render();
         for expected in [
             "interlock_shell_steps_total{controller=\"placement/scheduler\",end=\"rest\"} 1",
             "step_seconds_bucket{controller=\"placement/scheduler\",le=\"0.001\"} 0",
             "step_seconds_bucket{controller=\"placement/scheduler\",le=\"0.005\"} 1",
             "step_seconds_count{controller=\"placement/scheduler\"} 1",
+            "events_total{controller=\"placement/scheduler\",reason=\"Granted\"} 1",
+            "events_dropped_total{controller=\"placement/scheduler\"} 1",
+            "\ncalls_total 7\n",
             "interlock_shell_queue_subjects{controller=\"placement/scheduler\"} 2",
         ] {
             assert!(text.contains(expected), "{expected} is not in\n{text}");

@@ -81,7 +81,7 @@ pub enum Ended {
     },
     /// Somebody else was faster: what the decision rests on is no longer so.
     WriteConflict(Outcome),
-    /// The server or the world outside would not do it, and said why.
+    /// The server or the world outside would not do it. The sentence says who, and why.
     Refused(String),
     /// It may or may not have been done. The cache shows what the server has now, if that could be
     /// found out.
@@ -223,7 +223,9 @@ where
                 object.map_or(News::Coming, |object| take_in(watched, write, before, object));
             Ended::Acted { event, news }
         }
-        Outcome::Refused(reason) => Ended::Refused(reason),
+        Outcome::Refused(reason) => {
+            Ended::Refused(format!("the API server refuses the write: {reason}"))
+        }
         Outcome::Unknown(reason) => {
             refresh(wiring, write).await;
             Ended::Unknown(reason)

@@ -254,7 +254,7 @@ where
                     subject = about,
                     reason,
                     ?wait,
-                    "the API server refused the write; requeued"
+                    "an action was refused; requeued"
                 );
             }
             // A connection that is lost for a moment is lost for all subjects: only one that stays
@@ -313,8 +313,9 @@ where
 
     fn tell(&self, event: interlock_kernel::Event) {
         if let Some(server) = self.wiring.places.server(event.about.place) {
+            let reason = event.reason;
             let is_taken = server.events().put(self.wiring.controller.name(), event);
-            self.counts.told(is_taken);
+            self.counts.told(reason, is_taken);
         }
     }
 }

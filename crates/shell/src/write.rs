@@ -153,7 +153,7 @@ fn is_of_another_manager(status: &kube::core::Status) -> bool {
 }
 
 /// The fields that a controller states, with those that the address states.
-fn whole(address: &Address, object: &Value) -> Value {
+pub(crate) fn whole(address: &Address, object: &Value) -> Value {
     let mut named = json!({"name": &*address.name.name});
     if let Some(namespace) = &address.name.namespace {
         named["namespace"] = json!(&**namespace);

@@ -38,7 +38,13 @@ impl Watcher for Roles {
     }
 
     fn watches(&self) -> Vec<Watch> {
-        [&ROLE, &POLICY, &NAMESPACE, &GRANT].map(|kind| Watch::all(Place::HUB, kind)).into()
+        let all = |kind| Watch::all(Place::HUB, kind);
+        vec![
+            all(&ROLE),
+            all(&POLICY).unless(observe::is_same_policy),
+            all(&NAMESPACE),
+            all(&GRANT).unless(observe::is_same_grant),
+        ]
     }
 
     fn rights(&self) -> Vec<Right> {

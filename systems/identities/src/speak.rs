@@ -29,6 +29,12 @@ pub(crate) fn saying(event: Event, note: String) -> Event {
     Event { note, ..event }
 }
 
+/// The reason of the event about a call. What differs although the status says that all is as declared was
+/// changed by somebody else.
+pub(crate) fn reason_of_call(was_as_declared: bool) -> &'static str {
+    if was_as_declared { "DriftRepaired" } else { "Changing" }
+}
+
 /// One call.
 pub(crate) fn call(request: Request, because: String) -> Step<Cloud> {
     Step::Act(Box::new(Effect { action: Action::Outside(request), because, event: None }))

@@ -2,7 +2,9 @@
 
 use crate::outside::{Code, Failure, Refusal};
 use interlock_api::identities::{OldCondition, condition as words};
-use interlock_kernel::conditions::{Condition, Finding, find, with};
+use interlock_kernel::Object;
+use interlock_kernel::conditions::{Condition, Finding, find, is_true, with};
+use interlock_kernel::metadata::is_deleting;
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -193,4 +195,10 @@ pub fn spec_arn_ignored(is_ignored: Option<bool>) -> Option<Finding> {
         true => Finding::holds(words::SPEC_ARN_IGNORED, words::CONFLICT, other),
         false => Finding::fails(words::SPEC_ARN_IGNORED, words::AS_DECLARED, "it is used"),
     })
+}
+
+/// Whether a status says that the cloud is as an object declares it now.
+pub fn was_as_declared(object: &Object, conditions: &[Condition], observed: Option<i64>) -> bool {
+    let is_current = observed.is_some() && observed == object.metadata.generation;
+    is_current && !is_deleting(object) && is_true(conditions, words::READY)
 }

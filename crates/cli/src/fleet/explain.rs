@@ -5,10 +5,9 @@ use super::health::{Health, for_how_long};
 use super::page::{answer, desired_words, last_snapshot};
 use super::picture::{Picture, Subject, condition_if, conditions_of, phase_since, unreachable};
 use super::report::{colour, namespace_row, phase_words};
+use super::rights;
 use super::words::{age, clause, paint, size, table};
-use interlock_api::placement::{
-    CopyState, GrantStatus, OnUnreachable, Phase, RightsState, RoleRights, condition,
-};
+use interlock_api::placement::{CopyState, GrantStatus, OnUnreachable, Phase, condition};
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -179,17 +178,8 @@ fn owner_reasons(picture: &Picture, subject: &Subject, status: &GrantStatus) -> 
 /// What an owner that was declared gone may still do in the cloud.
 fn fence_reasons(status: &GrantStatus) -> Vec<String> {
     let Some(fenced) = status.fenced_epoch else { return Vec::new() };
-    let is_open = |role: &&RoleRights| {
-        role.epoch < fenced || role.epoch == fenced && role.state != RightsState::Fenced
-    };
-    let open = status.rights.iter().filter(is_open);
-    let reason = |role: &RoleRights| {
-        format!(
-            "role {}: the owner of epoch {fenced}, which was declared gone, may still have its rights",
-            role.name
-        )
-    };
-    open.map(reason).collect()
+    let open = status.rights.iter().filter(|role| rights::is_open(role, fenced));
+    open.map(|role| format!("role {}: {}", role.name, rights::open_words(fenced))).collect()
 }
 
 /// What is in the way of its data, and where the data is.

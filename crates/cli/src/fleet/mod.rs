@@ -3,7 +3,7 @@
 //! * `location`, `client`, `picture`: which hub, what is asked of it, and what it looked like then.
 //! * `health`: how it is with a namespace; `report`, `page`, `explain`: that told in three lengths.
 //! * `progress`, `follow`: how far a move is; `volumes`: what each cluster has of claims and snapshots.
-//! * `turns`: who may maintain a cluster.
+//! * `turns`: who may maintain a cluster; `rights`: whom the cloud roles of a namespace trust.
 //! * `moving`, `showing`, `forcing`: the commands.
 
 mod client;
@@ -19,6 +19,7 @@ mod page;
 mod picture;
 pub(crate) mod progress;
 mod report;
+mod rights;
 #[cfg(test)]
 mod scene;
 mod showing;

@@ -3,6 +3,7 @@
 use super::health::Health;
 use super::picture::{Desired, Picture, Subject, conditions_of, event_time};
 use super::report::{NamespaceRow, colour, last_events, namespace_row, phase_words, silence};
+use super::rights;
 use super::words::{advice, age, age_or_dash, paint, table};
 use interlock_api::placement::{Claim, GrantStatus, Pin, Snapshot, condition as kinds};
 use interlock_kernel::conditions::Condition;
@@ -267,6 +268,7 @@ pub(crate) fn text(picture: &Picture, subject: &Subject, has_colour: bool) -> St
     let claims =
         claims.map(|row| vec![row.name.clone(), row.fill.clone(), amount(row), snapshot(row)]);
     add(&["CLAIM", "FILL", "DATA", "LAST SNAPSHOT"], claims.collect());
+    add(&["ROLE", "RIGHTS", "EPOCH", "WHY"], rights::cells(&page.row.rights));
     let copies = page.copies.iter();
     let copies =
         copies.map(|row| vec![row.cluster.clone(), row.epoch.to_string(), row.state.clone()]);

@@ -5,6 +5,7 @@ use super::picture::{
     Picture, Subject, cluster_conditions, condition, condition_if, event_time, phase_since,
     unreachable,
 };
+use super::rights::{self, RightsRow};
 use super::turns::{self, TurnRow};
 use super::words::{Colour, advice, age, age_or_dash, count, paint, table};
 use interlock_api::placement::{Phase, WorkloadCluster, condition as kinds};
@@ -85,6 +86,8 @@ pub(crate) struct NamespaceRow {
     pub(crate) waits_since: Option<Timestamp>,
     /// The command that goes on from here.
     pub(crate) next: Option<String>,
+    /// Its cloud roles, and whom they trust.
+    pub(crate) rights: Vec<RightsRow>,
 }
 
 /// The whole fleet.
@@ -142,6 +145,7 @@ pub(crate) fn namespace_row(picture: &Picture, subject: &Subject) -> NamespaceRo
         waits_for,
         waits_since: since,
         next,
+        rights: status.as_ref().map(rights::rows).unwrap_or_default(),
     }
 }
 
@@ -197,6 +201,7 @@ pub(crate) fn text(picture: &Picture, report: &FleetReport, has_colour: bool) ->
         text += "\n";
         text += &restless_text(picture.now, &restless);
     }
+    text += &rights::text(&report.namespaces);
     text += &turns::text(picture.now, &report.turns);
     text += &format!("\nnext: {}\n", next(report, &restless));
     text

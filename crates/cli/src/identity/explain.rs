@@ -1,6 +1,6 @@
 //! What exists of an identity, and what happens next: the controllers' own next step, foreseen and not taken.
 
-use super::ExplainArgs;
+use super::{ExplainArgs, Scene};
 use crate::fleet::table;
 use crate::output::{self, Format};
 use anyhow::{Context, anyhow, bail};
@@ -59,10 +59,10 @@ pub(super) async fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     let Some((namespace, name)) = args.identity.split_once('/') else {
         bail!("write NAMESPACE/NAME instead of {:?}", args.identity);
     };
-    let (hub, account) = (args.common.hub().await?, args.common.account().await?);
+    let Scene { hub, account, identities } = args.common.scene().await?;
     let missing = || anyhow!("there is no IamRoleServiceAccount {name} in namespace {namespace}");
-    let identities: Api<IamRoleServiceAccount> = Api::namespaced(hub.clone(), namespace);
-    let identity = read(identities.get_opt(name).await)?.ok_or_else(missing)?;
+    let declared: Api<IamRoleServiceAccount> = Api::namespaced(hub.clone(), namespace);
+    let identity = read(declared.get_opt(name).await)?.ok_or_else(missing)?;
     let policies: Api<Policy> = Api::namespaced(hub.clone(), namespace);
     let policy = read(policies.get_opt(name).await)?.and_then(|it| it.status).unwrap_or_default();
     let roles: Api<Role> = Api::namespaced(hub.clone(), namespace);
@@ -70,7 +70,7 @@ pub(super) async fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     let accounts: Api<ServiceAccount> = Api::namespaced(hub.clone(), namespace);
     let service_account = read(accounts.get_opt(name).await)?;
 
-    let (settings, driver) = args.common.identities.for_reader(&hub, account, READER).await?;
+    let (settings, driver) = identities.for_reader(&hub, &account, READER).await?;
     let settings = Arc::new(settings);
     let places = Places::from([(Place::HUB, Server::new("hub", hub))]);
     let subject = Subject::from(args.identity.as_str());
@@ -120,7 +120,8 @@ fn no_call(nothing: &Nothing) -> &'static str {
 }
 
 /// The reasons that nothing but a person ends.
-const STUCK: [&str; 4] = [words::INVALID, words::CONFLICT, words::FORBIDDEN, words::LIMIT_EXCEEDED];
+pub(super) const STUCK: [&str; 4] =
+    [words::INVALID, words::CONFLICT, words::FORBIDDEN, words::LIMIT_EXCEEDED];
 
 fn read<T>(found: Result<Option<T>, kube::Error>) -> anyhow::Result<Option<T>> {
     found.context("cannot read the identity; are the kinds of irsa.voodoo.io installed?")
@@ -159,7 +160,7 @@ impl At<'_> {
 /// What an action outside of the API is called.
 type NameOf<O> = fn(&<O as Outside>::Action) -> &'static str;
 
-fn unmarked(mut object: Object) -> Object {
+pub(super) fn unmarked(mut object: Object) -> Object {
     let data = &mut Arc::make_mut(&mut object).data;
     if let Some(status) = data.get_mut("status").and_then(Value::as_object_mut) {
         status.remove("mark");

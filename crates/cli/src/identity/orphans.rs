@@ -1,6 +1,6 @@
 //! What the account has with the tag of this fleet, and no object declares.
 
-use super::Common;
+use super::{Common, Scene};
 use crate::fleet::table;
 use crate::output::{self, Format};
 use anyhow::{Context, bail};
@@ -21,8 +21,8 @@ struct Orphan {
 }
 
 pub(super) async fn run(args: &Common) -> anyhow::Result<ExitCode> {
-    let (hub, account) = (args.hub().await?, args.account().await?);
-    let fleet = args.identities.fleet(&hub).await?.0;
+    let Scene { hub, account, identities } = args.scene().await?;
+    let fleet = identities.fleet_for_reader(&hub).await?.0;
     let client = account.client()?;
     let path = format!("/interlock/{fleet}/");
     let mut found = Vec::new();

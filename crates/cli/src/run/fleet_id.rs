@@ -62,6 +62,22 @@ pub(crate) async fn of(hub: &Client, asked: Option<&str>) -> anyhow::Result<Flee
     }
 }
 
+/// The id of the fleet of this hub, for somebody who only looks: the one that is written down, or that the
+/// first start would write down.
+pub(crate) async fn read(hub: &Client, asked: Option<&str>) -> anyhow::Result<FleetId> {
+    let maps: Api<ConfigMap> = Api::namespaced(hub.clone(), NAMESPACE);
+    let known = maps.get_opt(NAME).await;
+    let known = known.with_context(|| format!("cannot read the ConfigMap {NAMESPACE}/{NAME}"))?;
+    match (known, asked) {
+        (Some(known), asked) => agreed(&known, asked),
+        (None, Some(asked)) => Ok(FleetId(asked.to_owned())),
+        (None, None) => {
+            let id = of_namespace(hub).await;
+            Ok(FleetId(id.context("this hub is of no fleet yet: set --fleet")?))
+        }
+    }
+}
+
 /// The id that is written down, if nobody asks for another.
 fn agreed(map: &ConfigMap, asked: Option<&str>) -> anyhow::Result<FleetId> {
     let known = map.data.as_ref().and_then(|data| data.get(KEY)).map(String::as_str);

@@ -1,5 +1,7 @@
 //! The controllers of cloud identities: their options, and how they are run.
 
+pub(crate) mod kept;
+
 use super::fleet_id::{self, FleetId};
 use super::wiring::{self, Seats};
 use crate::fleet::time;
@@ -41,9 +43,9 @@ pub(crate) struct Args {
     /// The URL of IAM and STS [default: AWS; with `up`: an embedded one]
     #[arg(long, value_name = "URL")]
     iam_endpoint: Option<String>,
-    /// On what proof cloud objects are taken over, where an object does not say
-    #[arg(long, value_enum, ignore_case = true, default_value_t = AdoptOption::Never)]
-    adopt: AdoptOption,
+    /// On what proof cloud objects are taken over, where an object does not say [default: never]
+    #[arg(long, value_enum, ignore_case = true)]
+    adopt: Option<AdoptOption>,
     /// Whether OIDC providers of workload clusters are created [default: check; with the embedded IAM: manage]
     #[arg(long, value_enum, ignore_case = true)]
     oidc_providers: Option<Providers>,
@@ -141,7 +143,7 @@ impl Args {
             cluster_name: self.cluster_name.clone(),
             provider_arn: self.oidc_provider_arn.clone(),
             boundary_arn: self.permissions_boundaries_policy_arn.clone(),
-            adopt: match self.adopt {
+            adopt: match self.adopt.unwrap_or_default() {
                 AdoptOption::Never => Adopt::Never,
                 AdoptOption::SameName => Adopt::SameName,
                 AdoptOption::Legacy => Adopt::Legacy,
@@ -158,15 +160,29 @@ impl Args {
         self.late_call_window.unwrap_or(usual)
     }
 
+    /// These options with those of the controllers, as far as they are not given, for somebody who only
+    /// looks; and where they differ.
+    pub(crate) async fn of_reader(
+        &self,
+        hub: &kube::Client,
+    ) -> anyhow::Result<(Args, Vec<String>)> {
+        Ok(self.completed(&kept::read(hub).await?))
+    }
+
+    /// The id of the fleet, for somebody who only looks.
+    pub(crate) async fn fleet_for_reader(&self, hub: &kube::Client) -> anyhow::Result<FleetId> {
+        fleet_id::read(hub, self.fleet.as_deref().or(self.cluster_name.as_deref())).await
+    }
+
     /// What the controllers work by and with, for somebody who only looks.
     pub(crate) async fn for_reader(
         &self,
         hub: &kube::Client,
-        account: Account,
+        account: &Account,
         reader: &str,
     ) -> anyhow::Result<(Settings, Driver)> {
-        let settings = self.settings(self.fleet(hub).await?, &account);
-        let driver = self.driver(reader, &settings, &account)?;
+        let settings = self.settings(self.fleet_for_reader(hub).await?, account);
+        let driver = self.driver(reader, &settings, account)?;
         Ok((settings, driver))
     }
 
@@ -207,6 +223,13 @@ impl Args {
         let fleet = self.fleet(at.hub).await?;
         let settings = self.settings(fleet, &account);
         let driver = self.driver(at.instance, &settings, &account)?;
+        // Nothing that the controllers do rests on it.
+        if let Err(error) = kept::write(at.hub, &self.to_keep(&settings, &account)).await {
+            let name = kept::NAME;
+            tracing::warn!(%error, name, "the options are not kept in their ConfigMap");
+        }
+        let counted = driver.clone();
+        at.shell.metrics().also(move || counted.metrics());
         tracing::info!(fleet = settings.fleet, "running the controllers of cloud identities");
         let program = Identities { settings: Arc::new(settings) };
         Ok(wiring::run(at.shell, &program, at.seats, driver)?)
@@ -231,7 +254,7 @@ fn arn(text: &str) -> Result<String, String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use clap::Parser;
     use interlock_iam::Credentials;
@@ -242,14 +265,18 @@ mod tests {
         args: Args,
     }
 
-    fn args(words: &[&str]) -> Args {
+    pub(super) fn args(words: &[&str]) -> Args {
         Command::parse_from(["x"].iter().chain(words)).args
     }
 
-    fn settings(words: &[&str], is_embedded: bool) -> Settings {
+    pub(super) fn settings_of(args: &Args, is_embedded: bool) -> (Settings, Account) {
         let keys = Credentials::lasting("a", "b").into();
         let account = Account { endpoint: None, keys, is_embedded };
-        args(words).settings(FleetId("f".to_owned()), &account)
+        (args.settings(FleetId("f".to_owned()), &account), account)
+    }
+
+    fn settings(words: &[&str], is_embedded: bool) -> Settings {
+        settings_of(&args(words), is_embedded).0
     }
 
     #[test]

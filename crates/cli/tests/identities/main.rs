@@ -23,6 +23,7 @@ mod forcing;
 mod late;
 mod lifecycle;
 mod moving;
+mod planning;
 mod restarts;
 mod sharing;
 mod up;

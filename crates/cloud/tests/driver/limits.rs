@@ -43,10 +43,10 @@ async fn the_rate_of_the_account_is_never_exceeded() {
 }
 
 #[tokio::test]
-async fn a_call_has_its_token_when_the_bucket_is_empty() {
+async fn a_call_has_its_token_while_others_wait_to_begin() {
     let scene = slow().await;
     assert_eq!(scene.ask(policy(None)).await.found, Found::Absent);
-    // Others take all that is left.
+    // Others begin until none can any more.
     for number in 0.. {
         let question = Question { object: policy(Some("v1")), about: format!("other-{number}") };
         let found = scene.driver.answer(question).await.found;
@@ -54,12 +54,42 @@ async fn a_call_has_its_token_when_the_bucket_is_empty() {
             break;
         }
     }
+    let requests = scene.proxy.passed_on();
     scene.make([create_policy()]).await;
-    // Of the five tokens of that question three were used: for the account, the policy, and the call.
-    let errors = [scene.send(create_policy()).await, scene.send(create_policy()).await];
-    assert!(errors.into_iter().all(|it| it.unwrap_err().contains("EntityAlreadyExists")));
-    let error = scene.send(create_policy()).await.unwrap_err();
-    assert!(error.contains("rate limit"), "{error}");
+    // A call waits for its token as long as its live read is fresh, and is then not sent.
+    for sent in 2.. {
+        let error = scene.send(create_policy()).await.unwrap_err();
+        if error.contains("rate limit") {
+            break;
+        }
+        assert!(error.contains("EntityAlreadyExists"), "{error}");
+        assert_eq!(scene.proxy.passed_on() - requests, sent);
+    }
+    assert!(scene.proxy.passed_on() <= BURST as usize, "{}", scene.proxy.passed_on());
+}
+
+/// A token is taken for what is sent and for nothing else: while there is time, all of the rate is used.
+#[tokio::test]
+async fn a_live_read_that_no_call_follows_costs_no_token_of_a_call() {
+    let scene = slow().await;
+    scene.make([create_policy()]).await;
+    let mut answered = 0;
+    for number in 0.. {
+        let question = Question { object: policy(Some("v1")), about: format!("other-{number}") };
+        if waits(&scene.driver.answer(question).await.found).is_some() {
+            break;
+        }
+        answered += 1;
+    }
+    let requests = scene.proxy.passed_on();
+    for _ in 0..60 {
+        scene.pass(500);
+        let question = Question { object: policy(Some("v1")), about: "late".to_owned() };
+        answered += usize::from(waits(&scene.driver.answer(question).await.found).is_none());
+    }
+    // Two a second for thirty seconds, of which the first one or two fill up what is kept for calls.
+    let sent = scene.proxy.passed_on() - requests;
+    assert!(sent >= 54, "{sent} requests, {answered} answers");
 }
 
 #[tokio::test]
@@ -123,6 +153,6 @@ async fn more_questions_than_there_are_tokens_for_are_all_answered_in_turn() {
         let found = answer.expect("no panic").expect("an answer").found;
         assert_eq!(waits(&found), None);
     }
-    // At least two tokens for each, of which eight were there at the start.
-    assert!(began.elapsed() >= Duration::from_secs(1), "{:?}", began.elapsed());
+    // Who calls, and one request for each, of which at most twelve at once.
+    assert!(began.elapsed() >= Duration::from_millis(13 * 25), "{:?}", began.elapsed());
 }

@@ -6,7 +6,7 @@ use crate::kinds::POLICY;
 use crate::outside::{Cloud, Request};
 use crate::settings::Settings;
 use crate::speak;
-use crate::standing::spec_arn_ignored;
+use crate::standing::{spec_arn_ignored, was_as_declared};
 use interlock_api::identities::FINALIZER_POLICY;
 use interlock_kernel::conditions::with;
 use interlock_kernel::metadata::{put_finalizer, take_finalizer_off, uid_of};
@@ -42,7 +42,10 @@ pub(super) fn act(settings: &Settings, scene: &Scene, decision: Decision) -> Ste
         Decision::Call(at, call) => {
             let because = format!("the cloud is not as declared: {}", call.name());
             let note = format!("{} of the cloud policy", call.name());
-            let event = speak::event(&POLICY, policy, Importance::Normal, "Changing");
+            let observed = scene.status.observed_generation;
+            let is_drift = was_as_declared(policy, &scene.status.conditions, observed);
+            let reason = speak::reason_of_call(is_drift);
+            let event = speak::event(&POLICY, policy, Importance::Normal, reason);
             let about = uid_of(policy).to_owned();
             let request = Request { about, decided: scene.process.clone(), at, call };
             speak::call(request, because).telling(speak::saying(event, note))

@@ -41,7 +41,8 @@ impl World {
 
     fn ready(spec: &Value) -> World {
         let mut world = World::with(spec);
-        world.settle();
+        let made = world.settle().events;
+        assert!(made.iter().all(|event| event.reason != "DriftRepaired"), "{made:?}");
         world.quiet();
         world.cloud.take();
         world
@@ -138,8 +139,9 @@ fn drift_of_document_and_tags_is_repaired_and_a_policy_that_is_gone_is_made_agai
     let held = world.held();
     held.versions.insert(2, r#"{"Statement": []}"#.to_owned());
     held.default = 2;
-    world.settle();
+    let run = world.settle();
     assert_eq!(world.cloud.take(), ["SetDefaultPolicyVersion"]);
+    assert!(run.events.iter().all(|event| event.reason == "DriftRepaired"), "{:?}", run.events);
     world.quiet();
     // The tag is gone, and the id in the status proves whose it is.
     world.held().tags.clear();

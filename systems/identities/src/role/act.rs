@@ -3,14 +3,15 @@
 use super::decide::{Change, Decision, Left, Report, Rights};
 use super::observe::Scene;
 use crate::kinds::{GRANT, ROLE};
-use crate::outside::{Cloud, Request};
+use crate::outside::{Call, Cloud, Register, Request};
 use crate::settings::Settings;
 use crate::speak;
-use crate::standing::spec_arn_ignored;
+use crate::standing::{spec_arn_ignored, was_as_declared};
 use interlock_api::identities::FINALIZER_ROLE;
+use interlock_api::placement::{GrantStatus, RightsState};
 use interlock_kernel::conditions::with;
 use interlock_kernel::metadata::{put_finalizer, take_finalizer_off, uid_of};
-use interlock_kernel::{Importance, Place, Read, Step, Write};
+use interlock_kernel::{Importance, Place, Read, Step, Write, read_part};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -48,7 +49,8 @@ pub(super) fn act(settings: &Settings, scene: &Scene, decision: Decision) -> Ste
         Decision::Call(at, call) => {
             let because = format!("the cloud is not as declared: {}", call.name());
             let note = format!("{} of the cloud role", call.name());
-            let event = speak::event(&ROLE, role, Importance::Normal, "Changing");
+            let reason = speak::reason_of_call(is_drift(scene, &call));
+            let event = speak::event(&ROLE, role, Importance::Normal, reason);
             let about = uid_of(role).to_owned();
             let request = Request { about, decided: scene.process.clone(), at, call };
             speak::call(request, because).telling(speak::saying(event, note))
@@ -59,6 +61,20 @@ pub(super) fn act(settings: &Settings, scene: &Scene, decision: Decision) -> Ste
         }
         Decision::RemoveFinalizer(left) => remove_finalizer(scene, left),
     }
+}
+
+/// Whether a call undoes what somebody else did. Trust and fences of a placed namespace follow its Grant: they
+/// drift only from what the Grant has on record.
+fn is_drift(scene: &Scene, call: &Call) -> bool {
+    let observed = scene.status.observed_generation;
+    if !was_as_declared(&scene.role, &scene.status.conditions, observed) {
+        return false;
+    }
+    let follows = matches!(call.register(), Register::Trust | Register::Inline(_));
+    let Some(grant) = scene.grant.as_ref().filter(|_| follows) else { return true };
+    let status = read_part::<GrantStatus>(grant, "status").ok().flatten().unwrap_or_default();
+    let own = status.rights.iter().find(|rights| rights.uid == uid_of(&scene.role));
+    own.is_some_and(|own| own.state == RightsState::Ready && own.epoch == status.epoch)
 }
 
 /// The cloud first, then the Role, then what says whom it trusts: each was so after the cloud was read.

@@ -21,6 +21,7 @@ use interlock_kernel::{
     Address, LiveReads, Name, Object, Observed, Place, Subject, View, read_part,
 };
 use jiff::Timestamp;
+use std::ops::Deref;
 
 /// How many policies a role has at most.
 const MOST_POLICIES: usize = 10;
@@ -279,7 +280,7 @@ impl Reading<'_> {
             late_call_seconds: self.settings.late_call_seconds,
         };
         let policy = policy.filter(|policy| !is_deleting(policy));
-        let ready = policy.and_then(ready_arn);
+        let ready = policy.and_then(|policy| ready_arn(policy));
         let awaits_policy = policy.is_some() && ready.is_none();
         let mut policies: Vec<String> = ready.into_iter().collect();
         for arn in self.spec.policy_arn.iter().chain(&self.spec.policy_arns) {
@@ -291,8 +292,34 @@ impl Reading<'_> {
     }
 }
 
+/// An object as a cache has it.
+type Cached = <Object as Deref>::Target;
+
+/// Whether a Policy is as it was for its role. Each step costs live reads of the cloud.
+pub(super) fn is_same_policy(before: &Cached, after: &Cached) -> bool {
+    is_same_object(before, after) && ready_arn(before) == ready_arn(after)
+}
+
+/// Whether a Grant is as it was for the roles of its namespace: claims, copies and conditions change often
+/// while a namespace moves.
+pub(super) fn is_same_grant(before: &Cached, after: &Cached) -> bool {
+    let seen = |grant: &Cached| {
+        let status = read_part::<GrantStatus>(grant, "status").ok().flatten().unwrap_or_default();
+        let GrantStatus { phase, epoch, owner, fenced_epoch, rights, .. } = status;
+        (phase, epoch, owner, fenced_epoch, rights)
+    };
+    is_same_object(before, after)
+        && before.data.get("spec") == after.data.get("spec")
+        && seen(before) == seen(after)
+}
+
+fn is_same_object(before: &Cached, after: &Cached) -> bool {
+    before.metadata.uid == after.metadata.uid
+        && before.metadata.deletion_timestamp == after.metadata.deletion_timestamp
+}
+
 /// The ARN of a Policy that is ready for its generation.
-fn ready_arn(policy: &Object) -> Option<String> {
+fn ready_arn(policy: &Cached) -> Option<String> {
     let status = read_part::<PolicyStatus>(policy, "status").ok().flatten()?;
     let is_current = status.observed_generation == policy.metadata.generation;
     // A new document of a policy does not change what is attached.

@@ -142,7 +142,8 @@ fn drift_of_trust_boundary_tags_and_attachment_is_repaired() {
     held.boundary = None;
     held.attached.clear();
     held.tags.remove("interlock.dev/fleet");
-    world.settle();
+    let run = world.settle();
+    assert_eq!(run.events.iter().filter(|event| event.reason == "DriftRepaired").count(), 4);
     let calls =
         ["TagRole", "UpdateAssumeRolePolicy", "PutRolePermissionsBoundary", "AttachRolePolicy"];
     assert_eq!(world.cloud.take(), calls);
@@ -254,4 +255,44 @@ fn a_boundary_other_than_the_operators_and_a_missing_provider_are_refused() {
 fn broken_objects_do_not_break_it() {
     let world = World::ready(&json!({}));
     survives(&room(), &world.cloud, &[world.json(), policy("True"), namespace()]);
+}
+
+#[test]
+fn a_role_is_not_compared_with_the_cloud_because_its_policy_or_its_grant_says_more() {
+    let object = |value: Value| -> Object { Arc::new(serde_json::from_value(value).unwrap()) };
+    let policy = |ready: &str, generation: i64, reason: &str| {
+        object(json!({"apiVersion": "v1", "kind": "Policy",
+            "metadata": {"name": "s3", "uid": "u", "generation": generation},
+            "status": {"arn": POLICY_ARN, "observedGeneration": 1, "reason": reason,
+                "conditions": [{"type": "Ready", "status": ready, "reason": "x", "message": "",
+                    "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}))
+    };
+    let ready = policy("True", 1, "a");
+    assert!(observe::is_same_policy(&ready, &policy("True", 1, "b")));
+    // A new document changes nothing for the role.
+    assert!(observe::is_same_policy(&ready, &policy("True", 2, "a")));
+    assert!(!observe::is_same_policy(&ready, &policy("False", 1, "a")));
+    let mut deleting = (*ready).clone();
+    deleting.metadata.uid = Some("another".to_owned());
+    assert!(!observe::is_same_policy(&ready, &deleting));
+    let grant = |status: &Value| {
+        let mut whole = json!({"phase": "Granted", "epoch": 2, "owner": {"name": "a", "uid": "a"}});
+        interlock_kernel::testing::merge(&mut whole, status);
+        object(json!({"apiVersion": "v1", "kind": "Grant", "metadata": {"name": "g", "uid": "g"},
+            "spec": {"namespace": {"name": "shop", "uid": "n"}}, "status": whole}))
+    };
+    let before = grant(&json!({}));
+    assert!(observe::is_same_grant(
+        &before,
+        &grant(&json!({"phaseSince": "2026-01-01T00:00:00Z"}))
+    ));
+    for status in [
+        json!({"phase": "Revoking"}),
+        json!({"epoch": 3}),
+        json!({"owner": {"name": "b", "uid": "b"}}),
+        json!({"fencedEpoch": 1}),
+        json!({"rights": [{"uid": "r", "name": "r", "epoch": 2, "state": "Ready"}]}),
+    ] {
+        assert!(!observe::is_same_grant(&before, &grant(&status)), "{status}");
+    }
 }

@@ -4,7 +4,7 @@ use super::super::report::{fleet, text};
 use super::super::scene::{Scene, told};
 use super::super::{health::Health, page};
 use super::same;
-use interlock_api::placement::{CopyState, Fill, Phase};
+use interlock_api::placement::{CopyState, Fill, Phase, RightsState};
 
 fn running(namespace: &str) -> Scene {
     Scene::new(namespace).grant(Phase::Granted, "west", 3).says(told(
@@ -156,16 +156,52 @@ fn the_form_for_programs_has_these_keys_and_no_others() {
         "created drain grants name next not_served reachable reachable_since ready stays uid \
          unschedulable version"
     );
-    let row = "epoch health name next owner phase phase_since reason target waits_for waits_since";
+    let row = "epoch health name next owner phase phase_since reason rights target waits_for \
+               waits_since";
     assert_eq!(keys(&report["namespaces"][0]), row);
     assert_eq!(report["namespaces"][0]["health"], "settled");
     let page = serde_json::to_value(page::page(&picture, scene.subject())).unwrap();
     assert_eq!(
         keys(&page),
         "answer because claims conditions copies desired epoch events grant health name next \
-         owner phase phase_since placed reason target waits_for waits_since"
+         owner phase phase_since placed reason rights target waits_for waits_since"
     );
     assert_eq!(page["claims"][0]["fill"], "Filled");
     assert_eq!(keys(&page["claims"][0]), "bytes fill last_snapshot last_snapshot_on name of_bytes");
     assert_eq!(page["conditions"][0]["type"], "Running");
+}
+
+#[test]
+fn namespaces_with_cloud_roles_say_whom_they_trust_and_why_not() {
+    use RightsState::{Fenced, Ready, Waiting};
+    let ready = running("blog").rights(&[("app", 3, Ready)]);
+    let behind =
+        running("shop").rights(&[("app", 3, Ready), ("db", 2, Ready), ("log", 3, Waiting)]);
+    let open = Scene::new("wiki").grant(Phase::Fenced, "west", 3).fenced(3);
+    let open = open.rights(&[("app", 3, Ready), ("db", 3, Fenced)]);
+    let picture = Scene::together(&[ready, behind, open, running("none")]);
+    let report = fleet(&picture);
+    let shown = text(&picture, &report, false);
+    let expected = "\
+RIGHTS   NAMESPACES
+Ready    2
+Waiting  1
+
+NAMESPACE  ROLE  RIGHTS   EPOCH  WHY
+shop       db    Waiting  2      the cloud role does not trust the owner of epoch 3 yet
+shop       log   Waiting  3      the cloud role does not trust the owner of epoch 3 yet
+wiki       app   Ready    3      the owner of epoch 3, which was declared gone, may still have its rights
+wiki       db    Fenced   3      the owner lost the namespace by force
+";
+    assert!(shown.contains(expected), "{shown}");
+    let json = serde_json::to_value(&report).unwrap();
+    let namespaces = json["namespaces"].as_array().unwrap();
+    let of = |name: &str| namespaces.iter().find(|row| row["name"] == name).unwrap();
+    assert_eq!(of("wiki")["rights"][0]["open_epoch"], 3);
+    assert_eq!(of("shop")["rights"][1]["state"], "Waiting");
+    assert_eq!(of("blog")["rights"][0]["because"], "");
+    assert_eq!(of("none")["rights"], serde_json::json!([]));
+    let subject = picture.subjects.iter().find(|subject| subject.name == "shop").unwrap();
+    let page = page::text(&picture, subject, false);
+    assert!(page.contains("ROLE  RIGHTS   EPOCH  WHY\napp   Ready    3\ndb "), "{page}");
 }

@@ -1,0 +1,247 @@
+//! A cloud account that is read and never written: calls change a copy of what was read.
+
+use interlock_identities::outside::{
+    Answer, Asked, At, Call, Cloud, Found, PolicyFound, Question, Request, RoleFound, Version,
+};
+use interlock_kernel::Nothing;
+use interlock_shell::Driver;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The account, with what calls would have made of it.
+#[derive(Clone)]
+pub(super) struct Played {
+    real: interlock_cloud::Driver,
+    /// `arn:aws:iam::123456789012:`
+    home: String,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    /// What is there, by kind and place.
+    found: HashMap<(&'static str, At), Answer>,
+    /// Policies that calls took off roles: the ARN of the policy, and the name of the role.
+    detached: HashSet<(String, String)>,
+    calls: Vec<Call>,
+}
+
+/// What a question is about, and whether all of it is asked for.
+struct About {
+    kind: &'static str,
+    at: At,
+    is_whole: bool,
+}
+
+impl Played {
+    pub(super) fn new(real: interlock_cloud::Driver, home: String) -> Played {
+        Played { real, home, state: Arc::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The calls since the last time.
+    pub(super) fn take_calls(&self) -> Vec<Call> {
+        std::mem::take(&mut self.state().calls)
+    }
+
+    /// Forgets what was read and made: the next identity has other cloud objects.
+    pub(super) fn forget(&self) {
+        *self.state() = State::default();
+    }
+
+    async fn answer(&self, question: Question) -> Answer {
+        let About { kind, at, is_whole } = about(&question.object);
+        let known = self.state().found.get(&(kind, at.clone())).cloned();
+        if let Some(known) = known.filter(|known| !is_whole || is_all(&known.found)) {
+            return known;
+        }
+        let mut answer = self.real.answer_in_turn(question).await;
+        if matches!(answer.found, Found::Failed(_)) {
+            return answer;
+        }
+        let mut state = self.state();
+        if let Found::Policy(PolicyFound { arn, attached_to: Some(roles), .. }) = &mut answer.found
+        {
+            roles.retain(|role| !state.detached.contains(&(arn.clone(), role.clone())));
+        }
+        state.found.insert((kind, at), answer.clone());
+        answer
+    }
+
+    fn play(&self, request: &Request) -> Result<(), String> {
+        let Request { at, call, .. } = request;
+        let (kind, mut state) = (kind_of(call), self.state());
+        let (path, name) = match at {
+            At::Name { path, name } => (path.clone(), name.clone()),
+            At::Arn(arn) => (String::new(), arn.rsplit('/').next().unwrap_or_default().to_owned()),
+        };
+        let made_arn = format!("{}{kind}{path}{name}", self.home);
+        match call {
+            Call::AttachRolePolicy { arn } => state.is_attached(arn, &name, true),
+            Call::DetachRolePolicy { arn } => state.is_attached(arn, &name, false),
+            _ => {}
+        }
+        let known = state.found.get_mut(&(kind, at.clone()));
+        let known = known.ok_or("a call rests on no live read")?;
+        known.found = after(&known.found, call, &made_arn);
+        state.calls.push(call.clone());
+        Ok(())
+    }
+}
+
+impl State {
+    /// A policy has on record which roles it is attached to.
+    fn is_attached(&mut self, policy: &str, role: &str, is_attached: bool) {
+        let pair = (policy.to_owned(), role.to_owned());
+        if is_attached {
+            self.detached.remove(&pair)
+        } else {
+            self.detached.insert(pair)
+        };
+        for answer in self.found.values_mut() {
+            if let Found::Policy(PolicyFound { arn, attached_to: Some(roles), .. }) =
+                &mut answer.found
+                && arn == policy
+            {
+                roles.retain(|known| known != role);
+                roles.extend(is_attached.then(|| role.to_owned()));
+            }
+        }
+    }
+}
+
+fn about(asked: &Asked) -> About {
+    match asked {
+        Asked::Policy { at, known_version } => {
+            About { kind: "policy", at: at.clone(), is_whole: known_version.is_none() }
+        }
+        Asked::Role { at, whole } => About { kind: "role", at: at.clone(), is_whole: *whole },
+        Asked::Provider { issuer } => {
+            About { kind: "oidc-provider", at: At::Arn(issuer.clone()), is_whole: false }
+        }
+    }
+}
+
+/// Whether nothing of a cloud object was left out.
+fn is_all(found: &Found) -> bool {
+    match found {
+        Found::Policy(policy) => policy.versions.is_some(),
+        Found::Role(role) => role.inline.is_some(),
+        Found::Absent | Found::Provider { .. } | Found::Failed(_) => true,
+    }
+}
+
+fn kind_of(call: &Call) -> &'static str {
+    match call {
+        Call::CreatePolicy { .. }
+        | Call::TagPolicy { .. }
+        | Call::CreatePolicyVersion { .. }
+        | Call::SetDefaultPolicyVersion { .. }
+        | Call::DeletePolicyVersion { .. }
+        | Call::DeletePolicy => "policy",
+        Call::CreateRole { .. }
+        | Call::TagRole { .. }
+        | Call::UpdateAssumeRolePolicy { .. }
+        | Call::PutRolePermissionsBoundary { .. }
+        | Call::AttachRolePolicy { .. }
+        | Call::DetachRolePolicy { .. }
+        | Call::PutRolePolicy { .. }
+        | Call::DeleteRolePolicy { .. }
+        | Call::DeleteRole => "role",
+        Call::CreateOpenIdConnectProvider { .. } | Call::DeleteOpenIdConnectProvider => {
+            "oidc-provider"
+        }
+    }
+}
+
+/// What a call makes of what was found.
+fn after(found: &Found, call: &Call, made_arn: &str) -> Found {
+    let (arn, id) = (made_arn.to_owned(), "not made yet".to_owned());
+    match (found.clone(), call.clone()) {
+        (_, Call::CreatePolicy { document, tags }) => Found::Policy(PolicyFound {
+            default_version: "v1".to_owned(),
+            versions: Some(vec![Version { id: "v1".to_owned(), document }]),
+            attached_to: Some(Vec::new()),
+            arn,
+            id,
+            tags,
+        }),
+        (_, Call::CreateRole { trust, boundary, tags }) => Found::Role(RoleFound {
+            attached: Vec::new(),
+            inline: Some(Vec::new()),
+            instance_profiles: Some(Vec::new()),
+            arn,
+            id,
+            trust,
+            boundary,
+            tags,
+        }),
+        (_, Call::CreateOpenIdConnectProvider { tags, .. }) => Found::Provider { arn, tags },
+        (_, Call::DeletePolicy | Call::DeleteRole | Call::DeleteOpenIdConnectProvider) => {
+            Found::Absent
+        }
+        (Found::Policy(policy), call) => Found::Policy(policy_after(policy, call)),
+        (Found::Role(role), call) => Found::Role(role_after(role, call)),
+        (other, _) => other,
+    }
+}
+
+fn policy_after(mut policy: PolicyFound, call: Call) -> PolicyFound {
+    match call {
+        Call::TagPolicy { tags } => policy.tags.extend(tags),
+        Call::CreatePolicyVersion { document } => {
+            let id = "v (new)".to_owned();
+            policy.default_version.clone_from(&id);
+            policy.versions.get_or_insert_default().push(Version { id, document });
+        }
+        Call::SetDefaultPolicyVersion { version } => policy.default_version = version,
+        Call::DeletePolicyVersion { version } => {
+            policy.versions.iter_mut().for_each(|all| all.retain(|it| it.id != version));
+        }
+        _ => {}
+    }
+    policy
+}
+
+fn role_after(mut role: RoleFound, call: Call) -> RoleFound {
+    match call {
+        Call::TagRole { tags } => role.tags.extend(tags),
+        Call::UpdateAssumeRolePolicy { trust } => role.trust = trust,
+        Call::PutRolePermissionsBoundary { arn } => role.boundary = Some(arn),
+        Call::AttachRolePolicy { arn } => role.attached.push(arn),
+        Call::DetachRolePolicy { arn } => role.attached.retain(|known| *known != arn),
+        Call::PutRolePolicy { name, document } => {
+            let inline = role.inline.get_or_insert_default();
+            inline.retain(|known| known.id != name);
+            inline.push(Version { id: name, document });
+        }
+        Call::DeleteRolePolicy { name } => {
+            role.inline.iter_mut().for_each(|all| all.retain(|it| it.id != name));
+        }
+        _ => {}
+    }
+    role
+}
+
+impl Driver<Cloud> for Played {
+    async fn ask(&self, question: Question) -> Result<Answer, String> {
+        Ok(self.answer(question).await)
+    }
+
+    async fn perform(&self, request: Request) -> Result<(), String> {
+        self.play(&request)
+    }
+}
+
+impl Driver<Nothing> for Played {
+    async fn ask(&self, question: Nothing) -> Result<Nothing, String> {
+        match question {}
+    }
+
+    async fn perform(&self, action: Nothing) -> Result<(), String> {
+        match action {}
+    }
+}
