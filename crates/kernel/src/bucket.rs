@@ -109,7 +109,7 @@ impl<K: Clone + Eq + Hash, W: Clone + Eq + Hash> Bucket<K, W> {
         self.level(key, now).take(&rate, waiter, calls)
     }
 
-    /// How much later than it was told one may come back for so many calls, and find them reserved still: as long
+    /// How much later than the answer said one may come back for so many calls, and find them reserved still: as long
     /// as it takes, at the highest rate, until the tokens come that make the reservation a lost one.
     pub fn kept_for(&self, calls: u32) -> Duration {
         let CallRate { burst, per_second, .. } = self.rate;
