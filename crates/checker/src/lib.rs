@@ -115,7 +115,7 @@ pub use error::CheckError;
 pub use explore::successors;
 pub use model::{
     Action, ActionId, Covers, Fairness, Flag, FlagMove, Formula, Invariant, Model, Mutant,
-    Property, Reachable, Refinement, StepRule, Steps, reaches,
+    Property, Reachable, Refinement, StepRule, Steps, reaches, reaches_between,
 };
 pub use mutants::{MutantReport, MutantsReport, check_mutants};
 pub use options::{Liveness, Options, Progress};

@@ -568,6 +568,18 @@ impl<S: 'static> Refinement<S> {
 /// Whether a specification gets from one state to another in at most so many steps. One step of a
 /// system may be several of its specification: what is written at once there is distinguished here.
 pub fn reaches<M: Model>(specification: &M, from: &M::State, to: &M::State, most: usize) -> bool {
+    reaches_between(specification, from, to, most, |_, _, _| true)
+}
+
+/// The same, by way of such states only as `between` allows: it is asked with where the way begins, a state on
+/// it, and where it ends. Fewer states are expanded, and no way is found that is not one.
+pub fn reaches_between<M: Model>(
+    specification: &M,
+    from: &M::State,
+    to: &M::State,
+    most: usize,
+    between: fn(&M::State, &M::State, &M::State) -> bool,
+) -> bool {
     if from == to {
         return true;
     }
@@ -578,7 +590,8 @@ pub fn reaches<M: Model>(specification: &M, from: &M::State, to: &M::State, most
         let mut found = Vec::new();
         for state in &known[begun..] {
             expand(specification, &flags, state, &mut steps);
-            found.extend(steps.as_slice().iter().map(|step| step.to.clone()));
+            let allowed = steps.as_slice().iter().filter(|step| between(from, &step.to, to));
+            found.extend(allowed.map(|step| step.to.clone()));
         }
         if found.contains(to) {
             return true;

@@ -33,7 +33,8 @@ impl Default for CallRate {
 pub enum Token {
     /// Call now, as often as was asked for.
     Taken,
-    /// The tokens are reserved: ask again after this time, and not much later.
+    /// The tokens are reserved: ask again after this time, and not later than [`Bucket::kept_for`] after it. Whoever
+    /// comes back later each time asks anew each time, and may wait for ever where others keep asking.
     After(Duration),
 }
 
@@ -44,7 +45,8 @@ pub enum Token {
 /// * Tokens that are asked for together come together: whoever makes several calls, of which the last
 ///   rests on the first, does not run out of tokens in between.
 /// * A reservation of `n` tokens that is not used while `burst - n` further tokens come is lost, so that
-///   one who never returns costs the others `n` tokens. The next question is a new reservation.
+///   one who never returns costs the others `n` tokens. The next question is a new reservation. So who comes
+///   back within [`Bucket::kept_for`] of its time is served, and who is later each time may never be.
 /// * Who has begun goes first: of the burst some tokens may be kept for the further calls of those who had
 ///   their first one. What comes fills up what is kept, and only then serves those who wait to begin. So
 ///   nobody begins before all who have begun can go on.
@@ -125,6 +127,14 @@ impl<K: Clone + Eq + Hash, W: Clone + Eq + Hash> Bucket<K, W> {
     pub fn take_further(&mut self, key: &K, now: Duration) -> Token {
         let rate = self.rate.clone();
         self.level(key, now).take_further(&rate)
+    }
+
+    /// How much later than the answer said one may come back for so many calls, and find them reserved still: as long
+    /// as it takes, at the highest rate, until the tokens come that make the reservation a lost one.
+    pub fn kept_for(&self, calls: u32) -> Duration {
+        let CallRate { burst, per_second, .. } = self.rate;
+        let tokens = burst - calls.clamp(1, burst - 1);
+        Duration::from_secs(u64::from(tokens)) / per_second
     }
 
     /// A call was throttled.

@@ -1,8 +1,8 @@
 //! The bucket in every order: the checker drives the bucket that ships.
 //!
 //! One key with a rate of two calls a second, a burst of three, and time in steps of half a second. The
-//! first caller makes two calls at a time, the others one. Whoever waits returns when it is due, or gives
-//! up and may come again later.
+//! first caller makes two calls at a time, the others one. Whoever waits returns when it is due, or as much
+//! later as the bucket keeps its tokens, or gives up and may come again.
 
 use super::*;
 use interlock_checker::{
@@ -55,6 +55,8 @@ enum Mistake {
     LateNumberHonoured,
     WaitTooLong,
     FirstIsEnough,
+    LostEarly,
+    TooLate,
 }
 
 /// One who calls, as the world sees it.
@@ -65,6 +67,8 @@ struct Caller {
     is_waiting: bool,
     /// Ticks until it returns.
     due: u8,
+    /// Ticks since it should have.
+    late: u8,
     /// How many of those who wait asked before.
     before: u8,
     /// A mutant remembers that it once had a reservation.
@@ -132,6 +136,7 @@ impl State {
             return;
         }
         self.callers[waiter].due = 0;
+        self.callers[waiter].late = 0;
         for caller in self.callers.iter_mut().filter(|caller| caller.is_waiting) {
             caller.before -= u8::from(caller.before > gone);
         }
@@ -139,6 +144,7 @@ impl State {
 
     fn waits(&mut self, waiter: usize, wait: Duration) {
         self.callers[waiter].is_waiting = true;
+        self.callers[waiter].late = 0;
         self.callers[waiter].due = wait.as_nanos().div_ceil(TICK.as_nanos()) as u8;
     }
 
@@ -192,6 +198,14 @@ impl BucketModel {
             least_per_second: 1,
             raised_after: TICK * u32::from(RAISED_AFTER),
         }
+    }
+
+    /// How many ticks a caller may be late. Its time is rounded up to a whole tick, which is lateness already.
+    fn may_be_late(&self, waiter: usize) -> u8 {
+        let bucket: Bucket<u8, u8> = Bucket::new(self.rate());
+        let kept = bucket.kept_for(calls_of(waiter).into()).as_nanos() / TICK.as_nanos();
+        let kept = kept as u8;
+        if self.has(Mistake::TooLate) { kept + 1 } else { kept - 1 }
     }
 
     fn of_waiter(&self, kind: u16, waiter: usize) -> ActionId {
@@ -280,7 +294,16 @@ impl BucketModel {
             next.allowed_per_second += u8::from(next.quiet == 0);
         }
         for caller in next.callers.iter_mut().filter(|caller| caller.is_waiting) {
-            caller.due -= 1;
+            match caller.due.checked_sub(1) {
+                Some(due) => caller.due = due,
+                None => caller.late += 1,
+            }
+        }
+        if self.has(Mistake::LostEarly) {
+            let lost = 2 * (BURST as i8 - 1) - next.level;
+            for caller in next.callers.iter_mut().filter(|it| 2 * it.back as i8 > lost) {
+                caller.back = 0;
+            }
         }
         next
     }
@@ -312,6 +335,7 @@ impl Model for BucketModel {
             coder.u8(&mut caller.back, 4);
             coder.bool(&mut caller.is_waiting);
             coder.u8(&mut caller.due, 4);
+            coder.u8(&mut caller.late, 2);
             coder.u8(&mut caller.before, 2);
             coder.bool(&mut caller.had);
         }
@@ -342,11 +366,13 @@ impl Model for BucketModel {
         actions
     }
 
-    /// Time passes only when everybody who is due has asked.
+    /// Time passes only while nobody is later than it may be.
     fn next(&self, state: &State, steps: &mut Steps<State>) {
         steps.step(THROTTLE, self.throttled(state));
-        let is_due = |caller: &Caller| caller.is_waiting && caller.due == 0;
-        if !state.callers.iter().any(is_due) {
+        let is_late = |(waiter, caller): (usize, &Caller)| {
+            caller.is_waiting && caller.due == 0 && caller.late >= self.may_be_late(waiter)
+        };
+        if !state.callers.iter().enumerate().any(is_late) {
             steps.step(TICKS, self.ticked(state));
         }
         for waiter in 0..self.waiters {
@@ -419,7 +445,9 @@ impl Model for BucketModel {
             )
         };
         let each = (0..self.waiters).map(served);
-        vec![Property::for_all("EveryWaiterIsServed", "who waits is served in the end", each)]
+        let sentence =
+            "who waits, and comes back no later than its tokens are kept, is served in the end";
+        vec![Property::for_all("EveryWaiterIsServed", sentence, each)]
     }
 
     fn fairness(&self) -> Vec<Fairness> {
@@ -486,6 +514,18 @@ impl Model for BucketModel {
                 "EveryWaiterIsServed",
                 Mistake::WaitTooLong,
             ),
+            mutant(
+                "lost-early",
+                "a reservation is lost one token too early for one who is as late as it may be",
+                "EveryWaiterIsServed",
+                Mistake::LostEarly,
+            ),
+            mutant(
+                "too-late",
+                "whoever waits comes back later than its tokens are kept: the bound is one of the bucket",
+                "EveryWaiterIsServed",
+                Mistake::TooLate,
+            ),
         ]
     }
 }
@@ -504,7 +544,7 @@ mod tests {
             assert!(report.never_taken.is_empty());
             (report.distinct_states, report.generated_states, report.depth)
         });
-        assert_eq!(counts, [(202, 607, 18), (1_770, 7_106, 24), (22_557, 113_912, 30)]);
+        assert_eq!(counts, [(202, 607, 18), (2_052, 8_489, 25), (29_513, 155_720, 29)]);
     }
 
     #[test]

@@ -280,3 +280,27 @@ fn who_returns_on_time_is_served_in_the_order_of_the_first_questions() {
         assert!(served.len() > 40, "seed {seed}: {}", served.len());
     }
 }
+
+#[test]
+fn who_is_as_late_as_tokens_are_kept_is_served_and_who_is_later_asks_anew() {
+    let rate = CallRate { per_second: 2, burst: 5, ..CallRate::default() };
+    for (late, is_served) in [(Duration::ZERO, true), (Duration::from_nanos(1), false)] {
+        let mut bucket: Bucket<(), u8> = Bucket::new(rate.clone());
+        assert_eq!(bucket.take_together(&(), &0, 4, Duration::ZERO), Token::Taken);
+        let Token::After(wait) = bucket.take_together(&(), &1, 2, Duration::ZERO) else {
+            panic!("there is one token")
+        };
+        // Three more tokens come, at two a second.
+        assert_eq!(bucket.kept_for(2), Duration::from_millis(1_500));
+        // Others want all that comes.
+        for other in 2..6 {
+            bucket.take_together(&(), &other, 1, Duration::ZERO);
+        }
+        let back = wait + bucket.kept_for(2) + late;
+        let token = bucket.take_together(&(), &1, 2, back);
+        assert_eq!(token == Token::Taken, is_served, "{late:?}");
+    }
+    // As much as can be asked for at once is kept for as long as one token takes.
+    let bucket: Bucket<(), u8> = Bucket::new(rate);
+    assert_eq!(bucket.kept_for(9), Duration::from_millis(500));
+}

@@ -30,7 +30,7 @@ pub enum Rehearsed<O: Outside> {
     /// Nothing is to be done for a while.
     Waits(String),
     /// This was written to the copy.
-    Wrote(Write),
+    Wrote(Box<Write>),
     /// This was given to the driver.
     Acted(O::Action),
 }
@@ -82,7 +82,7 @@ impl Rehearsal {
                     return match action {
                         Action::Write(write) => {
                             self.write(&write)?;
-                            Ok(Rehearsed::Wrote(write))
+                            Ok(Rehearsed::Wrote(Box::new(write)))
                         }
                         Action::Outside(action) => {
                             driver.perform(action.clone()).await?;

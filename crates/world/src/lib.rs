@@ -39,7 +39,7 @@ mod world;
 
 pub use actor::{Actor, Driver, shipped};
 pub use bent::{rewritten, unguarded};
-pub use picture::{Basis, Reading};
+pub use picture::{Basis, Comparison, Reading};
 pub use rest::Rest;
 pub use scene::{Objects, Scene};
 pub use server::Servers;

@@ -6,7 +6,7 @@ use crate::intern::{Interner, Memo};
 use crate::state::State;
 use crate::system::System;
 use crate::world::{Engine, World, whole};
-use interlock_checker::{Model, Refinement, reaches};
+use interlock_checker::{Model, Refinement, reaches_between};
 use interlock_kernel::{Kind, Object, Place};
 use std::hash::Hash;
 use std::sync::Arc;
@@ -35,6 +35,26 @@ pub struct Reading {
     pub lists: Vec<(Kind, Vec<Object>)>,
 }
 
+/// A state of the world in the words of a specification.
+type Picture<S, T> = fn(&S, &Basis<S>) -> T;
+
+/// Whether a way from the first state to the last may lead through the one in between.
+type Between<T> = fn(&T, &T, &T) -> bool;
+
+/// How a world is compared with a specification.
+pub struct Comparison<S: System, M: Model> {
+    /// What the comparison is called.
+    pub name: String,
+    /// The specification.
+    pub specification: M,
+    /// How many of its steps one step of the world is at most.
+    pub most: usize,
+    /// A state of the world in its words.
+    pub picture: fn(&S, &Basis<S>) -> M::State,
+    /// Whether a way from the first state to the last may lead through the one in between.
+    pub between: fn(&M::State, &M::State, &M::State) -> bool,
+}
+
 impl<S: System> World<S> {
     /// Every step of the world must be at most so many steps of a specification, or none, as a
     /// picture in its words shows them.
@@ -43,24 +63,37 @@ impl<S: System> World<S> {
         name: &str,
         specification: M,
         most: usize,
-        picture: fn(&S, &Basis<S>) -> M::State,
+        picture: Picture<S, M::State>,
     ) -> Refinement<State>
     where
         M: Model + 'static,
         M::State: Hash + Eq + 'static,
     {
+        let name = name.to_owned();
+        let between = |_: &M::State, _: &M::State, _: &M::State| true;
+        self.compared(Comparison { name, specification, most, picture, between })
+    }
+
+    /// The same, where all ways from a picture to the next would be too many.
+    pub fn compared<M>(&self, comparison: Comparison<S, M>) -> Refinement<State>
+    where
+        M: Model + 'static,
+        M::State: Hash + Eq + 'static,
+    {
+        let Comparison { name, specification, most, picture, between } = comparison;
         let pictures = Arc::new(Pictures {
             engine: Arc::clone(&self.0),
             specification,
             most,
             picture,
+            between,
             interned: Interner::default(),
             drawn: Memo::default(),
             compared: Memo::default(),
         });
         let same = Arc::clone(&pictures);
         Refinement {
-            name: name.to_owned(),
+            name,
             starts: Box::new(move |state| same.is_initial(state)),
             steps: Box::new(move |from, to| pictures.allows(from, to)),
         }
@@ -72,7 +105,8 @@ struct Pictures<S: System, M: Model> {
     engine: Arc<Engine<S>>,
     specification: M,
     most: usize,
-    picture: fn(&S, &Basis<S>) -> M::State,
+    picture: Picture<S, M::State>,
+    between: Between<M::State>,
     interned: Interner<M::State>,
     drawn: Memo<[u32; 10], u32>,
     compared: Memo<(u32, u32), bool>,
@@ -101,7 +135,7 @@ where
         from == to
             || self.compared.get_or((from, to), || {
                 let (from, to) = (self.interned.get(from), self.interned.get(to));
-                reaches(&self.specification, &from, &to, self.most)
+                reaches_between(&self.specification, &from, &to, self.most, self.between)
             })
     }
 }

@@ -34,7 +34,7 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// Where the declaration is in its life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Phase {
     /// Declared.
     #[default]
@@ -48,8 +48,8 @@ pub enum Phase {
 const PHASES: [Phase; 3] = [Phase::Live, Phase::Deleting, Phase::Gone];
 
 /// Whose mark is on the object: no one's, that of a process which is there, or of one which died.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Mark {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) enum Mark {
     #[default]
     None,
     Of(u8),
@@ -57,8 +57,8 @@ enum Mark {
 }
 
 /// How much the mark proves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Proof {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) enum Proof {
     /// Taken over: calls of another process may be under way.
     Wait,
     /// Its process may send; calls of its own may be under way.
@@ -71,8 +71,8 @@ enum Proof {
 const PROOFS: [Proof; 3] = [Proof::Wait, Proof::Clear, Proof::Quiet];
 
 /// A call about the object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Call {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) enum Call {
     #[default]
     Create,
     Delete,
@@ -81,8 +81,8 @@ enum Call {
 const CALLS: [Call; 2] = [Call::Create, Call::Delete];
 
 /// What a process is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Pending {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) enum Pending {
     #[default]
     Idle,
     /// It has read everything, and sends next.
@@ -104,24 +104,24 @@ const PENDINGS: [Pending; 7] = [
 ];
 
 /// The place of calls whose sender died, behind those of the processes.
-const DEAD: usize = MOST_INSTANCES;
+pub(crate) const DEAD: usize = MOST_INSTANCES;
 
 /// The variables of the specification.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct State {
-    phase: Phase,
-    mark: Mark,
-    proof: Proof,
-    exists: bool,
+    pub(crate) phase: Phase,
+    pub(crate) mark: Mark,
+    pub(crate) proof: Proof,
+    pub(crate) exists: bool,
     /// Older values of `exists` that reads may still show: no, yes.
-    stale: [bool; 2],
+    pub(crate) stale: [bool; 2],
     /// Calls that were sent and have not landed, of each kind, by sender.
-    in_flight: [[u8; MOST_INSTANCES + 1]; 2],
-    pending: [Pending; MOST_INSTANCES],
+    pub(crate) in_flight: [[u8; MOST_INSTANCES + 1]; 2],
+    pub(crate) pending: [Pending; MOST_INSTANCES],
     /// The processes that wrote a mark at some time, a bit for each.
-    once: u8,
-    sent: u8,
-    faults: u8,
+    pub(crate) once: u8,
+    pub(crate) sent: u8,
+    pub(crate) faults: u8,
 }
 
 impl State {
@@ -179,6 +179,8 @@ pub struct IdentitiesMark {
     calls: u8,
     faults: u8,
     rules: Rules,
+    /// Calls and faults are as many as there are, as for the rooms that ship (decision 27).
+    is_unbounded: bool,
 }
 
 // Action ids: two of the world, each kind for each process, then each kind for each sender of each
@@ -215,7 +217,20 @@ impl IdentitiesMark {
     }
 
     fn new([instances, calls, faults]: [u8; 3], rules: Rules) -> Self {
-        IdentitiesMark { instances: usize::from(instances), calls, faults, rules }
+        let instances = usize::from(instances);
+        IdentitiesMark { instances, calls, faults, rules, is_unbounded: false }
+    }
+
+    /// The protocol for so many processes, whatever they send and whatever fails: what the world of the rooms is
+    /// compared with.
+    pub(crate) fn shipped(instances: usize) -> Self {
+        let bounded = IdentitiesMark::new([instances as u8, 1, 1], Rules::ALL);
+        IdentitiesMark { is_unbounded: true, ..bounded }
+    }
+
+    /// What a call or a fault adds to those that there were.
+    fn one(&self) -> u8 {
+        u8::from(!self.is_unbounded)
     }
 
     fn without(&self, change: impl FnOnce(&mut Rules)) -> Self {

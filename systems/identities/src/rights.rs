@@ -6,7 +6,7 @@
 //! and `PassT` say what has passed when it is over.
 
 mod promises;
-mod state;
+pub(crate) mod state;
 mod steps;
 #[cfg(test)]
 mod tests;
@@ -98,6 +98,16 @@ pub struct IdentitiesRights {
     faults: u8,
     same_cluster: bool,
     rules: Rules,
+    more: More,
+}
+
+/// What the rooms that ship do, and the text does not: the promises hold with it, too (decision 27).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct More {
+    /// A trust that is known to be closed may be closed again.
+    closes_again: bool,
+    /// Faults are as many as there are.
+    any_faults: bool,
 }
 
 // Action ids: those of placement and of the cloud, what happens to the calls of each sender, a
@@ -148,7 +158,21 @@ impl IdentitiesRights {
 
     fn new([instances, epochs, forced, faults, same]: [u8; 5], rules: Rules) -> Self {
         let (instances, same_cluster) = (usize::from(instances), same == 1);
-        IdentitiesRights { instances, epochs, forced, faults, same_cluster, rules }
+        let more = More::default();
+        IdentitiesRights { instances, epochs, forced, faults, same_cluster, rules, more }
+    }
+
+    /// The protocol as the rooms that ship have it, for so many processes: what their world is compared with.
+    pub(crate) fn shipped(instances: usize, epochs: u8, same_cluster: bool) -> Self {
+        let same = u8::from(same_cluster);
+        let size = [instances as u8, epochs, MOST_EPOCHS - 1, 1, same];
+        let more = More { closes_again: true, any_faults: true };
+        IdentitiesRights { more, ..IdentitiesRights::new(size, Rules::ALL) }
+    }
+
+    /// What a fault adds to those that there were.
+    fn fault(&self) -> u8 {
+        u8::from(!self.more.any_faults)
     }
 
     fn without(&self, change: impl FnOnce(&mut Rules)) -> Self {

@@ -7,10 +7,13 @@
 
 pub mod account;
 pub mod clients;
+pub mod kept;
 mod mistakes;
 mod people;
 pub mod placed;
+mod processes;
 mod promises;
+mod refine;
 mod size;
 #[cfg(test)]
 mod tests;
@@ -22,11 +25,11 @@ use crate::policy::Policies;
 use crate::role::Roles;
 use crate::settings::Settings;
 use clients::{InProcess, LATE_CALL_SECONDS, Machine};
-use interlock_checker::Entry;
+use interlock_checker::{Entry, Refinement};
 use interlock_kernel::{Bent, Name};
 use interlock_world::{
     CLUSTERS, Chance, Goal, Hostility, Mistake, Move, Program, Promise, Rule, Scene, Servers,
-    System, World, shipped,
+    State, System, World, shipped,
 };
 use people::Left;
 use serde_json::json;
@@ -91,7 +94,7 @@ impl Identities {
 
 impl System for Identities {
     type Machine = Machine;
-    type Past = ();
+    type Past = refine::Past;
     type Truth = Truth;
 
     fn size(&self) -> String {
@@ -145,7 +148,15 @@ impl System for Identities {
     }
 
     fn truth(&self, scene: &Scene<'_, Self>) -> Truth {
-        Truth::of(scene)
+        Truth::of(self, scene)
+    }
+
+    fn remember(&self, past: &refine::Past, before: &Truth, after: &Truth) -> refine::Past {
+        if self.size.is_refined() { past.after(before, after) } else { *past }
+    }
+
+    fn refines(&self, world: &World<Self>) -> Vec<Refinement<State>> {
+        if self.size.is_refined() { refine::refines(self, world) } else { Vec::new() }
     }
 
     fn promises(&self) -> Vec<Promise<Self>> {

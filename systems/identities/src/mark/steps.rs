@@ -54,12 +54,13 @@ impl IdentitiesMark {
         let (may, faults) = match state.mark {
             Mark::None => (true, 0),
             Mark::Dead => (self.rules.own_mark, 0),
-            Mark::Of(_) => (self.rules.own_mark && state.faults < self.faults, 1),
+            Mark::Of(_) => (self.rules.own_mark && state.faults < self.faults, self.one()),
         };
         if state.mark != me && is_idle && state.phase != Phase::Gone && may {
             let waits = state.mark != Mark::None && self.rules.wait_other;
             let is_due = state.phase == Phase::Deleting || state.may_read(false);
-            let kind = if faults == 0 && is_due { TAKE } else { MARK };
+            let is_held = matches!(state.mark, Mark::Of(_));
+            let kind = if !is_held && is_due { TAKE } else { MARK };
             let next = State {
                 mark: me,
                 proof: if waits { Proof::Wait } else { Proof::Quiet },
@@ -120,7 +121,7 @@ impl IdentitiesMark {
             }
             Pending::Idle => {}
             Pending::Send(call) => step(SEND, Pending::Wait(call), &|next| {
-                next.sent += 1;
+                next.sent += self.one();
                 next.in_flight[call as usize][i] += 1;
                 if next.mark == Mark::Of(i as u8) && next.proof == Proof::Quiet {
                     next.proof = Proof::Clear;
@@ -131,7 +132,7 @@ impl IdentitiesMark {
                     step(ANSWER, Pending::Idle, &|_| {});
                 }
                 if state.faults < self.faults {
-                    step(GIVE_UP, Pending::Idle, &|next| next.faults += 1);
+                    step(GIVE_UP, Pending::Idle, &|next| next.faults += self.one());
                 }
             }
         }
@@ -166,7 +167,7 @@ impl IdentitiesMark {
             return;
         }
         // The next process is another one, so its calls are those of nobody who is there.
-        let mut next = State { faults: state.faults + 1, ..state.clone() };
+        let mut next = State { faults: state.faults + self.one(), ..state.clone() };
         next.pending[i] = Pending::Idle;
         next.once &= !(1 << i);
         if next.mark == Mark::Of(i as u8) {

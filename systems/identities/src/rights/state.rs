@@ -4,8 +4,8 @@ use super::{MOST_EPOCHS, MOST_INSTANCES};
 use interlock_checker::{Coder, Rng};
 
 /// What the Grant says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Phase {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) enum Phase {
     /// The owner may run.
     #[default]
     Granted,
@@ -20,20 +20,20 @@ pub(super) enum Phase {
 const PHASES: [Phase; 4] = [Phase::Granted, Phase::Revoking, Phase::Released, Phase::Fenced];
 
 /// The Grant, with the highest epoch that was ended by force.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Grant {
-    pub(super) epoch: u8,
-    pub(super) phase: Phase,
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) struct Grant {
+    pub(crate) epoch: u8,
+    pub(crate) phase: Phase,
 }
 
 impl Grant {
     /// Owned, and not given back.
-    pub(super) fn is_held(self) -> bool {
+    pub(crate) fn is_held(self) -> bool {
         matches!(self.phase, Phase::Granted | Phase::Revoking)
     }
 
     /// Its bit among all values that the Grant has had.
-    pub(super) fn bit(self) -> u16 {
+    pub(crate) fn bit(self) -> u16 {
         1 << (4 * (self.epoch - 1) + self.phase as u8)
     }
 
@@ -43,11 +43,11 @@ impl Grant {
 }
 
 /// The past when there is none: the first epoch is granted.
-pub(super) const FIRST: u16 = 1;
+pub(crate) const FIRST: u16 = 1;
 
 /// Whose mark is on the role: no one's, that of a process which is there, or of one which died.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Mark {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) enum Mark {
     #[default]
     None,
     Dead,
@@ -57,8 +57,8 @@ pub(super) enum Mark {
 const MARKS: [Mark; 4] = [Mark::None, Mark::Dead, Mark::Of(0), Mark::Of(1)];
 
 /// How much the mark proves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Proof {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) enum Proof {
     /// Taken over: calls of another process may be under way.
     Wait,
     /// Its process may send; calls of its own may be under way.
@@ -71,8 +71,8 @@ pub(super) enum Proof {
 const PROOFS: [Proof; 3] = [Proof::Wait, Proof::Clear, Proof::Quiet];
 
 /// A call about the role.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Call {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Call {
     /// The trust becomes that of this epoch; 0: closed.
     Trust(u8),
     /// The fence of this epoch is put.
@@ -88,7 +88,7 @@ impl Default for Call {
 const EACH: u8 = MOST_EPOCHS + 1;
 
 /// The calls about the trust, in a set.
-pub(super) const TRUSTS: u8 = (1 << EACH) - 1;
+pub(crate) const TRUSTS: u8 = (1 << EACH) - 1;
 
 impl Call {
     fn place(self) -> u8 {
@@ -103,12 +103,12 @@ impl Call {
     }
 
     /// Its bit in a set of calls.
-    pub(super) fn bit(self) -> u8 {
+    pub(crate) fn bit(self) -> u8 {
         1 << self.place()
     }
 
     /// The calls in a set.
-    pub(super) fn each(set: u8) -> impl Iterator<Item = Call> {
+    pub(crate) fn each(set: u8) -> impl Iterator<Item = Call> {
         (0..u8::BITS as u8).filter(move |place| set >> place & 1 == 1).map(Call::at)
     }
 
@@ -122,8 +122,8 @@ impl Call {
 }
 
 /// What a process is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Pending {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) enum Pending {
     #[default]
     Idle,
     /// It has read everything, and sends next.
@@ -175,87 +175,87 @@ impl Pending {
 }
 
 /// The place of calls whose sender died, behind those of the processes.
-pub(super) const DEAD: usize = MOST_INSTANCES;
+pub(crate) const DEAD: usize = MOST_INSTANCES;
 
 /// A session that somebody got: through the trust of which epoch, and how many fences' times had
 /// passed then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Session {
-    pub(super) epoch: u8,
-    pub(super) after: u8,
+pub(crate) struct Session {
+    pub(crate) epoch: u8,
+    pub(crate) after: u8,
 }
 
 impl Session {
-    pub(super) fn bit(self) -> u16 {
+    pub(crate) fn bit(self) -> u16 {
         1 << (EACH * (self.epoch - 1) + self.after)
     }
 }
 
 /// What a process knows of its own calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Process {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) struct Process {
     /// Calls that it gave up waiting for, since W was over.
-    pub(super) unanswered: u8,
+    pub(crate) unanswered: u8,
     /// The trust that its last answered call wrote.
-    pub(super) last: Option<u8>,
-    pub(super) pending: Pending,
+    pub(crate) last: Option<u8>,
+    pub(crate) pending: Pending,
     /// It wrote a mark at some time.
-    pub(super) marked_once: bool,
+    pub(crate) marked_once: bool,
 }
 
 /// The variables of the specification.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct State {
-    pub(super) grant: Grant,
+    pub(crate) grant: Grant,
     /// The highest epoch that was ended by force.
-    pub(super) forced: u8,
+    pub(crate) forced: u8,
     /// The epoch that the rights are said to be ready for.
-    pub(super) ready: u8,
+    pub(crate) ready: u8,
     /// Forced epochs up to this one are said to have no rights.
-    pub(super) said_fenced: u8,
+    pub(crate) said_fenced: u8,
     /// The epoch that each cluster runs.
-    pub(super) running: [u8; 2],
-    pub(super) mark: Mark,
-    pub(super) proof: Proof,
+    pub(crate) running: [u8; 2],
+    pub(crate) mark: Mark,
+    pub(crate) proof: Proof,
     /// The epoch that the role trusts; 0: closed.
-    pub(super) trust: u8,
+    pub(crate) trust: u8,
     /// Older trusts that reads and sessions may still rest on, a bit for each.
-    pub(super) stale: u8,
+    pub(crate) stale: u8,
     /// The highest fence in the cloud.
-    pub(super) fence: u8,
+    pub(crate) fence: u8,
     /// The highest fence whose time is recorded.
-    pub(super) recorded: u8,
+    pub(crate) recorded: u8,
     /// The highest fence whose time has passed.
-    pub(super) past: u8,
+    pub(crate) past: u8,
     /// Calls that may still land although nobody waits for them, by sender.
-    pub(super) late: [u8; MOST_INSTANCES + 1],
-    pub(super) processes: [Process; MOST_INSTANCES],
+    pub(crate) late: [u8; MOST_INSTANCES + 1],
+    pub(crate) processes: [Process; MOST_INSTANCES],
     /// The sessions that there are, a bit for each.
-    pub(super) issued: u16,
+    pub(crate) issued: u16,
     /// The values that the Grant has had; kept only where a cache may show them.
-    pub(super) history: u16,
-    pub(super) faults: u8,
+    pub(crate) history: u16,
+    pub(crate) faults: u8,
 }
 
 impl State {
-    pub(super) fn first() -> State {
+    pub(crate) fn first() -> State {
         let grant = Grant { epoch: 1, phase: Phase::Granted };
         State { grant, history: FIRST, ..State::default() }
     }
 
-    pub(super) fn nothing_in_flight(&self) -> bool {
+    pub(crate) fn nothing_in_flight(&self) -> bool {
         let is_waiting = |process: &Process| matches!(process.pending, Pending::Wait(_));
         self.late == [0; MOST_INSTANCES + 1] && !self.processes.iter().any(is_waiting)
     }
 
     /// The trusts that a read may show.
-    pub(super) fn reads(&self) -> impl Iterator<Item = u8> + use<> {
+    pub(crate) fn reads(&self) -> impl Iterator<Item = u8> + use<> {
         let shown = self.stale | 1 << self.trust;
         (0..EACH).filter(move |epoch| shown >> epoch & 1 == 1)
     }
 
     /// Every Grant that a cache may show, with the forced epoch that it has.
-    pub(super) fn seen_grants(&self) -> Vec<(Grant, u8)> {
+    pub(crate) fn seen_grants(&self) -> Vec<(Grant, u8)> {
         let mut seen = Vec::new();
         let mut forced = 0;
         for epoch in 1..=MOST_EPOCHS {
@@ -273,7 +273,7 @@ impl State {
         seen
     }
 
-    pub(super) fn sessions(&self) -> impl Iterator<Item = Session> + use<> {
+    pub(crate) fn sessions(&self) -> impl Iterator<Item = Session> + use<> {
         let issued = self.issued;
         let all = (1..=MOST_EPOCHS)
             .flat_map(|epoch| (0..EACH).map(move |after| Session { epoch, after }));
@@ -281,11 +281,11 @@ impl State {
     }
 
     /// The fence denies a session that was issued before its time.
-    pub(super) fn denies(&self, session: Session) -> bool {
+    pub(crate) fn denies(&self, session: Session) -> bool {
         session.after < self.fence
     }
 
-    pub(super) fn code(&mut self, instances: usize, coder: &mut Coder) {
+    pub(crate) fn code(&mut self, instances: usize, coder: &mut Coder) {
         coder.u8(&mut self.grant.epoch, 2);
         coder.of(&mut self.grant.phase, &PHASES);
         for epoch in [
@@ -317,7 +317,7 @@ impl State {
     }
 
     /// The same with process `i` called `places[i]`.
-    pub(super) fn renamed(&self, places: &[usize]) -> State {
+    pub(crate) fn renamed(&self, places: &[usize]) -> State {
         let mut image = self.clone();
         if let Mark::Of(instance) = self.mark {
             image.mark = Mark::Of(places[usize::from(instance)] as u8);
@@ -329,7 +329,7 @@ impl State {
         image
     }
 
-    pub(super) fn any(instances: usize, epochs: u8, faults: u8, rng: &mut Rng) -> State {
+    pub(crate) fn any(instances: usize, epochs: u8, faults: u8, rng: &mut Rng) -> State {
         let up_to = |rng: &mut Rng, most: u8| rng.below(usize::from(most) + 1) as u8;
         // Whoever may be forced or moved has an epoch after it.
         let epoch = 1 + up_to(rng, epochs - 1);
@@ -386,7 +386,7 @@ impl State {
         state
     }
 
-    pub(super) fn describe(&self, instances: usize) -> Vec<(&'static str, String)> {
+    pub(crate) fn describe(&self, instances: usize) -> Vec<(&'static str, String)> {
         let set = |elements: Vec<String>| format!("{{{}}}", elements.join(", "));
         let of_each = |show: &dyn Fn(&Process) -> String| {
             let one = |i: usize| format!("i{} :> {}", i + 1, show(&self.processes[i]));

@@ -108,7 +108,7 @@ impl IdentitiesRights {
         let (may, kind, faults) = match state.mark {
             Mark::None => (true, TAKE, 0),
             Mark::Dead => (self.rules.own_mark, TAKE, 0),
-            Mark::Of(_) => (self.rules.own_mark && state.faults < self.faults, MARK, 1),
+            Mark::Of(_) => (self.rules.own_mark && state.faults < self.faults, MARK, self.fault()),
         };
         if state.mark != me && is_idle && may {
             let waits = state.mark != Mark::None && self.rules.wait_other;
@@ -162,12 +162,24 @@ impl IdentitiesRights {
             for (grant, forced) in self.shown_grants(state) {
                 for trust in state.reads() {
                     let look = Look { grant, forced, trust };
-                    if let Some(next) = self.decided(state, i, &look) {
+                    let again = self.closed_again(state, i, &look);
+                    for next in self.decided(state, i, &look).into_iter().chain(again) {
                         steps.step(self.of_instance(LOOK, i), next);
                     }
                 }
             }
         }
+    }
+
+    /// What ships closes the trust once more where its read could be older than a call of another kind.
+    fn closed_again(&self, state: &State, i: usize, look: &Look) -> Option<State> {
+        let is_due = self.more.closes_again && state.recorded < look.forced;
+        let waits = state.processes[i].unanswered & TRUSTS & !Call::Trust(0).bit() != 0;
+        (is_due && !waits && self.is_closed(state, i, look)).then(|| {
+            let mut next = state.clone();
+            next.processes[i].pending = Pending::Send(Call::Trust(0));
+            next
+        })
     }
 
     /// The one thing to do next, by what was read.
@@ -274,7 +286,7 @@ impl IdentitiesRights {
         if state.faults == self.faults {
             return;
         }
-        let mut next = State { faults: state.faults + 1, ..state.clone() };
+        let mut next = State { faults: state.faults + self.fault(), ..state.clone() };
         if state.processes[i].pending == Pending::Wait(call) {
             next.late[i] |= call.bit();
         }
@@ -288,7 +300,7 @@ impl IdentitiesRights {
         if state.faults == self.faults {
             return;
         }
-        let mut next = State { faults: state.faults + 1, ..state.clone() };
+        let mut next = State { faults: state.faults + self.fault(), ..state.clone() };
         next.late[DEAD] |= std::mem::take(&mut next.late[i]);
         if let Pending::Wait(call) = state.processes[i].pending {
             next.late[DEAD] |= call.bit();

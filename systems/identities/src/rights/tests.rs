@@ -33,6 +33,20 @@ fn every_promise_holds_and_none_is_vacuous() {
     }
 }
 
+/// The world of the rooms is compared with a protocol that does more than the text (decision 27): nothing that must
+/// never happen happens in it. Who closes the trust for ever gets nothing done, so it is not asked what happens in
+/// the end: the world asks that of the rooms.
+#[test]
+fn what_ships_may_close_the_trust_again_and_breaks_no_promise_by_it() {
+    let more = More { closes_again: true, any_faults: false };
+    for (size, of_the_text) in [(LIVE, 47_625), (DEFAULT, 232_713)] {
+        let model = IdentitiesRights { more, ..IdentitiesRights::new(size, Rules::ALL) };
+        let counts = reference::explore(&model);
+        assert_eq!((counts.violated, counts.deadlock), (vec![], None));
+        assert!(counts.distinct > of_the_text, "nothing more happens in {size:?}");
+    }
+}
+
 /// The lengths are TLC's, of the same rules switched off in the same sizes.
 #[test]
 fn each_mutant_goes_wrong_as_in_tlc() {

@@ -6,7 +6,7 @@
 
 use super::account::Account;
 use crate::outside::{
-    Answer, Call, Cloud, FRESH_SECONDS, Process, Question, Refusal, Request, Sent,
+    Answer, Call, Cloud, Code, FRESH_SECONDS, Process, Question, Refusal, Request, Sent,
 };
 use interlock_kernel::{
     Action, Controller, Effect, LiveReads, Object, Outside, Read, Right, Step, Subject, View,
@@ -70,6 +70,29 @@ pub struct Client {
     pub refused: Vec<(String, Refusal)>,
 }
 
+impl Client {
+    /// A call was answered.
+    fn learn(&mut self, request: &Request, outcome: Result<(), Code>) {
+        let Request { about, call, .. } = request;
+        self.refused.retain(|(of, _)| of != about);
+        let is_it = |(of, it): &(String, Sent)| of == about && it.call == *call;
+        let place = self.sent.iter().rposition(is_it);
+        match outcome {
+            Ok(()) => {
+                if let Some(place) = place {
+                    self.sent[place].1.is_answered = true;
+                }
+            }
+            // It had no effect, and never will.
+            Err(code) => {
+                place.map(|place| self.sent.remove(place));
+                let (call, message, at) = (call.clone(), format!("{code:?}"), self.uptime);
+                self.refused.push((about.clone(), Refusal { call, code, message, at }));
+            }
+        }
+    }
+}
+
 impl Machine {
     /// A process, as it is known now.
     pub fn process(&self, number: usize) -> Process {
@@ -123,24 +146,19 @@ impl Machine {
         if lags && after.account != self.account {
             after.shown = Some(Box::new(self.account.clone()));
         }
-        let Some(number) = awaited_by else { return after };
-        let at = self.clients[number].uptime;
-        let client = &mut after.clients[number];
-        client.refused.retain(|(of, _)| *of != request.about);
-        let is_it = |(of, it): &(String, Sent)| *of == request.about && it.call == request.call;
-        let place = client.sent.iter().rposition(is_it);
-        match outcome {
-            Ok(()) => {
-                if let Some(place) = place {
-                    client.sent[place].1.is_answered = true;
-                }
-            }
-            // It had no effect, and never will.
-            Err(code) => {
-                place.map(|place| client.sent.remove(place));
-                let (call, message) = (request.call, format!("{code:?}"));
-                client.refused.push((request.about, Refusal { call, code, message, at }));
-            }
+        if let Some(number) = awaited_by {
+            after.clients[number].learn(&request, outcome);
+        }
+        after
+    }
+
+    /// The machine after the cloud refused a call before it did anything, as where it throttles.
+    #[must_use]
+    pub fn refused(&self, call: usize, code: Code) -> Machine {
+        let mut after = self.clone();
+        let UnderWay { awaited_by, request } = after.calls.remove(call);
+        if let Some(number) = awaited_by {
+            after.clients[number].learn(&request, Err(code));
         }
         after
     }

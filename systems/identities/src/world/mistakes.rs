@@ -1,18 +1,21 @@
 //! Mistakes that must be found.
 
 use super::Identities;
+use super::refine::REFINED;
 use super::size::Size;
 use crate::irsa::{Accounts, decide as irsa};
-use crate::outside::Call;
+use crate::kinds::POLICY;
+use crate::outside::{Call, Code};
 use crate::policy::Policies;
 use crate::policy::decide::{Decision, Facts, Left, Look, State};
 use crate::role::{Roles, decide as role};
-use interlock_kernel::{Bent, Room};
+use interlock_kernel::{Bent, LiveReads, Observe, Place, Room};
 use interlock_world::Mistake;
 
 /// The rule of a room that is bent.
 #[derive(Clone, Copy)]
 enum Rule {
+    Observe(Observe<Policies>),
     Policy(fn(&Facts) -> Decision),
     Role(fn(&role::Facts) -> role::Decision),
     Irsa(fn(&irsa::Facts) -> irsa::Decision),
@@ -35,7 +38,112 @@ const WHOLE: Size = Size { whole: 1, ..Size::SMALL };
 const ONE: Size = Size { deletes: 1, faults: 1, crash: 1, ..Size::SMALL };
 
 pub(super) fn all() -> Vec<Mistake<Identities>> {
-    let rows = vec![
+    let mut rows = about_deletion();
+    rows.extend(about_marks());
+    rows.extend(about_others());
+    rows.into_iter().map(Row::mistake).collect()
+}
+
+/// What the protocol of the mark says more, or in another way, than the rows below.
+fn about_marks() -> Vec<Row> {
+    vec![
+        Row {
+            name: "mark-not-read-live",
+            sentence: "a call is made under the mark that the cache shows",
+            breaks: &["GoneIsClean"],
+            size: Size { processes: 2, stale: 1, deletes: 1, elapses: 1, ..Size::SMALL },
+            rule: Rule::Observe(|room, subject, view, live_reads| {
+                let mut bent = LiveReads {
+                    objects: live_reads.objects.clone(),
+                    lists: live_reads.lists.clone(),
+                    answers: live_reads.answers.clone(),
+                };
+                for (address, object) in &mut bent.objects {
+                    if address.kind == POLICY {
+                        *object = view.get(Place::HUB, &POLICY, &address.name);
+                    }
+                }
+                room.observe(subject, view, &bent)
+            }),
+        },
+        Row {
+            name: "created-again",
+            sentence: "a policy that is there is created once more: no harm, and no step of the protocol",
+            breaks: &[REFINED],
+            size: Size { refine: 1, ..Size::SMALL },
+            rule: Rule::Policy(|facts| match Policies::decide(facts) {
+                Decision::Unmark => {
+                    let (document, tags) = (facts.document.clone(), facts.owner.tags());
+                    Decision::Call(facts.owner.at(), Call::CreatePolicy { document, tags })
+                }
+                decision => decision,
+            }),
+        },
+    ]
+}
+
+/// What belongs to others, and what is in use.
+fn about_others() -> Vec<Row> {
+    vec![
+        Row {
+            name: "id-in-the-status-is-proof",
+            sentence: "a policy whose id the status has is ours, wherever it is",
+            breaks: &["OnlyOurs"],
+            size: Size { there: 4, ..Size::SMALL },
+            rule: Rule::Policy(|facts| {
+                let known = facts.status.policy_id.clone();
+                Policies::decide(&with_look(facts, |look| {
+                    for place in &mut look.places {
+                        if let State::Policy { found, whose, .. } = &mut place.state
+                            && Some(&found.id) == known.as_ref()
+                        {
+                            *whose = crate::owner::Whose::Ours;
+                        }
+                    }
+                }))
+            }),
+        },
+        Row {
+            name: "delete-conflict-is-success",
+            sentence: "a policy that the cloud does not delete since it is attached counts as deleted",
+            breaks: &["GoneIsClean"],
+            size: Size { there: 5, deletes: 1, ..Size::SMALL },
+            rule: Rule::Policy(|facts| {
+                let refused = facts.look.as_ref().and_then(|look| look.journal.refused.as_ref());
+                if refused.is_some_and(|refusal| refusal.code == Code::DeleteConflict) {
+                    return Decision::RemoveFinalizer(Left::Nothing);
+                }
+                Policies::decide(&with_look(facts, |look| {
+                    for place in &mut look.places {
+                        if let State::Policy { found, .. } = &mut place.state {
+                            found.attached_to = found.attached_to.as_ref().map(|_| Vec::new());
+                        }
+                    }
+                }))
+            }),
+        },
+        Row {
+            name: "attachments-of-others-detached",
+            sentence: "whatever is attached to a role of ours, and not declared, is detached",
+            breaks: &["OthersStayAttached"],
+            size: Size { drifts: 1, ..WHOLE },
+            rule: Rule::Role(|facts| {
+                let mut facts = facts.clone();
+                let places = facts.look.iter().flat_map(|look| &look.places);
+                let found = places.filter_map(|place| match &place.state {
+                    role::State::Role { found, .. } => Some(&found.attached),
+                    role::State::Absent | role::State::Failed(_) => None,
+                });
+                let attached: Vec<String> = found.flatten().cloned().collect();
+                facts.status.attached.extend(attached);
+                Roles::decide(&facts)
+            }),
+        },
+    ]
+}
+
+fn about_deletion() -> Vec<Row> {
+    vec![
         Row {
             name: "create-without-mark",
             sentence: "a call is made under no mark",
@@ -206,8 +314,7 @@ pub(super) fn all() -> Vec<Mistake<Identities>> {
                 decision => decision,
             }),
         },
-    ];
-    rows.into_iter().map(Row::mistake).collect()
+    ]
 }
 
 impl Row {
@@ -216,6 +323,9 @@ impl Row {
         let mut system = Identities::of(size);
         let settings = super::settings();
         match rule {
+            Rule::Observe(observe) => {
+                system.policies = Bent::new(Policies { settings }).observing(observe);
+            }
             Rule::Policy(decide) => {
                 system.policies = Bent::new(Policies { settings }).deciding(decide);
             }

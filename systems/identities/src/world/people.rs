@@ -11,6 +11,9 @@ use serde::Deserialize;
 /// The names of the programs, by process.
 pub(super) const PROGRAMS: [&str; 2] = ["controllers", "second-controllers"];
 
+/// A policy that somebody attaches to whatever roles there are.
+pub(super) const AUDIT: &str = "arn:aws:iam::1:policy/audit";
+
 /// What may still happen, and how often.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Left {
@@ -219,7 +222,7 @@ fn drifts(machine: &Machine) -> Vec<(usize, Machine)> {
         let mut drifted = machine.clone();
         if let Some(role) = drifted.account.roles.get_mut(name) {
             role.trust = document::closed("Drift").to_string();
-            role.attached.clear();
+            role.attached = [AUDIT.to_owned()].into();
         }
         drifts.push((7, drifted));
         let mut drifted = machine.clone();

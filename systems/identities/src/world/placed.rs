@@ -7,6 +7,7 @@
 mod mistakes;
 mod people;
 mod promises;
+mod refine;
 mod size;
 #[cfg(test)]
 mod tests;
@@ -21,11 +22,11 @@ use crate::role::Roles;
 use crate::settings::Settings;
 use interlock_api::identities::FINALIZER_ROLE;
 use interlock_api::names::grant_name;
-use interlock_checker::Entry;
+use interlock_checker::{Entry, Refinement};
 use interlock_kernel::{Bent, Name};
 use interlock_world::{
-    CLUSTERS, Chance, Goal, Hostility, Mistake, Move, Program, Promise, Scene, Servers, System,
-    World, shipped,
+    CLUSTERS, Chance, Goal, Hostility, Mistake, Move, Program, Promise, Scene, Servers, State,
+    System, World, shipped,
 };
 use people::Left;
 use serde_json::{Value, json};
@@ -117,7 +118,7 @@ impl Placed {
 
 impl System for Placed {
     type Machine = Machine;
-    type Past = ();
+    type Past = refine::Past;
     type Truth = Truth;
 
     fn size(&self) -> String {
@@ -192,6 +193,14 @@ impl System for Placed {
 
     fn truth(&self, scene: &Scene<'_, Self>) -> Truth {
         Truth::of(self, scene)
+    }
+
+    fn remember(&self, past: &refine::Past, before: &Truth, after: &Truth) -> refine::Past {
+        if self.size.is_refined() { past.after(before, after) } else { past.clone() }
+    }
+
+    fn refines(&self, world: &World<Self>) -> Vec<Refinement<State>> {
+        if self.size.is_refined() { refine::refines(self, world) } else { Vec::new() }
     }
 
     fn promises(&self) -> Vec<Promise<Self>> {

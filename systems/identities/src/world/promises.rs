@@ -1,6 +1,7 @@
 //! What is promised.
 
 use super::account::{HeldPolicy, HeldRole};
+use super::people::AUDIT;
 use super::truth::{Truth, is_trusting};
 use super::{BOUNDARY, Identities};
 use crate::outside::Tags;
@@ -8,7 +9,7 @@ use interlock_api::identities::TAG_OWNER_UID;
 use interlock_world::{Goal, Promise, Rule};
 
 /// The owner of foreign objects.
-const ANOTHER: &str = "another";
+pub(super) const ANOTHER: &str = "another";
 
 /// What must hold in every state.
 pub(super) fn promises() -> Vec<Promise<Identities>> {
@@ -16,12 +17,7 @@ pub(super) fn promises() -> Vec<Promise<Identities>> {
         Promise {
             name: "GoneIsClean",
             sentence: "when an object is gone, nothing of it is in the cloud, and nothing can still land",
-            holds: |_, truth| {
-                let lives = |uid: &str| truth.owners().any(|owner| owner.uid == uid);
-                let mut tagged = truth.tags().filter_map(|tags| tags.get(TAG_OWNER_UID));
-                let mut creating = truth.creating.iter();
-                tagged.all(|uid| lives(uid) || uid == ANOTHER) && creating.all(|uid| lives(uid))
-            },
+            holds: |_, truth| truth.left_over.is_none(),
         },
         Promise {
             name: "FinalizerFirst",
@@ -72,14 +68,31 @@ pub(super) fn promises() -> Vec<Promise<Identities>> {
 
 /// What must hold of every step.
 pub(super) fn rules() -> Vec<Rule<Identities>> {
-    vec![Rule {
+    vec![others_stay_attached(), only_ours()]
+}
+
+fn others_stay_attached() -> Rule<Identities> {
+    Rule {
+        name: "OthersStayAttached",
+        sentence: "what others attached to a role of ours stays attached while the role is declared",
+        allows: |_, before, after| {
+            let is_declared = after.role.as_ref().is_some_and(|role| !role.is_deleting);
+            let has_it = |role: &HeldRole| role.attached.contains(AUDIT);
+            let mut audited = before.roles.iter().filter(|(_, role)| has_it(role));
+            !is_declared || audited.all(|(name, _)| after.roles.get(name).is_none_or(has_it))
+        },
+    }
+}
+
+fn only_ours() -> Rule<Identities> {
+    Rule {
         name: "OnlyOurs",
         sentence: "no call changes a foreign object, save a proven adoption",
         allows: |system, before, after| {
             let is_foreign = |held: &HeldPolicy| match held.tags.get(TAG_OWNER_UID) {
                 Some(uid) => uid == ANOTHER,
                 // The first object was there before; ours lose their tag only by drift.
-                None => held.id == 1 && system.size.there == 1,
+                None => held.id == 1 && matches!(system.size.there, 1 | 4),
             };
             let mut foreign = before.policies.iter().filter(|(_, held)| is_foreign(held));
             foreign.all(|(name, held)| {
@@ -88,7 +101,7 @@ pub(super) fn rules() -> Vec<Rule<Identities>> {
                 now == Some(held) || is_adopted || system.size.drifts > 0
             })
         },
-    }]
+    }
 }
 
 fn is_whole(system: &Identities) -> bool {
@@ -106,7 +119,8 @@ pub(super) fn reachable(system: &Identities) -> Vec<Promise<Identities>> {
             is_there && is_done && truth.is_as_declared(is_whole(system))
         },
     }];
-    if system.size.deletes == 1 {
+    // A policy that others use stays.
+    if system.size.deletes == 1 && system.size.there != 5 {
         all.push(Promise {
             name: "IsDeleted",
             sentence: "what was declared is deleted, and nothing is left of it",

@@ -1,6 +1,6 @@
 //! How large the world is: how many processes, and what may happen how often.
 
-use super::account::{Account, HeldPolicy};
+use super::account::{Account, HeldPolicy, HeldRole, arn};
 use super::clients::Machine;
 use super::people::Left;
 use super::{NAME, OWN, SHOP, settings};
@@ -12,11 +12,11 @@ use interlock_checker::{Size as Asked, SizeError, SizeKey};
 use interlock_kernel::Kind;
 use interlock_world::Hostility;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// The keys of a size.
-pub(super) const KEYS: [SizeKey; 14] = [
+pub(super) const KEYS: [SizeKey; 15] = [
     SizeKey::new(
         "whole",
         "1: an IamRoleServiceAccount with all its children, 0: a Policy alone",
@@ -35,13 +35,15 @@ pub(super) const KEYS: [SizeKey; 14] = [
     SizeKey::new("again", "1: the tenant declares it again afterwards", 0, 0, 1),
     SizeKey::new(
         "there",
-        "1: a foreign policy is there, 2: a namesake's, 3: it may be adopted",
+        "1: a foreign policy is there, 2: a namesake's, 3: it may be adopted, 4: the status has its id, \
+         5: a foreign role uses the policy",
         0,
         0,
-        3,
+        5,
     ),
     SizeKey::new("flights", "steps that are under way at once", 1, 0, 2),
     SizeKey::new("stale", "objects that are out of date at once", 0, 0, 2),
+    SizeKey::new("refine", "1: every step is compared with spec/identities-mark", 1, 0, 1),
     SizeKey::new("live", "1: what must happen in the end is checked", 0, 0, 1),
 ];
 
@@ -61,6 +63,7 @@ pub(super) struct Size {
     pub(super) there: u64,
     pub(super) flights: u64,
     pub(super) stale: u64,
+    pub(super) refine: u64,
     pub(super) live: u64,
 }
 
@@ -80,6 +83,7 @@ impl Size {
         there: 0,
         flights: 0,
         stale: 0,
+        refine: 0,
         live: 0,
     };
 
@@ -97,7 +101,7 @@ impl Size {
             again,
             rest @ ..,
         ] = asked.numbers(NAME, &KEYS)?;
-        let [there, flights, stale, live] = rest;
+        let [there, flights, stale, refine, live] = rest;
         Ok(Size {
             whole,
             processes,
@@ -112,6 +116,7 @@ impl Size {
             there,
             flights,
             stale,
+            refine,
             live,
         })
     }
@@ -119,6 +124,13 @@ impl Size {
     pub(super) fn hostility(&self) -> Hostility {
         // Crashes are counted: each is another process, with another name.
         Hostility::of([self.flights, self.stale, self.crash, 0, 1, 1])
+    }
+
+    /// Whether every step is compared with the protocol. It is about one object, which begins absent, is not made
+    /// by others, and ends when it is gone; and there a process reads all that it decides by at one moment.
+    pub(super) fn is_refined(&self) -> bool {
+        let others = [self.whole, self.drifts, self.again, self.there, self.flights];
+        self.refine == 1 && others == [0; 5]
     }
 
     pub(super) fn left(&self) -> Left {
@@ -149,6 +161,10 @@ impl Size {
         if self.there == 3 {
             spec["adopt"] = json!("SameName");
         }
+        if self.there == 4 {
+            spec["arn"] = json!(arn("policy", "/", "others"));
+            return json!({"spec": spec, "status": {"policyID": "ANPA1"}});
+        }
         json!({"spec": spec})
     }
 
@@ -166,7 +182,19 @@ impl Size {
             name: OWN.to_owned(),
         };
         let At::Name { path, name } = owner.at() else { return machine };
-        let tags = if self.there == 1 { Tags::new() } else { owner.tags() };
+        if self.there == 5 {
+            let attached = BTreeSet::from([arn("policy", &path, &name)]);
+            let role = HeldRole { path: "/".to_owned(), id: 1, attached, ..HeldRole::default() };
+            let roles = BTreeMap::from([("others".to_owned(), role)]);
+            machine.account = Account { roles, made: 1, ..Account::default() };
+            return machine;
+        }
+        let (path, name) = match self.there {
+            4 => ("/".to_owned(), "others".to_owned()),
+            _ => (path, name),
+        };
+        let is_untagged = matches!(self.there, 1 | 4);
+        let tags = if is_untagged { Tags::new() } else { owner.tags() };
         let text = document::of_statements(&[]).to_string();
         let versions = BTreeMap::from([(1, text)]);
         let policy = HeldPolicy { path, id: 1, tags, versions, default: 1 };
@@ -207,6 +235,7 @@ impl fmt::Display for Size {
             self.there,
             self.flights,
             self.stale,
+            self.refine,
             self.live,
         ];
         let pairs = KEYS.iter().zip(values).map(|(key, value)| format!("{}={value}", key.key));

@@ -1,13 +1,16 @@
 //! What is true, in the words of the promises.
 
 use super::account::{HeldPolicy, HeldRole, arn};
-use super::people::Left;
+use super::kept;
+use super::people::{AUDIT, Left};
+use super::promises::ANOTHER;
+use super::refine::Inside;
 use super::{BOUNDARY, Identities, OWN, PROVIDER, SHOP, name};
 use crate::document;
 use crate::kinds::{ACCOUNT, POLICY, ROLE, SERVICE_ACCOUNT};
 use crate::outside::Tags;
 use interlock_api::identities::{
-    ANNOTATION_ROLE_ARN, PolicySpec, TAG_OWNER_UID, condition as words,
+    ANNOTATION_ROLE_ARN, PolicySpec, PolicyStatus, TAG_OWNER_UID, condition as words,
 };
 use interlock_kernel::metadata::{annotation, finalizers, is_deleting, uid_of};
 use interlock_kernel::{Kind, read_part};
@@ -35,10 +38,14 @@ pub struct Truth {
     pub(super) roles: BTreeMap<String, HeldRole>,
     /// For which objects calls that create something are on their way.
     pub(super) creating: BTreeSet<String>,
+    /// An object that is gone, and left something in the cloud or on its way there.
+    pub(super) left_over: Option<String>,
     /// Whether any call is on its way, or reads lag.
     pub(super) is_busy: bool,
     /// Whether the late-call window can pass no more, though somebody may wait for it.
     pub(super) is_out_of_time: bool,
+    /// What only the protocol speaks of, where every step is compared with it.
+    pub(super) inside: Option<Inside>,
 }
 
 /// An object at the hub.
@@ -76,17 +83,25 @@ impl Declared {
 }
 
 impl Truth {
-    pub(super) fn of(scene: &Scene<'_, Identities>) -> Truth {
+    pub(super) fn of(system: &Identities, scene: &Scene<'_, Identities>) -> Truth {
         let machine = &*scene.machines[0];
         let policy = scene.hub().get(&POLICY, &name());
+        let status = policy.as_ref().and_then(|it| read_part(it, "status").ok().flatten());
+        let status: PolicyStatus = status.unwrap_or_default();
         let spec = policy.and_then(|it| read_part::<PolicySpec>(&it, "spec").ok().flatten());
         let document = document::of_statements(&spec.unwrap_or_default().statement).to_string();
         let service_account = scene.hub().get(&SERVICE_ACCOUNT, &name());
         let named = service_account.as_ref().and_then(|it| annotation(it, ANNOTATION_ROLE_ARN));
+        let (declared_policy, role) = (Declared::of(scene, &POLICY), Declared::of(scene, &ROLE));
+        let lives = |uid: &str| {
+            let mut owners = declared_policy.iter().chain(&role);
+            uid == ANOTHER || owners.any(|owner| owner.uid == uid)
+        };
         Truth {
             account: Declared::of(scene, &ACCOUNT),
-            policy: Declared::of(scene, &POLICY),
-            role: Declared::of(scene, &ROLE),
+            left_over: kept::left_over(machine, lives),
+            policy: declared_policy,
+            role,
             named: named.map(str::to_owned),
             has_service_account: service_account.is_some(),
             digest: document::digest(&document),
@@ -95,6 +110,7 @@ impl Truth {
             creating: machine.creating().map(str::to_owned).collect(),
             is_busy: !machine.calls.is_empty() || machine.shown.is_some(),
             is_out_of_time: Left::unpack(scene.chance).elapses == 0,
+            inside: system.size.is_refined().then(|| Inside::of(machine, status.mark.as_ref())),
         }
     }
 
@@ -139,8 +155,8 @@ impl Truth {
         self.own_roles().any(|(_, role)| {
             is_trusting(role)
                 && role.boundary.as_deref() == Some(BOUNDARY)
-                && role.attached.len() == 1
-                && role.attached.iter().all(policy)
+                && role.attached.iter().filter(|arn| *arn != AUDIT).count() == 1
+                && role.attached.iter().all(|arn| arn == AUDIT || policy(arn))
         })
     }
 
@@ -160,9 +176,18 @@ impl Truth {
         is_held && are_ready && declared.is_ready() || !is_held && declared.is_conflict()
     }
 
+    /// A policy that is to go is attached to a role of others: nobody but them can end that.
+    fn is_in_use(&self) -> bool {
+        let is_ours = |role: &HeldRole| role.tags.contains_key(TAG_OWNER_UID);
+        let mut others = self.roles.values().filter(|role| !is_ours(role));
+        self.policy.as_ref().is_some_and(|it| it.is_deleting)
+            && others.any(|role| !role.attached.is_empty())
+    }
+
     pub(super) fn is_done(&self, is_whole: bool) -> bool {
         // The mark of a process that is dead stays until another has something to do.
-        !self.is_busy && (self.is_as_declared(is_whole) || self.is_out_of_time)
+        let is_settled = self.is_as_declared(is_whole) || self.is_out_of_time;
+        !self.is_busy && (is_settled || self.is_in_use())
     }
 
     pub(super) fn show(&self) -> Vec<(&'static str, String)> {

@@ -1,9 +1,10 @@
 //! Mistakes that must be found.
 
+use super::refine::REFINED;
 use super::size::Size;
 use super::{Placed, settings};
 use crate::entries::{self, Entries};
-use crate::kinds::{GRANT, NAMESPACE};
+use crate::kinds::{GRANT, NAMESPACE, ROLE};
 use crate::outside::{Call, Cloud};
 use crate::providers::Providers;
 use crate::providers::decide as providers;
@@ -120,6 +121,39 @@ fn about_trust() -> Vec<Row> {
                 Roles::decide(&with_look(facts, |look| {
                     look.journal.sent.retain(|sent| sent.is_answered);
                 }))
+            }),
+        },
+        Row {
+            name: "mark-not-read-live",
+            sentence: "the trust is written under the mark that the cache shows",
+            breaks: FOLLOW,
+            size: Size { processes: 2, stale: 1, elapses: 1, ..MOVED },
+            rule: Rule::Observe(|room, subject, view, live_reads| {
+                let mut bent = copied(live_reads);
+                for (address, object) in &mut bent.objects {
+                    if address.kind == ROLE {
+                        *object = view.get(Place::HUB, &ROLE, &address.name);
+                    }
+                }
+                room.observe(subject, view, &bent)
+            }),
+        },
+        Row {
+            name: "ready-while-a-call-is-unanswered",
+            sentence: "rights are ready when the trust is shown, though the same call may land again: no harm, and \
+                       no step of the protocol",
+            breaks: &[REFINED],
+            size: Size { faults: 1, refine: 1, ..Size::SMALL },
+            rule: Rule::Decide(|facts| {
+                let answered = with_look(facts, |look| {
+                    look.journal.sent.retain(|sent| sent.is_answered);
+                });
+                match Roles::decide(&answered) {
+                    Decision::Rights(rights) if rights.change == Change::Ready => {
+                        Decision::Rights(rights)
+                    }
+                    _ => Roles::decide(facts),
+                }
             }),
         },
         Row {

@@ -1,10 +1,10 @@
 //! What placement and tenants do, and what happens to calls on their way.
 
-use super::truth::admitted;
 use super::{NAMES, Placed, grant, role};
 use crate::kinds::{CLUSTER, GRANT, ROLE};
 use crate::providers::record::Record;
 use crate::world::clients::Machine;
+use crate::world::kept::admitted;
 use crate::world::people::{ON_THE_WAY, Spent, on_the_way};
 use interlock_api::identities::{Mark, RoleStatus};
 use interlock_api::placement::{GrantStatus, Phase, RightsState};

@@ -11,39 +11,22 @@ pub(super) fn promises() -> Vec<Promise<Placed>> {
         Promise {
             name: "RightsFollowTheGrant",
             sentence: "from the permit of an epoch until its release, the role trusts its owner, and nobody else",
-            holds: |system, truth| {
-                let runs = truth.running[system.owner(truth.epoch)] == truth.epoch;
-                let is_due = runs && truth.phase.is_held() && truth.is_declared();
-                !is_due || truth.is_trusted(system)
-            },
+            holds: |system, truth| truth.of_rights(system).follow_the_grant(),
         },
         Promise {
             name: "ReadyIsTrue",
             sentence: "rights that are said to be ready for the present epoch are",
-            holds: |system, truth| {
-                let is_due = truth.is_ready() && truth.phase.is_held() && truth.is_declared();
-                !is_due || truth.is_trusted(system)
-            },
+            holds: |system, truth| truth.of_rights(system).are_ready_if_said(),
         },
         Promise {
             name: "FencedHasNoRights",
             sentence: "where a forced epoch is said to have no rights, each session of it is denied",
-            holds: |_, truth| {
-                let claimed = truth.claimed();
-                truth
-                    .sessions
-                    .iter()
-                    .all(|(epoch, (_, last))| *epoch > claimed || truth.denies(*last))
-            },
+            holds: |system, truth| truth.of_rights(system).fenced_have_none(),
         },
         Promise {
             name: "OwnerNotDenied",
             sentence: "no fence denies a session of the present owner",
-            holds: |_, truth| {
-                let is_owned = truth.epoch > truth.fenced_epoch;
-                let first = truth.sessions.get(&truth.epoch).filter(|_| is_owned);
-                first.is_none_or(|(first, _)| !truth.denies(*first))
-            },
+            holds: |system, truth| truth.of_rights(system).owner_is_not_denied(),
         },
         Promise {
             name: "OneIssuer",
@@ -126,10 +109,11 @@ pub(super) fn reachable(system: &Placed) -> Vec<Promise<Placed>> {
         all.push(Promise {
             name: "IsFenced",
             sentence: "the sessions of a forced owner are denied",
-            holds: |_, truth: &Truth| {
+            holds: |system: &Placed, truth: &Truth| {
                 let is_denied = |(_, last): &(i64, i64)| truth.denies(*last);
                 let sessions = truth.sessions.get(&truth.fenced_epoch);
-                truth.claimed() == truth.fenced_epoch && sessions.is_some_and(is_denied)
+                truth.of_rights(system).claimed() == truth.fenced_epoch
+                    && sessions.is_some_and(is_denied)
             },
         });
     }

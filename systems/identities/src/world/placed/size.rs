@@ -7,7 +7,7 @@ use interlock_world::Hostility;
 use std::fmt;
 
 /// The keys of a size.
-pub(super) const KEYS: [SizeKey; 14] = [
+pub(super) const KEYS: [SizeKey; 15] = [
     SizeKey::new("processes", "processes that run the controllers", 1, 1, 2),
     SizeKey::new("crash", "crashes", 1, 0, 2),
     SizeKey::new("faults", "calls whose process stops waiting for the answer", 1, 0, 3),
@@ -27,6 +27,7 @@ pub(super) const KEYS: [SizeKey; 14] = [
     SizeKey::new("managed", "1: providers are made, and nothing else is explored", 0, 0, 1),
     SizeKey::new("flights", "steps that are under way at once", 0, 0, 2),
     SizeKey::new("stale", "objects that are out of date at once", 0, 0, 2),
+    SizeKey::new("refine", "1: every step is compared with spec/identities-rights", 1, 0, 1),
     SizeKey::new("live", "1: what must happen in the end is checked", 0, 0, 1),
 ];
 
@@ -46,6 +47,7 @@ pub(super) struct Size {
     pub(super) managed: u64,
     pub(super) flights: u64,
     pub(super) stale: u64,
+    pub(super) refine: u64,
     pub(super) live: u64,
 }
 
@@ -65,13 +67,14 @@ impl Size {
         managed: 0,
         flights: 0,
         stale: 0,
+        refine: 0,
         live: 0,
     };
 
     pub(super) fn read(asked: &Asked) -> Result<Size, SizeError> {
         let [processes, crash, faults, lags, elapses, epochs, forced, rest @ ..] =
             asked.numbers(NAME, &KEYS)?;
-        let [same, deletes, shared, managed, flights, stale, live] = rest;
+        let [same, deletes, shared, managed, flights, stale, refine, live] = rest;
         Ok(Size {
             processes,
             crash,
@@ -86,6 +89,7 @@ impl Size {
             managed,
             flights,
             stale,
+            refine,
             live,
         })
     }
@@ -93,6 +97,13 @@ impl Size {
     pub(super) fn hostility(&self) -> Hostility {
         // Crashes are counted: each is another process, with another name.
         Hostility::of([self.flights, self.stale, self.crash, 0, 1, 1])
+    }
+
+    /// Whether every step is compared with the protocol: it has neither deletion nor providers, and there a process
+    /// reads all that it decides by at one moment.
+    pub(super) fn is_refined(&self) -> bool {
+        let others = [self.deletes, self.shared, self.managed, self.flights];
+        self.refine == 1 && others == [0; 4]
     }
 
     pub(super) fn left(&self) -> Left {
@@ -142,6 +153,7 @@ impl fmt::Display for Size {
             self.managed,
             self.flights,
             self.stale,
+            self.refine,
             self.live,
         ];
         let pairs = KEYS.iter().zip(values).map(|(key, value)| format!("{}={value}", key.key));

@@ -1,12 +1,13 @@
 //! What is true, in the words of the promises.
 
 use super::people::Left;
+use super::refine::Inside;
 use super::{NAMES, Placed, grant, role};
-use crate::document;
 use crate::kinds::{CLUSTER, GRANT, ROLE};
 use crate::outside::{Call, Request};
 use crate::world::clients::Machine;
-use interlock_api::identities::TAG_OWNER_UID;
+use crate::world::kept::{Rights, admitted, denied_before};
+use interlock_api::identities::{RoleStatus, TAG_OWNER_UID};
 use interlock_api::placement::WorkloadClusterStatus;
 use interlock_api::placement::condition::ISSUER_READY;
 use interlock_api::placement::{GrantStatus, Phase, RightsState};
@@ -14,8 +15,6 @@ use interlock_kernel::conditions::is_true;
 use interlock_kernel::metadata::{finalizers, is_deleting, uid_of};
 use interlock_kernel::{Object, read_part};
 use interlock_world::Scene;
-use jiff::Timestamp;
-use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// What is true.
@@ -53,26 +52,8 @@ pub struct Truth {
     pub(super) is_busy: bool,
     /// Whether the late-call window can pass no more, though somebody may wait for it.
     pub(super) is_out_of_time: bool,
-}
-
-/// What a trust policy admits: the epoch that each statement names, and the issuer.
-pub(super) fn admitted(trust: &str) -> Vec<(i64, String)> {
-    let document: Value = serde_json::from_str(trust).unwrap_or_default();
-    let statements = document["Statement"].as_array().into_iter().flatten();
-    let allowing = statements.filter(|it| it["Effect"] == "Allow");
-    let admit = |it: &Value| {
-        let sid = it["Sid"].as_str()?.strip_prefix("Epoch")?.parse().ok()?;
-        let provider = it["Principal"]["Federated"].as_str()?;
-        Some((sid, provider.split_once("oidc-provider/")?.1.to_owned()))
-    };
-    allowing.filter_map(admit).collect()
-}
-
-/// The time of a fence.
-fn denied_before(text: &str) -> Option<i64> {
-    let document: Value = serde_json::from_str(&document::canonical(text)?).ok()?;
-    let time = &document["Statement"][0]["Condition"]["DateLessThan"]["aws:tokenissuetime"][0];
-    Some(time.as_str()?.parse::<Timestamp>().ok()?.as_second())
+    /// What only the protocol speaks of, where every step is compared with it.
+    pub(super) inside: Option<Inside>,
 }
 
 fn cluster(cluster: &Object) -> (String, bool, bool) {
@@ -91,12 +72,14 @@ fn provided(machine: &Machine) -> Vec<String> {
 }
 
 impl Truth {
-    pub(super) fn of(_: &Placed, scene: &Scene<'_, Placed>) -> Truth {
+    pub(super) fn of(system: &Placed, scene: &Scene<'_, Placed>) -> Truth {
         let machine = &*scene.machines[0];
         let object = scene.hub().get(&GRANT, &grant(scene.servers, scene.contents[0]));
         let status = object.and_then(|it| read_part::<GrantStatus>(&it, "status").ok().flatten());
         let status = status.unwrap_or_default();
         let role = scene.hub().get(&ROLE, &role());
+        let known = role.as_ref().and_then(|it| read_part(it, "status").ok().flatten());
+        let known: RoleStatus = known.unwrap_or_default();
         let uid = role.as_ref().map(|it| uid_of(it).to_owned()).unwrap_or_default();
         let roles = machine.account.roles.values();
         let made: Vec<String> = roles
@@ -116,40 +99,36 @@ impl Truth {
             made,
             is_creating: creates.next().is_some(),
             admits: roles.flat_map(|it| admitted(&it.trust)).collect(),
-            denied_before: fences.filter_map(|it| denied_before(it)).max().unwrap_or(i64::MIN),
+            denied_before: denied_before(fences),
             sessions: machine.clusters.sessions.clone(),
             running: machine.clusters.running,
             clusters: scene.hub().list(&CLUSTER).iter().map(cluster).collect(),
             provided: provided(machine),
             is_busy: !machine.calls.is_empty() || machine.shown.is_some(),
             is_out_of_time: Left::unpack(scene.chance).elapses == 0,
+            inside: system.size.is_refined().then(|| Inside::of(machine, &known)),
         }
     }
 
-    /// Whether the role trusts the owner of the present epoch, and nobody else.
-    pub(super) fn is_trusted(&self, system: &Placed) -> bool {
-        let host = host(system, self.epoch);
-        self.admits == [(self.epoch, host)]
-    }
-
-    /// Whether the Grant says that the owner has its rights.
-    pub(super) fn is_ready(&self) -> bool {
-        self.rights.contains(&(self.epoch, RightsState::Ready))
+    /// What promises about rights look at.
+    pub(super) fn of_rights(&self, system: &Placed) -> Rights<'_> {
+        Rights {
+            phase: self.phase,
+            epoch: self.epoch,
+            fenced_epoch: self.fenced_epoch,
+            said: &self.rights,
+            is_running: self.running[system.owner(self.epoch)] == self.epoch,
+            is_declared: self.is_declared(),
+            admits: &self.admits,
+            issuer: host(system, self.epoch),
+            denied_before: self.denied_before,
+            sessions: &self.sessions,
+        }
     }
 
     /// Whether the Role is there to stay.
     pub(super) fn is_declared(&self) -> bool {
         self.role == Some(false)
-    }
-
-    /// Forced epochs up to this one are said to have no rights.
-    pub(super) fn claimed(&self) -> i64 {
-        let claim = |(epoch, state): &(i64, RightsState)| match state {
-            RightsState::Fenced => *epoch,
-            RightsState::Ready if *epoch > self.fenced_epoch => self.fenced_epoch,
-            RightsState::Ready | RightsState::Waiting => 0,
-        };
-        self.rights.iter().map(claim).max().unwrap_or(0)
     }
 
     /// Whether a session that was issued then is denied.
