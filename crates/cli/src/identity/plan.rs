@@ -170,7 +170,7 @@ impl Planner {
         Ok(Plan { fleet: self.fleet.clone(), verdicts, identities })
     }
 
-    /// The controllers take turns until none of them has anything to do.
+    /// One controller after the other steps, until none of them has anything to do.
     async fn planned(&self, copy: &mut Rehearsal, identity: String) -> anyhow::Result<Planned> {
         let subject = Subject::from(identity.as_str());
         self.cloud.forget();
