@@ -42,11 +42,9 @@ pub enum Token {
 ///
 /// * In any time `t` there are at most `burst` calls more than the rate allows in `t`.
 /// * Whoever asks and must wait has a reservation: nobody who asks later takes its tokens.
-/// * Tokens that are asked for together come together: whoever makes several calls, of which the last
-///   rests on the first, does not run out of tokens in between.
-/// * A reservation of `n` tokens that is not used while `burst - n` further tokens come is lost, so that
-///   one who never returns costs the others `n` tokens. The next question is a new reservation. So who comes
-///   back within [`Bucket::kept_for`] of its time is served, and who is later each time may never be.
+/// * A reservation that is not used while `burst - 1` further tokens come is lost, so that one who never
+///   returns costs the others one token. The next question is a new reservation. So who comes back within
+///   [`Bucket::kept_for`] of its time is served, and who is later each time may never be.
 /// * Who has begun goes first: of the burst some tokens may be kept for the further calls of those who had
 ///   their first one. What comes fills up what is kept, and only then serves those who wait to begin. So
 ///   nobody begins before all who have begun can go on.
@@ -112,15 +110,8 @@ impl<K, W> Bucket<K, W> {
 impl<K: Clone + Eq + Hash, W: Clone + Eq + Hash> Bucket<K, W> {
     /// Somebody wants to call. It is known by its name until it has its token.
     pub fn take(&mut self, key: &K, waiter: &W, now: Duration) -> Token {
-        self.take_together(key, waiter, 1, now)
-    }
-
-    /// Somebody wants to call several times, and not at all before it may do so as often; at most one
-    /// time less than the burst. Who asks for more than it has reserved asks anew.
-    pub fn take_together(&mut self, key: &K, waiter: &W, calls: u32, now: Duration) -> Token {
         let rate = self.rate.clone();
-        let calls = u64::from(calls.clamp(1, rate.burst - 1));
-        self.level(key, now).take(&rate, waiter, calls)
+        self.level(key, now).take(&rate, waiter)
     }
 
     /// Somebody who has begun wants to call once more: before all who wait to begin. Nothing is reserved.
@@ -129,12 +120,11 @@ impl<K: Clone + Eq + Hash, W: Clone + Eq + Hash> Bucket<K, W> {
         self.level(key, now).take_further(&rate)
     }
 
-    /// How much later than the answer said one may come back for so many calls, and find them reserved still: as long
-    /// as it takes, at the highest rate, until the tokens come that make the reservation a lost one.
-    pub fn kept_for(&self, calls: u32) -> Duration {
+    /// How much later than the answer said one may come back, and find its token reserved still: as long as it
+    /// takes, at the highest rate, until the tokens come that make the reservation a lost one.
+    pub fn kept_for(&self) -> Duration {
         let CallRate { burst, per_second, .. } = self.rate;
-        let tokens = burst - calls.clamp(1, burst - 1);
-        Duration::from_secs(u64::from(tokens)) / per_second
+        Duration::from_secs(u64::from(burst - 1)) / per_second
     }
 
     /// A call was throttled.
@@ -168,8 +158,8 @@ impl<K: Clone + Eq + Hash, W: Clone + Eq + Hash> Bucket<K, W> {
 }
 
 /// The bucket of one key. Tokens have numbers, in the order in which they come, and are given to
-/// those who ask in the order in which they ask: who has the numbers from `n` to `m` may call once
-/// `m + 1` tokens have come, and until `n + burst` have.
+/// those who ask in the order in which they ask: who has the number `n` may call once `n + 1` tokens have
+/// come, and until `n + burst` have.
 #[derive(Debug, Clone)]
 struct Level<W> {
     /// The tokens that have come, in billionths; never more than `burst` beyond those given out.
@@ -183,16 +173,9 @@ struct Level<W> {
     speed: Speed,
     /// The next number to give out.
     next: u64,
-    /// The reservations, by waiter and by their first number.
-    numbers: HashMap<W, Numbers>,
+    /// The reservations, by waiter and by number.
+    numbers: HashMap<W, u64>,
     waiters: BTreeMap<u64, W>,
-}
-
-/// Numbers that were given out together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Numbers {
-    first: u64,
-    count: u64,
 }
 
 /// The rate of one key.
@@ -295,22 +278,18 @@ impl<W: Clone + Eq + Hash> Level<W> {
         }
     }
 
-    fn take(&mut self, rate: &CallRate, waiter: &W, count: u64) -> Token {
-        let numbers = match self.numbers.remove(waiter) {
-            Some(known) if known.count >= count => Numbers { count, ..known },
-            known => {
-                known.map(|known| self.waiters.remove(&known.first));
-                self.next += count;
-                Numbers { first: self.next - count, count }
-            }
-        };
-        let wanted = (u128::from(numbers.first) + u128::from(count)) * TOKEN;
+    fn take(&mut self, rate: &CallRate, waiter: &W) -> Token {
+        let number = self.numbers.remove(waiter).unwrap_or_else(|| {
+            self.next += 1;
+            self.next - 1
+        });
+        let wanted = (u128::from(number) + 1) * TOKEN;
         if self.come >= wanted {
-            self.waiters.remove(&numbers.first);
+            self.waiters.remove(&number);
             return Token::Taken;
         }
-        self.numbers.insert(waiter.clone(), numbers);
-        self.waiters.insert(numbers.first, waiter.clone());
+        self.numbers.insert(waiter.clone(), number);
+        self.waiters.insert(number, waiter.clone());
         let missing = wanted - self.come + (self.most_kept - self.kept);
         Token::After(self.time_for(rate, missing))
     }

@@ -1,8 +1,8 @@
 //! The bucket in every order: the checker drives the bucket that ships.
 //!
-//! One key with a rate of two calls a second, a burst of three, and time in steps of half a second. The
-//! first caller makes two calls at a time, the others one. Whoever waits returns when it is due, or as much
-//! later as the bucket keeps its tokens, or gives up and may come again.
+//! One key with a rate of two calls a second, a burst of four of which one is kept for further calls, and time in steps of
+//! half a second. Whoever waits to begin returns when it is due, or as much later as the bucket keeps its token, or
+//! gives up and may come again. Whoever has begun makes one further call, and may then begin again.
 
 use super::*;
 use interlock_checker::{
@@ -31,19 +31,16 @@ const TICK: Duration = Duration::from_millis(500);
 const NOW: Duration = Duration::from_secs(1_000);
 const NEXT: u64 = 1_000;
 const KEY: u8 = 0;
-const BURST: u8 = 3;
+/// All tokens that come at once, and those of them that are kept for further calls.
+const BURST: u8 = 4;
+const KEPT: u8 = 1;
 const PER_SECOND: u8 = 2;
 /// Ticks without throttling until the rate is raised.
 const RAISED_AFTER: u8 = 2;
 /// Half a token: what comes in a tick at a rate of one a second.
 const HALF: u128 = TOKEN / 2;
 /// The level is coded from here on: below zero are the tokens that are reserved.
-const LOWEST: i8 = -2 * (MOST_WAITERS as i8 + 2);
-
-/// How many calls a caller makes at a time.
-fn calls_of(waiter: usize) -> u8 {
-    if waiter == 0 { 2 } else { 1 }
-}
+const LOWEST: i8 = -2 * (MOST_WAITERS as i8 + 1);
 
 /// What is wrong with the bucket, on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +51,9 @@ enum Mistake {
     ThrottlingIgnored,
     LateNumberHonoured,
     WaitTooLong,
-    FirstIsEnough,
+    KeptIsExtra,
+    FurtherTakesAny,
+    FurtherWaitsForMore,
     LostEarly,
     TooLate,
 }
@@ -71,6 +70,8 @@ struct Caller {
     late: u8,
     /// How many of those who wait asked before.
     before: u8,
+    /// It has begun, and makes a further call.
+    has_begun: bool,
     /// A mutant remembers that it once had a reservation.
     had: bool,
 }
@@ -80,6 +81,8 @@ struct Caller {
 struct State {
     /// Half tokens beyond those given out.
     level: i8,
+    /// Half tokens that are kept for further calls.
+    kept: u8,
     per_second: u8,
     raised_in: u8,
     callers: [Caller; MOST_WAITERS],
@@ -95,8 +98,9 @@ struct State {
 
 impl State {
     fn bucket(&self, rate: CallRate) -> Bucket<u8, u8> {
-        let mut level = Level::full(&rate, NOW);
-        let mut bucket = Bucket::new(rate);
+        let mut bucket = Bucket::keeping(rate, KEPT.into());
+        let mut level = Level::full(&bucket.rate, NOW).keeping(bucket.kept);
+        level.kept = u128::from(self.kept) * HALF;
         level.next = NEXT;
         let halves = i128::from(self.level) * HALF as i128;
         level.come = (u128::from(NEXT) * TOKEN).saturating_add_signed(halves);
@@ -104,10 +108,9 @@ impl State {
         level.speed = Speed { per_second: self.per_second.into(), raised_at };
         for (waiter, caller) in (0..).zip(&self.callers) {
             if caller.back > 0 {
-                let first = NEXT - u64::from(caller.back);
-                let count = calls_of(usize::from(waiter)).into();
-                level.numbers.insert(waiter, Numbers { first, count });
-                level.waiters.insert(first, waiter);
+                let number = NEXT - u64::from(caller.back);
+                level.numbers.insert(waiter, number);
+                level.waiters.insert(number, waiter);
             }
         }
         bucket.levels.insert(KEY, level);
@@ -120,14 +123,21 @@ impl State {
         let mut next = self.clone();
         let given = level.come as i128 - (u128::from(level.next) * TOKEN) as i128;
         next.level = (given / HALF as i128) as i8;
+        next.kept = (level.kept / HALF) as u8;
         next.per_second = level.speed.per_second as u8;
         let wait = level.speed.raised_at.saturating_sub(now).as_nanos() / TICK.as_nanos();
         next.raised_in = if next.per_second == PER_SECOND { 0 } else { wait as u8 };
         for (waiter, caller) in (0..).zip(&mut next.callers) {
             let numbers = level.numbers.get(&waiter);
-            caller.back = numbers.map_or(0, |numbers| (level.next - numbers.first) as u8);
+            caller.back = numbers.map_or(0, |number| (level.next - number) as u8);
         }
         next
+    }
+
+    /// A call is made, which the second account allows or not.
+    fn calls(&mut self) {
+        self.is_above_rate |= self.allowed < 2;
+        self.allowed = self.allowed.saturating_sub(2);
     }
 
     fn stops_waiting(&mut self, waiter: usize) {
@@ -172,9 +182,10 @@ struct BucketModel {
 const THROTTLE: ActionId = 0;
 const TICKS: ActionId = 1;
 const FIRST_OF_WAITER: ActionId = 2;
-const OF_WAITER: [&str; 2] = ["Ask", "GiveUp"];
+const OF_WAITER: [&str; 3] = ["Ask", "GiveUp", "Further"];
 const ASK: u16 = 0;
 const GIVE_UP: u16 = 1;
+const FURTHER: u16 = 2;
 
 impl BucketModel {
     fn from_size(size: &Size) -> Result<Self, SizeError> {
@@ -191,7 +202,8 @@ impl BucketModel {
     }
 
     fn rate(&self) -> CallRate {
-        let more = u32::from(self.has(Mistake::BurstNotLimited));
+        let more = self.has(Mistake::BurstNotLimited) || self.has(Mistake::KeptIsExtra);
+        let more = u32::from(more);
         CallRate {
             per_second: PER_SECOND.into(),
             burst: u32::from(BURST) + more,
@@ -201,9 +213,9 @@ impl BucketModel {
     }
 
     /// How many ticks a caller may be late. Its time is rounded up to a whole tick, which is lateness already.
-    fn may_be_late(&self, waiter: usize) -> u8 {
-        let bucket: Bucket<u8, u8> = Bucket::new(self.rate());
-        let kept = bucket.kept_for(calls_of(waiter).into()).as_nanos() / TICK.as_nanos();
+    fn may_be_late(&self) -> u8 {
+        let bucket: Bucket<u8, u8> = Bucket::keeping(self.rate(), KEPT.into());
+        let kept = bucket.kept_for().as_nanos() / TICK.as_nanos();
         let kept = kept as u8;
         if self.has(Mistake::TooLate) { kept + 1 } else { kept - 1 }
     }
@@ -215,13 +227,11 @@ impl BucketModel {
     /// What the bucket that ships answers, or one with a mistake.
     fn answer(&self, bucket: &mut Bucket<u8, u8>, waiter: u8) -> Token {
         self.calls.fetch_add(1, Ordering::Relaxed);
-        let calls = calls_of(usize::from(waiter));
-        let asked = if self.has(Mistake::FirstIsEnough) { 1 } else { calls };
-        let token = bucket.take_together(&KEY, &waiter, asked.into(), NOW);
+        let token = bucket.take(&KEY, &waiter, NOW);
         let Token::After(wait) = token else { return token };
         if self.has(Mistake::NoReservation) {
             let level = bucket.level(&KEY, NOW);
-            level.next -= u64::from(asked);
+            level.next -= 1;
             level.numbers.clear();
             level.waiters.clear();
         }
@@ -245,9 +255,8 @@ impl BucketModel {
                 next.waits(waiter, wait);
             }
             Token::Taken => {
-                let used = 2 * calls_of(waiter);
-                next.is_above_rate |= state.allowed < used;
-                next.allowed = state.allowed.saturating_sub(used);
+                next.calls();
+                next.callers[waiter].has_begun = true;
                 let me = state.callers[waiter];
                 for (other, caller) in (0..).zip(&state.callers) {
                     let was_first = match me {
@@ -263,6 +272,34 @@ impl BucketModel {
             }
         }
         next
+    }
+
+    /// The further call of one who has begun, if there is a token for it.
+    fn further(&self, state: &State, waiter: usize) -> Option<State> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        let before = state.bucket(self.rate());
+        let mut bucket = before.clone();
+        let is_ripe = |caller: &Caller| caller.back > 0 && state.level + 2 * caller.back as i8 >= 2;
+        let is_taken = if self.has(Mistake::FurtherTakesAny) && state.callers.iter().any(is_ripe) {
+            bucket.level(&KEY, NOW).come -= TOKEN;
+            true
+        } else {
+            let is_enough = !self.has(Mistake::FurtherWaitsForMore) || state.kept > 2 * KEPT;
+            is_enough && bucket.take_further(&KEY, NOW) == Token::Taken
+        };
+        if !is_taken {
+            return None;
+        }
+        let mut next = state.with(bucket.clone(), NOW);
+        for (other, caller) in (0..).zip(&state.callers) {
+            let is_served =
+                |bucket: &Bucket<u8, u8>| self.answer(&mut bucket.clone(), other) == Token::Taken;
+            let is_due = caller.is_waiting && caller.due == 0;
+            next.is_out_of_order |= is_due && is_served(&before) && !is_served(&bucket);
+        }
+        next.calls();
+        next.callers[waiter].has_begun = false;
+        Some(next)
     }
 
     fn gave_up(&self, state: &State, waiter: usize) -> State {
@@ -300,7 +337,7 @@ impl BucketModel {
             }
         }
         if self.has(Mistake::LostEarly) {
-            let lost = 2 * (BURST as i8 - 1) - next.level;
+            let lost = 2 * (BURST - KEPT - 1) as i8 - next.level;
             for caller in next.callers.iter_mut().filter(|it| 2 * it.back as i8 > lost) {
                 caller.back = 0;
             }
@@ -311,7 +348,7 @@ impl BucketModel {
 
 impl Model for BucketModel {
     type State = State;
-    type Packed = u64;
+    type Packed = u128;
 
     fn size(&self) -> String {
         format!("waiters={}", self.waiters)
@@ -329,6 +366,7 @@ impl Model for BucketModel {
         let mut level = (state.level - LOWEST) as u8;
         coder.u8(&mut level, 5);
         state.level = level as i8 + LOWEST;
+        coder.u8(&mut state.kept, 2);
         coder.u8(&mut state.per_second, 2);
         coder.u8(&mut state.raised_in, 2);
         for caller in &mut state.callers[..self.waiters] {
@@ -337,9 +375,10 @@ impl Model for BucketModel {
             coder.u8(&mut caller.due, 4);
             coder.u8(&mut caller.late, 2);
             coder.u8(&mut caller.before, 2);
+            coder.bool(&mut caller.has_begun);
             coder.bool(&mut caller.had);
         }
-        coder.u8(&mut state.allowed, 3);
+        coder.u8(&mut state.allowed, 4);
         coder.u8(&mut state.allowed_per_second, 2);
         coder.u8(&mut state.quiet, 1);
         coder.bool(&mut state.is_above_rate);
@@ -348,7 +387,8 @@ impl Model for BucketModel {
 
     fn initial(&self) -> Vec<State> {
         vec![State {
-            level: 2 * BURST as i8,
+            level: 2 * (BURST - KEPT) as i8,
+            kept: 2 * KEPT,
             per_second: PER_SECOND,
             allowed: 2 * BURST,
             allowed_per_second: PER_SECOND,
@@ -369,14 +409,20 @@ impl Model for BucketModel {
     /// Time passes only while nobody is later than it may be.
     fn next(&self, state: &State, steps: &mut Steps<State>) {
         steps.step(THROTTLE, self.throttled(state));
-        let is_late = |(waiter, caller): (usize, &Caller)| {
-            caller.is_waiting && caller.due == 0 && caller.late >= self.may_be_late(waiter)
-        };
-        if !state.callers.iter().enumerate().any(is_late) {
+        let latest = self.may_be_late();
+        let is_late =
+            |caller: &Caller| caller.is_waiting && caller.due == 0 && caller.late >= latest;
+        if !state.callers.iter().any(is_late) {
             steps.step(TICKS, self.ticked(state));
         }
         for waiter in 0..self.waiters {
             let caller = &state.callers[waiter];
+            if caller.has_begun {
+                if let Some(next) = self.further(state, waiter) {
+                    steps.step(self.of_waiter(FURTHER, waiter), next);
+                }
+                continue;
+            }
             if !caller.is_waiting || caller.due == 0 {
                 steps.step(self.of_waiter(ASK, waiter), self.asked(state, waiter));
             }
@@ -392,12 +438,14 @@ impl Model for BucketModel {
             let shown: Vec<_> = callers.iter().map(show).collect();
             format!("<<{}>>", shown.join(", "))
         };
-        let waits = |caller: &Caller| match caller.is_waiting {
-            true => format!("\"due in {}\"", caller.due),
-            false => "\"idle\"".to_owned(),
+        let waits = |caller: &Caller| match (caller.is_waiting, caller.has_begun) {
+            (true, _) => format!("\"due in {}\"", caller.due),
+            (false, true) => "\"has begun\"".to_owned(),
+            (false, false) => "\"idle\"".to_owned(),
         };
         vec![
             ("halfTokens", state.level.to_string()),
+            ("keptHalfTokens", state.kept.to_string()),
             ("perSecond", state.per_second.to_string()),
             ("reserved", of_each(&|caller| caller.back.to_string())),
             ("callers", of_each(&waits)),
@@ -447,7 +495,20 @@ impl Model for BucketModel {
         let each = (0..self.waiters).map(served);
         let sentence =
             "who waits, and comes back no later than its tokens are kept, is served in the end";
-        vec![Property::for_all("EveryWaiterIsServed", sentence, each)]
+        let goes_on = (0..self.waiters).map(|waiter| {
+            Formula::leads_to(
+                move |s: &State| s.callers[waiter].has_begun,
+                move |s: &State| !s.callers[waiter].has_begun,
+            )
+        });
+        vec![
+            Property::for_all("EveryWaiterIsServed", sentence, each),
+            Property::for_all(
+                "WhoHasBegunGoesOn",
+                "who has begun, and asks again and again, makes its further call in the end",
+                goes_on,
+            ),
+        ]
     }
 
     fn fairness(&self) -> Vec<Fairness> {
@@ -455,6 +516,9 @@ impl Model for BucketModel {
         for waiter in 0..self.waiters {
             let name = format!("Ask(w{})", waiter + 1);
             fairness.push(Fairness::weak(name, [self.of_waiter(ASK, waiter)]));
+            // The token of one may be taken by another who has begun, and not each time.
+            let name = format!("Further(w{})", waiter + 1);
+            fairness.push(Fairness::strong(name, [self.of_waiter(FURTHER, waiter)]));
         }
         fairness
     }
@@ -503,10 +567,22 @@ impl Model for BucketModel {
                 Mistake::LateNumberHonoured,
             ),
             mutant(
-                "first-is-enough",
-                "who makes two calls is served when the first token is there",
+                "kept-is-extra",
+                "what is kept for further calls comes on top of the burst",
                 "NeverAboveItsRate",
-                Mistake::FirstIsEnough,
+                Mistake::KeptIsExtra,
+            ),
+            mutant(
+                "further-takes-any",
+                "a further call takes the token that is reserved for one who waits to begin",
+                "InOrder",
+                Mistake::FurtherTakesAny,
+            ),
+            mutant(
+                "further-waits-for-more",
+                "a further call waits for more tokens than are ever kept",
+                "WhoHasBegunGoesOn",
+                Mistake::FurtherWaitsForMore,
             ),
             mutant(
                 "waits-too-long",
@@ -544,7 +620,7 @@ mod tests {
             assert!(report.never_taken.is_empty());
             (report.distinct_states, report.generated_states, report.depth)
         });
-        assert_eq!(counts, [(202, 607, 18), (2_052, 8_489, 25), (29_513, 155_720, 29)]);
+        assert_eq!(counts, [(377, 1_130, 25), (8_356, 34_485, 41), (135_633, 719_155, 40)]);
     }
 
     #[test]

@@ -36,37 +36,6 @@ fn who_asks_later_does_not_get_the_token_of_one_who_waits() {
 }
 
 #[test]
-fn tokens_that_are_asked_for_together_come_together() {
-    let mut bucket = Bucket::default();
-    let take = |bucket: &mut Bucket<_, _>, waiter: u32, calls, now| {
-        bucket.take_together(&ACCOUNT, &waiter, calls, now)
-    };
-    assert_eq!(take(&mut bucket, 0, 19, ms(0)), Token::Taken);
-    // One is left, and stays for whoever wants three.
-    assert_eq!(take(&mut bucket, 1, 3, ms(0)), Token::After(ms(200)));
-    assert_eq!(take(&mut bucket, 2, 1, ms(0)), Token::After(ms(300)));
-    assert_eq!(take(&mut bucket, 1, 3, ms(100)), Token::After(ms(100)));
-    assert_eq!(take(&mut bucket, 1, 3, ms(200)), Token::Taken);
-    assert_eq!(take(&mut bucket, 2, 1, ms(300)), Token::Taken);
-    assert_eq!(bucket.waiting(), 0);
-}
-
-#[test]
-fn who_wants_more_than_it_reserved_asks_anew_and_who_wants_less_keeps_its_place() {
-    let mut bucket = Bucket::default();
-    assert!((0..20).all(|waiter| taken(&mut bucket, waiter, ms(0))));
-    assert_eq!(bucket.take_together(&ACCOUNT, &20, 2, ms(0)), Token::After(ms(200)));
-    assert_eq!(bucket.take_together(&ACCOUNT, &21, 2, ms(0)), Token::After(ms(400)));
-    assert_eq!(bucket.take_together(&ACCOUNT, &20, 1, ms(0)), Token::After(ms(100)));
-    assert_eq!(bucket.take_together(&ACCOUNT, &20, 2, ms(0)), Token::After(ms(600)));
-    assert_eq!(bucket.waiting(), 2);
-    // More than ever come at once is as many as do.
-    let all = bucket.take_together(&"other", &0, 99, ms(0));
-    assert_eq!(all, Token::Taken);
-    assert_eq!(bucket.take_together(&"other", &0, 1, ms(0)), Token::Taken);
-}
-
-#[test]
 fn asking_again_early_keeps_the_place() {
     let mut bucket = Bucket::default();
     assert!((0..20).all(|waiter| taken(&mut bucket, waiter, ms(0))));
@@ -283,24 +252,18 @@ fn who_returns_on_time_is_served_in_the_order_of_the_first_questions() {
 
 #[test]
 fn who_is_as_late_as_tokens_are_kept_is_served_and_who_is_later_asks_anew() {
-    let rate = CallRate { per_second: 2, burst: 5, ..CallRate::default() };
+    let rate = CallRate { per_second: 2, burst: 4, ..CallRate::default() };
     for (late, is_served) in [(Duration::ZERO, true), (Duration::from_nanos(1), false)] {
-        let mut bucket: Bucket<(), u8> = Bucket::new(rate.clone());
-        assert_eq!(bucket.take_together(&(), &0, 4, Duration::ZERO), Token::Taken);
-        let Token::After(wait) = bucket.take_together(&(), &1, 2, Duration::ZERO) else {
-            panic!("there is one token")
-        };
-        // Three more tokens come, at two a second.
-        assert_eq!(bucket.kept_for(2), Duration::from_millis(1_500));
+        let mut bucket = Bucket::new(rate.clone());
+        assert!((0..4).all(|waiter| taken(&mut bucket, waiter, ms(0))));
+        assert_eq!(bucket.take(&ACCOUNT, &4, ms(0)), Token::After(ms(500)));
         // Others want all that comes.
-        for other in 2..6 {
-            bucket.take_together(&(), &other, 1, Duration::ZERO);
+        for other in 5..9 {
+            bucket.take(&ACCOUNT, &other, ms(0));
         }
-        let back = wait + bucket.kept_for(2) + late;
-        let token = bucket.take_together(&(), &1, 2, back);
-        assert_eq!(token == Token::Taken, is_served, "{late:?}");
+        // Three more tokens come, at two a second.
+        assert_eq!(bucket.kept_for(), ms(1_500));
+        let back = ms(500) + bucket.kept_for() + late;
+        assert_eq!(taken(&mut bucket, 4, back), is_served, "{late:?}");
     }
-    // As much as can be asked for at once is kept for as long as one token takes.
-    let bucket: Bucket<(), u8> = Bucket::new(rate);
-    assert_eq!(bucket.kept_for(9), Duration::from_millis(500));
 }
