@@ -117,7 +117,7 @@ impl Args {
     pub(crate) async fn account_of_environment(&self) -> anyhow::Result<Account> {
         let source = interlock_aws::of_process().await.context("cannot look for credentials")?;
         let keys = Keys::From(source);
-        // Who has none is told so at once, and not by every identity.
+        // Who has none sees so at once, and not by every identity.
         if let Err(why) = keys.current().await {
             bail!(
                 "the controllers of cloud identities have no credentials ({why}): set AWS_ACCESS_KEY_ID and \

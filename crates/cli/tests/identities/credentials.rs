@@ -110,7 +110,7 @@ fn credentials_are_found_where_the_tools_of_aws_find_them() {
     std::fs::write(&token_file, "not a token").expect("the directory is ours");
     let (code, says) = orphans(&up, &pod);
     assert_eq!(code, Some(2), "{says}");
-    assert!(says.contains("InvalidIdentityToken"), "the reason is told: {says}");
+    assert!(says.contains("InvalidIdentityToken"), "it says why: {says}");
 
     // As a container and an instance find them.
     let identity =

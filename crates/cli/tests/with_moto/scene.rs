@@ -35,7 +35,7 @@ struct Times {
     /// How long calls fail while something is waited for.
     storm: Duration,
     /// How long something is waited for.
-    patience: Duration,
+    timeout: Duration,
     /// How often everything is compared: what that takes must leave calls for the rest.
     resync: Duration,
 }
@@ -45,7 +45,7 @@ impl Times {
         let each = |millis: u64| Duration::from_millis(millis * many as u64);
         Times {
             storm: Duration::from_secs(8) + each(300),
-            patience: TIMEOUT + each(3_000),
+            timeout: TIMEOUT + each(3_000),
             resync: Duration::from_secs(10) + each(200),
         }
     }
@@ -197,8 +197,8 @@ impl Scene {
             let looks = Instant::now();
             match look() {
                 Ok(()) => break,
-                Err(seen) if began.elapsed() > self.times.patience => {
-                    panic!("{what}: not after {:?}: {seen}", self.times.patience)
+                Err(seen) if began.elapsed() > self.times.timeout => {
+                    panic!("{what}: not after {:?}: {seen}", self.times.timeout)
                 }
                 // The pause between two looks: one that reads the whole account must leave it to the controllers.
                 Err(_) => thread::sleep(Duration::from_millis(200) + looks.elapsed() * 3),
