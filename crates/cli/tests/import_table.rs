@@ -91,6 +91,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "interlock-api",
             "interlock-apiserver",
+            "interlock-identities",
             "interlock-kernel",
             "interlock-placement",
             "interlock-programs",

@@ -40,8 +40,12 @@ pub struct Counts {
     pub failures: u64,
     /// Machines and programs that were struck while something was being made there.
     pub strikes: u64,
-    /// Snapshots that somebody deleted by hand.
+    /// Snapshots that somebody deleted by hand, and cloud objects that somebody changed.
     pub by_hand: u64,
+    /// Calls to the cloud.
+    pub cloud_calls: u64,
+    /// Those of them that took effect when nobody waited for them any more.
+    pub late_calls: u64,
 }
 
 impl AddAssign for Counts {
@@ -66,6 +70,8 @@ impl AddAssign for Counts {
             failures,
             strikes,
             by_hand,
+            cloud_calls,
+            late_calls,
         } = other;
         self.steps += steps;
         self.requests += requests;
@@ -85,6 +91,8 @@ impl AddAssign for Counts {
         self.failures += failures;
         self.strikes += strikes;
         self.by_hand += by_hand;
+        self.cloud_calls += cloud_calls;
+        self.late_calls += late_calls;
     }
 }
 
@@ -98,7 +106,9 @@ impl fmt::Display for Counts {
             ("copies of data", self.copies),
             ("failed on a disk", self.failures),
             ("struck meanwhile", self.strikes),
-            ("deleted by hand", self.by_hand),
+            ("changed by hand", self.by_hand),
+            ("calls to a cloud", self.cloud_calls),
+            ("late calls", self.late_calls),
             ("deaths", self.deaths),
             ("aimed faults", self.moments),
             ("second instances", self.twins),

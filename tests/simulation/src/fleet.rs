@@ -16,6 +16,7 @@ mod programs;
 mod promises;
 mod user;
 
+pub(crate) use flaws::Deceived;
 pub use flaws::Flaw;
 
 use crate::Counts;

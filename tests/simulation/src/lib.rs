@@ -1,7 +1,7 @@
-//! All of placement and volumes in one process, in every order that a seed can think of.
+//! All of placement, volumes and identities in one process, in every order that a seed can think of.
 //!
-//! Real: the store and the API server, the shell's `step_once`, and every controller of placement and
-//! of volumes. Made up: time, chance, the lines in between, the machines (processes and locks as data)
+//! Real: the store and the API server, the shell's `step_once`, and every controller of placement, of
+//! volumes and of identities. Made up: time, chance, the lines in between, the machines (processes and locks as data)
 //! and their disks (volumes, snapshots and copies as data).
 //!
 //! Nothing runs by itself. The simulation picks, by the seed, what happens next: news comes to a
@@ -12,6 +12,7 @@
 mod counts;
 mod engine;
 mod fleet;
+mod identities;
 mod many;
 
 pub use counts::Counts;
@@ -19,13 +20,50 @@ pub use fleet::Flaw;
 pub use many::{Search, Summary, run_many};
 
 use engine::Engine;
+use engine::Simulated;
+use engine::chance::{Chance, SimulatedClock};
 use fleet::Fleet;
+use identities::Tenants;
 use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
 
 /// What the hub is called.
 pub(crate) const HUB: &str = "hub";
 /// The clusters.
 pub(crate) const CLUSTERS: [&str; 3] = ["east", "north", "west"];
+
+/// What is simulated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum World {
+    /// Placement and volumes.
+    #[default]
+    Fleet,
+    /// Identities.
+    Identities,
+}
+
+impl World {
+    /// All of them.
+    pub const ALL: [World; 2] = [World::Fleet, World::Identities];
+
+    /// What it is called on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            World::Fleet => "fleet",
+            World::Identities => "identities",
+        }
+    }
+}
+
+impl FromStr for World {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<World, String> {
+        let found = World::ALL.into_iter().find(|world| world.name() == name);
+        found.ok_or_else(|| format!("no such world; there are {:?}", World::ALL.map(World::name)))
+    }
+}
 
 /// What a run was like.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +79,8 @@ pub struct Told {
 /// A promise that was broken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Red {
+    /// In which world.
+    pub world: World,
     /// In which seed.
     pub seed: u64,
     /// What was broken on purpose.
@@ -61,11 +101,12 @@ impl Red {
 
 impl fmt::Display for Red {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Red { seed, flaw, broken, story } = self;
+        let Red { world, seed, flaw, broken, story } = self;
         // The build that found it is there already, and shows the same.
         let profile = if cfg!(debug_assertions) { "" } else { " --release" };
         let flaw = match flaw {
-            Flaw::None => String::new(),
+            Flaw::None if *world == World::Fleet => String::new(),
+            Flaw::None => format!(" --world {}", world.name()),
             flaw => format!(" --flaw {flaw:?}"),
         };
         write!(
@@ -76,29 +117,49 @@ impl fmt::Display for Red {
     }
 }
 
-/// Runs one seed; what it was like, or which promise was broken, how, and how to see it again.
-pub fn run(seed: u64, flaw: Flaw) -> Result<Told, Red> {
-    live(seed, flaw, false)
+/// Runs one seed of a world; what it was like, or which promise was broken, how, and how to see it again. A flaw is in
+/// one world, and is run there.
+pub fn run(world: World, seed: u64, flaw: Flaw) -> Result<Told, Red> {
+    live(world, seed, flaw, false)
 }
 
 /// The same, and every event is reported on standard error when it happens.
-pub fn run_aloud(seed: u64, flaw: Flaw) -> Result<Told, Red> {
-    live(seed, flaw, true)
+pub fn run_aloud(world: World, seed: u64, flaw: Flaw) -> Result<Told, Red> {
+    live(world, seed, flaw, true)
 }
 
-fn live(seed: u64, flaw: Flaw, is_aloud: bool) -> Result<Told, Red> {
-    let red = |broken: String, story: String| Red { seed, flaw, broken, story };
+fn live(world: World, seed: u64, flaw: Flaw, is_aloud: bool) -> Result<Told, Red> {
+    let world = flaw.world().unwrap_or(world);
+    let red = |(broken, story): (String, String)| Red { world, seed, flaw, broken, story };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
-    let runtime = runtime.map_err(|error| red(error.to_string(), String::new()))?;
-    runtime.block_on(async {
-        let make = |clock: &_, chance: &_| Fleet::new(seed, flaw, clock, chance);
-        let world = Engine::new(seed, make, is_aloud).await;
-        let mut world = world.map_err(|broken| red(broken, String::new()))?;
-        let ended = world.live().await;
-        world.server.stop().await;
-        match ended {
-            Ok(()) => Ok(world.told()),
-            Err(broken) => Err(red(broken, world.story())),
+    let runtime = runtime.map_err(|error| red((error.to_string(), String::new())))?;
+    let ended = runtime.block_on(async {
+        match world {
+            World::Fleet => {
+                let make = |clock: &_, chance: &_| Fleet::new(seed, flaw, clock, chance);
+                one_life(seed, make, is_aloud).await
+            }
+            World::Identities => {
+                let make = |clock: &_, chance: &_| Tenants::new(seed, flaw, clock, chance);
+                one_life(seed, make, is_aloud).await
+            }
         }
-    })
+    });
+    ended.map_err(red)
+}
+
+/// What was broken, and what happened last.
+async fn one_life<W: Simulated>(
+    seed: u64,
+    make: impl FnOnce(&Arc<SimulatedClock>, &Arc<Chance>) -> W,
+    is_aloud: bool,
+) -> Result<Told, (String, String)> {
+    let engine = Engine::new(seed, make, is_aloud).await;
+    let mut engine = engine.map_err(|broken| (broken, String::new()))?;
+    let ended = engine.live().await;
+    engine.server.stop().await;
+    match ended {
+        Ok(()) => Ok(engine.told()),
+        Err(broken) => Err((broken, engine.story())),
+    }
 }

@@ -1,15 +1,18 @@
 //! Runs seeds of the simulation: many of them on all cores, or one of them aloud.
 
 use clap::Parser;
-use interlock_simulation::{Flaw, Red, Search, Summary, run_aloud, run_many};
+use interlock_simulation::{Flaw, Red, Search, Summary, World, run_aloud, run_many};
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Runs seeds of the simulation of placement. Exits 1 if a promise was broken.
+/// Runs seeds of the simulation. Exits 1 if a promise was broken.
 #[derive(Debug, Parser)]
 struct Arguments {
+    /// What is simulated: fleet (placement and volumes) or identities; a flaw is run in its own world
+    #[arg(long, value_name = "NAME", default_value = "fleet")]
+    world: World,
     /// Runs this one seed, and tells every event of it
     #[arg(long, conflicts_with_all = ["seeds", "first"])]
     seed: Option<u64>,
@@ -43,16 +46,16 @@ fn first_of(commit: &str) -> Result<u64, String> {
 }
 
 fn main() -> ExitCode {
-    let Arguments { seed, seeds, first, commit, seconds, flaw, find } = Arguments::parse();
+    let Arguments { world, seed, seeds, first, commit, seconds, flaw, find } = Arguments::parse();
     let (said, is_green) = match seed {
-        Some(seed) => one(seed, flaw),
+        Some(seed) => one(world, seed, flaw),
         None => {
             let first = commit.unwrap_or(first);
             // With a time, `--seeds` is the least number, and the time says where it ends.
             let most = if seconds.is_some() { SEEDS_OF_A_COMMIT } else { seeds };
             let last = first.saturating_add(most.saturating_sub(1));
             let time = seconds.map(Duration::from_secs);
-            many(&Search { seeds: first..=last, time, flaw }, seeds)
+            many(&Search { world, seeds: first..=last, time, flaw }, seeds)
         }
     };
     // Whoever closed the pipe has seen enough.
@@ -60,8 +63,8 @@ fn main() -> ExitCode {
     if is_green != find { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn one(seed: u64, flaw: Flaw) -> (String, bool) {
-    match run_aloud(seed, flaw) {
+fn one(world: World, seed: u64, flaw: Flaw) -> (String, bool) {
+    match run_aloud(world, seed, flaw) {
         Ok(told) => {
             let history = told.history;
             (

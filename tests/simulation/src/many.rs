@@ -1,6 +1,6 @@
 //! Many seeds, on all cores: each seed is a world of its own, in one thread.
 
-use crate::{Counts, Flaw, Red, run};
+use crate::{Counts, Flaw, Red, World, run};
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -23,6 +23,8 @@ pub struct Summary {
 /// Which seeds to run, and what counts as broken.
 #[derive(Debug, Clone)]
 pub struct Search {
+    /// The world.
+    pub world: World,
     /// The seeds, in their order.
     pub seeds: RangeInclusive<u64>,
     /// No seed is begun after so long; None: all seeds are run.
@@ -54,7 +56,7 @@ pub fn run_many(search: &Search, progress: &(dyn Fn(&Summary) + Sync)) -> Summar
             if seed > *seeds.end() {
                 return;
             }
-            let ended = run(seed, search.flaw);
+            let ended = run(search.world, seed, search.flaw);
             let mut together = together.lock().unwrap_or_else(PoisonError::into_inner);
             together.seeds += 1;
             together.took = began.elapsed();

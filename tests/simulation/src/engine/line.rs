@@ -120,7 +120,8 @@ impl Gate {
         (!inside.left_behind.is_empty()).then(|| inside.left_behind.remove(0))
     }
 
-    async fn leave_behind(&self, request: LeftBehind) {
+    /// A request outlives its sender, who waits for ever: the simulation ends it.
+    pub(crate) async fn leave_behind(&self, request: LeftBehind) {
         {
             let mut inside = self.inside();
             inside.left_behind.push(request);

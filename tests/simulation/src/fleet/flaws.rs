@@ -1,5 +1,6 @@
 //! Deliberate breakages, each of which the simulation must find.
 
+use crate::World;
 use interlock_api::names::{ANNOTATION_EPOCH, ANNOTATION_RELEASED, hold_finalizer};
 use interlock_kernel::{
     Controller, Index, Kind, LiveReads, Name, Object, Outside, Place, Read, Step, Subject, View,
@@ -43,11 +44,19 @@ pub enum Flaw {
     CopyIsEmpty,
     /// A syncer takes a last snapshot for held as soon as it is there.
     SnapshotIsNotHeld,
+    /// A program of identities has the same name after it died: its marks count on.
+    ProcessNameStays,
+    /// A client of the cloud forgets what it sent.
+    SentIsForgotten,
+    /// Names in the cloud have no digest, and what is there under its name is whoever's asks.
+    NamesCollide,
+    /// The controller of roles takes the Grant that its cache shows for the one that it asked for.
+    RoleBelievesItsCache,
 }
 
 impl Flaw {
     /// All of them.
-    pub const ALL: [Flaw; 13] = [
+    pub const ALL: [Flaw; 17] = [
         Flaw::GoneTooEarly,
         Flaw::LocksAreAlwaysFree,
         Flaw::SyncerSeesNoLocks,
@@ -61,7 +70,35 @@ impl Flaw {
         Flaw::DoneBeforeAllIsCopied,
         Flaw::CopyIsEmpty,
         Flaw::SnapshotIsNotHeld,
+        Flaw::ProcessNameStays,
+        Flaw::SentIsForgotten,
+        Flaw::NamesCollide,
+        Flaw::RoleBelievesItsCache,
     ];
+
+    /// The world that it is in; None: it is nothing that is broken.
+    pub fn world(self) -> Option<World> {
+        match self {
+            Flaw::None => None,
+            Flaw::ProcessNameStays
+            | Flaw::SentIsForgotten
+            | Flaw::NamesCollide
+            | Flaw::RoleBelievesItsCache => Some(World::Identities),
+            Flaw::GoneTooEarly
+            | Flaw::LocksAreAlwaysFree
+            | Flaw::SyncerSeesNoLocks
+            | Flaw::SchedulerDoesNotWait
+            | Flaw::SyncerAcknowledgesFirst
+            | Flaw::BootIdStays
+            | Flaw::SyncerBelievesItsCache
+            | Flaw::SyncerStopsWhatItsCacheShows
+            | Flaw::RuntimeBelievesItsCache
+            | Flaw::FalseAttestation
+            | Flaw::DoneBeforeAllIsCopied
+            | Flaw::CopyIsEmpty
+            | Flaw::SnapshotIsNotHeld => Some(World::Fleet),
+        }
+    }
 }
 
 impl Flaw {
@@ -74,7 +111,8 @@ impl Flaw {
             Flaw::SyncerAcknowledgesFirst => ("placement/syncer", Lie::Shown(as_closed)),
             Flaw::SnapshotIsNotHeld => ("placement/syncer", Lie::Shown(as_held)),
             Flaw::RuntimeBelievesItsCache => ("placement/runtime", Lie::CacheForPermit),
-            // These are about machines, disks and people.
+            Flaw::RoleBelievesItsCache => ("identities/role", Lie::CachedGrant),
+            // These are about machines, disks, clients and people.
             Flaw::None
             | Flaw::GoneTooEarly
             | Flaw::LocksAreAlwaysFree
@@ -82,7 +120,10 @@ impl Flaw {
             | Flaw::BootIdStays
             | Flaw::FalseAttestation
             | Flaw::DoneBeforeAllIsCopied
-            | Flaw::CopyIsEmpty => return None,
+            | Flaw::CopyIsEmpty
+            | Flaw::ProcessNameStays
+            | Flaw::SentIsForgotten
+            | Flaw::NamesCollide => return None,
         };
         (controller == about).then_some(lie)
     }
@@ -107,6 +148,8 @@ pub(crate) enum Lie {
     CacheForHub,
     /// What it asks its cluster about its own notes is answered by its cache.
     CacheForNotes,
+    /// The Grant that it read live is replaced by the one that its cache shows.
+    CachedGrant,
     /// What it asks about the permit, once the lock is its own, is answered by its cache.
     CacheForPermit,
 }
@@ -128,7 +171,7 @@ impl Lie {
             Read::List { .. } | Read::Ask(_) => false,
         };
         match self {
-            Lie::Shown(_) => false,
+            Lie::Shown(_) | Lie::CachedGrant => false,
             Lie::CacheForHub => reads.iter().any(at_hub),
             Lie::CacheForNotes => {
                 let is_object = |read: &Read<O>| matches!(read, Read::Object(_));
@@ -234,6 +277,15 @@ impl<C: Controller> Controller for Deceived<C> {
     ) -> Step<C::Outside> {
         if let Lie::Shown(shown) = self.1 {
             return self.0.step(subject, &Deception { view, shown }, live_reads);
+        }
+        if let Lie::CachedGrant = self.1 {
+            let mut believed = answers(&[], view, live_reads);
+            for (address, object) in &mut believed.objects {
+                if address.kind == GRANT {
+                    *object = view.get(address.place, &address.kind, &address.name);
+                }
+            }
+            return self.0.step(subject, view, &believed);
         }
         let step = self.0.step(subject, view, live_reads);
         match &step {
