@@ -37,3 +37,4 @@ mod tokens;
 
 pub use clock::Clock;
 pub use driver::{Driver, Settings};
+pub use place::kind_of;

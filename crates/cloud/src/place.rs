@@ -62,6 +62,11 @@ impl Kind {
     }
 }
 
+/// What a call is made on, as ARNs name it: `policy`, `role`, `oidc-provider`.
+pub fn kind_of(call: &Call) -> &'static str {
+    Kind::of(call).word()
+}
+
 impl Home {
     pub(crate) fn of(identity: &Identity) -> Home {
         let partition = identity.arn.parse::<Arn>().map(|arn| arn.partition);

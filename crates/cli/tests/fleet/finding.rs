@@ -1,7 +1,8 @@
 //! Where the fleet is, and what is said when there is none.
 
 use super::harness::{DataDirectory, Process, TIMEOUT, serve};
-use super::world::{TestHub, interlock, kubeconfig, run};
+use super::harness::{TOKEN, write_kubeconfig};
+use super::world::{TestHub, interlock, run};
 use std::net::TcpListener;
 use std::time::Instant;
 
@@ -25,7 +26,7 @@ fn a_hub_that_does_not_answer_is_named() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("it is bound");
     drop(listener);
-    kubeconfig(&home.path().join("config"), address);
+    write_kubeconfig(&home.path().join("config"), &address.to_string(), TOKEN);
     let mut command = interlock(home.path());
     command.args(["explain", "shop"]).env("KUBECONFIG", home.path().join("config"));
     run(command).refuses(&["does not answer", &address.to_string(), "$KUBECONFIG", "interlock up"]);

@@ -1,6 +1,6 @@
 //! A hub with the kinds of placement, two clusters, and the commands that are run against it.
 
-use super::harness::{Client, DataDirectory, TIMEOUT, TOKEN};
+use super::harness::{Client, DataDirectory, TIMEOUT, TOKEN, write_kubeconfig};
 use interlock_apiserver::{Config, Listening, Server, Transport};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read};
@@ -67,17 +67,6 @@ pub(crate) fn run(mut command: Command) -> Said {
     Said { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
 }
 
-/// A kubeconfig with a token.
-pub(crate) fn kubeconfig(path: &Path, address: SocketAddr) {
-    let text = format!(
-        "apiVersion: v1\nkind: Config\ncurrent-context: hub\n\
-         clusters:\n- name: hub\n  cluster: {{server: \"http://{address}\"}}\n\
-         contexts:\n- name: hub\n  context: {{cluster: hub, user: operator}}\n\
-         users:\n- name: operator\n  user: {{token: {TOKEN}}}\n"
-    );
-    std::fs::write(path, text).expect("the directory is ours");
-}
-
 /// A schema without its rules: they have tests of their own, and a default that breaks one keeps
 /// the server from starting.
 fn without_rules(schema: Value) -> Value {
@@ -110,7 +99,7 @@ impl TestHub {
             tokio::spawn(listening.run());
             (server, address)
         });
-        kubeconfig(&place.path("config"), address);
+        write_kubeconfig(&place.path("config"), &address.to_string(), TOKEN);
         TestHub { place, address, _server: server, _runtime: runtime }
     }
 

@@ -39,6 +39,11 @@ struct Said {
 }
 
 impl Scene {
+    fn make_namespace(&self) {
+        let namespace = json!({"metadata": {"name": "shop"}});
+        self.hub.client().must("POST", "/api/v1/namespaces", Some(&namespace));
+    }
+
     fn start() -> Scene {
         let (cloud, place) = (Up::start(), DataDirectory::new());
         let hub = place.start();
@@ -133,11 +138,7 @@ fn planned<'a>(plan: &'a Value, name: &str) -> &'a Value {
 #[test]
 fn a_plan_says_what_would_be_done_and_does_nothing_and_then_that_is_done() {
     let scene = Scene::start();
-    scene.hub.client().must(
-        "POST",
-        "/api/v1/namespaces",
-        Some(&json!({"metadata": {"name": "shop"}})),
-    );
+    scene.make_namespace();
     for name in ["new", "taken"] {
         scene.hub.client().must("POST", &identities("shop"), Some(&example(name)));
     }
@@ -203,11 +204,7 @@ fn who_looks_has_the_options_of_the_controllers_and_is_warned_of_others() {
 #[test]
 fn calls_waits_and_standings_are_counted() {
     let scene = Scene::start();
-    scene.hub.client().must(
-        "POST",
-        "/api/v1/namespaces",
-        Some(&json!({"metadata": {"name": "shop"}})),
-    );
+    scene.make_namespace();
     let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr();
     let address = port.expect("it is bound").to_string();
     let _controllers = scene.controllers(&address);

@@ -73,7 +73,7 @@ impl Played {
 
     fn play(&self, request: &Request) -> Result<(), String> {
         let Request { at, call, .. } = request;
-        let (kind, mut state) = (kind_of(call), self.state());
+        let (kind, mut state) = (interlock_cloud::kind_of(call), self.state());
         let (path, name) = match at {
             At::Name { path, name } => (path.clone(), name.clone()),
             At::Arn(arn) => (String::new(), arn.rsplit('/').next().unwrap_or_default().to_owned()),
@@ -131,29 +131,6 @@ fn is_all(found: &Found) -> bool {
         Found::Policy(policy) => policy.versions.is_some(),
         Found::Role(role) => role.inline.is_some(),
         Found::Absent | Found::Provider { .. } | Found::Failed(_) => true,
-    }
-}
-
-fn kind_of(call: &Call) -> &'static str {
-    match call {
-        Call::CreatePolicy { .. }
-        | Call::TagPolicy { .. }
-        | Call::CreatePolicyVersion { .. }
-        | Call::SetDefaultPolicyVersion { .. }
-        | Call::DeletePolicyVersion { .. }
-        | Call::DeletePolicy => "policy",
-        Call::CreateRole { .. }
-        | Call::TagRole { .. }
-        | Call::UpdateAssumeRolePolicy { .. }
-        | Call::PutRolePermissionsBoundary { .. }
-        | Call::AttachRolePolicy { .. }
-        | Call::DetachRolePolicy { .. }
-        | Call::PutRolePolicy { .. }
-        | Call::DeleteRolePolicy { .. }
-        | Call::DeleteRole => "role",
-        Call::CreateOpenIdConnectProvider { .. } | Call::DeleteOpenIdConnectProvider => {
-            "oidc-provider"
-        }
     }
 }
 
