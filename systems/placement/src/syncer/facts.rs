@@ -112,6 +112,8 @@ pub struct Namespace {
 pub struct Runs {
     /// Its kind and name, for people.
     pub what: String,
+    /// Whether we put it here.
+    pub is_ours: bool,
     /// Whether it was asked to stop.
     pub is_terminating: bool,
 }
@@ -155,6 +157,7 @@ impl Facts {
             has_finalizer: self.namespace.is_some_and(|namespace| namespace.has_finalizer)
                 || self.has_finalized_object,
             workload: workload(&self.running),
+            has_own_workload: self.running.iter().any(|runs| runs.is_ours && !runs.is_terminating),
             claims: self.needed().map(|(_, claim)| claim.outline(&self.at)).collect(),
             is_marked_superseded: self.to_mark().is_none(),
             leftover: leftover::left(

@@ -3,6 +3,7 @@
 use super::claim::facts::At;
 use super::claim::observe::{self as claims, ClaimSeen};
 use super::facts::{Facts, Fresh, FreshGrant, Grant, Namespace, Rights, Runs, Unready};
+use super::marks::is_ours;
 use super::objects::observe::Mirror;
 use super::tenancy::{Epoch, Here, Party};
 use super::{Holding, Locks, LocksOf, Syncer, leftover, notes, objects};
@@ -103,7 +104,10 @@ impl<'a> StepInputs<'a> {
             grant.is_some_and(|grant| self.party(grant.status.owner.as_ref()) == Party::Me)
         };
         let running = self.running();
-        let to_stop = running.iter().find(|(_, object)| !is_deleting(object)).cloned();
+        // What we put here goes first: of the rest, some makes snapshots for us after an epoch is closed.
+        let mut to_stop = running.iter().filter(|(_, object)| !is_deleting(object));
+        let first = to_stop.clone().next();
+        let to_stop = to_stop.find(|(_, object)| is_ours(object, self.name)).or(first).cloned();
         let (claims, claims_seen) = claims::observe(&self, &at);
         let (secrets, secrets_seen) = self.secrets(&at, &claims);
         // Objects come down only to where the namespace may run.
@@ -141,6 +145,7 @@ impl<'a> StepInputs<'a> {
                 .iter()
                 .map(|(kind, object)| Runs {
                     what: format!("{kind} {}", name_of(object)),
+                    is_ours: is_ours(object, self.name),
                     is_terminating: is_deleting(object),
                 })
                 .collect(),

@@ -20,6 +20,8 @@ pub struct Facts {
     pub has_finalizer: bool,
     /// What runs here, as the cache shows it.
     pub workload: Workload,
+    /// Whether something of that was put here by us, and was not asked to stop.
+    pub has_own_workload: bool,
     /// The claims that the grant lists, in its order.
     pub claims: Vec<Claim>,
     /// Whether each volume that is left behind is marked so.
@@ -275,6 +277,11 @@ pub fn decide(facts: &Facts) -> Decision {
     }
     if let Some(epoch) = leaving(&grant, notes) {
         return leave(facts, notes, epoch);
+    }
+    // A process that lags, or a request that was on its way for long, applies an object after the epoch was
+    // closed. Nothing of it ever starts; but a pod that uses a claim keeps that from being deleted.
+    if facts.has_own_workload && notes.is_some_and(|notes| notes.running == Running::Nothing) {
+        return Decision::StopOne;
     }
     if grant.owner == Party::Me && grant.phase == Phase::Revoking {
         return hand_over(facts);

@@ -138,6 +138,30 @@ fn a_deleted_namespace_leaves_nothing_on_the_cluster() {
     assert!(!world.machines["a"].lives());
 }
 
+/// A standby that lags may apply a pod after its epoch was closed.
+#[test]
+fn a_pod_that_comes_after_its_epoch_was_closed_is_deleted_and_a_pod_of_others_is_not() {
+    let mut world = world();
+    world.settle();
+    let mut late = world.get("a", &POD, &here("pod")).unwrap();
+    let spec = late["spec"].clone();
+    set_desired(&mut world, "b");
+    world.settle();
+    assert_eq!(world.get("a", &POD, &here("pod")), None);
+
+    let (labels, annotations) =
+        (late["metadata"]["labels"].take(), late["metadata"]["annotations"].take());
+    let late = json!({"metadata": {"labels": labels, "annotations": annotations}, "spec": spec});
+    world.put(&POD, here("pod"), "a", late);
+    world.put(&POD, here("of-somebody-else"), "a", json!({"spec": spec}));
+    world.settle();
+    assert!(!world.machines["a"].lives());
+    assert_eq!(world.get("a", &POD, &here("pod")), None);
+    assert!(world.get("a", &POD, &here("of-somebody-else")).is_some());
+    assert!(world.machines["b"].lives());
+    assert_eq!(status(&world), "Granted b 2");
+}
+
 #[test]
 fn an_object_deleted_at_the_hub_goes_on_the_cluster_first() {
     let mut world = world();
