@@ -1,21 +1,27 @@
 //! An action as one request.
 
+use crate::account::Account;
 use crate::place::Target;
 use interlock_iam::Outcome;
-use interlock_iam::client::{Client, NewPolicy, NewProvider, NewRole};
+use interlock_iam::client::{NewPolicy, NewProvider, NewRole};
 use interlock_identities::outside::Call;
 
 /// How long a session of a role may be.
 const SESSION_SECONDS: u64 = 3_600;
 
 /// Sends a call, once.
-pub(crate) async fn send(client: &Client, target: &Target, call: Call) -> Outcome<()> {
+pub(crate) async fn send(account: &Account, target: &Target, call: Call) -> Outcome<()> {
     let Target { arn, path, name } = target;
+    let client = &account.client;
     let (path, new_name) = (path.clone(), name.clone());
     match call {
         Call::CreatePolicy { document, tags } => {
             let policy = NewPolicy { path, name: new_name, document, tags, ..NewPolicy::default() };
-            client.create_policy(&policy).await.map(drop)
+            let made = client.create_policy(&policy).await;
+            made.map(|made| {
+                let (id, version) = (made.id, made.default_version);
+                account.documents.put(&id, &version, &policy.document, account.uptime());
+            })
         }
         Call::TagPolicy { tags } => client.tag_policy(arn, &tags).await,
         Call::CreatePolicyVersion { document } => {

@@ -13,7 +13,7 @@ use interlock_iam::Outcome;
 use interlock_iam::client::Client;
 use interlock_iam::outcome::{Class, Refusal};
 use interlock_identities::outside::{
-    Answer, At, Call, Cloud, FRESH_SECONDS, Failure, Found, Process, Question, Request,
+    Answer, Asked, At, Call, Cloud, FRESH_SECONDS, Failure, Found, Process, Question, Request,
 };
 use interlock_kernel::{CallRate, Nothing};
 use std::sync::Arc;
@@ -98,7 +98,12 @@ impl Parts {
     /// What is known, once the question may be asked; if that takes too long, then that.
     async fn answer(&self, question: Question, at_most: Duration) -> Answer {
         let Question { object, about } = question;
-        let token = self.account.begin(&about, at_most).await;
+        let token = match object {
+            Asked::Calls => Ok(()),
+            Asked::Policy { .. } | Asked::Role { .. } | Asked::Provider { .. } => {
+                self.account.begin(&about, at_most).await
+            }
+        };
         let began = self.account.uptime();
         // As of the start: a call that leaves the window during the reading may have taken effect during it.
         let (sent, refused) = self.record.of(&about, began);
@@ -124,7 +129,7 @@ impl Parts {
         self.may_send(&decided)?;
         let number = self.record.begin(&about, &call, self.account.uptime());
         // If this future is dropped from here on, the call stays on record as unanswered.
-        let outcome = send(&self.account.client, &target, call.clone()).await;
+        let outcome = send(&self.account, &target, call.clone()).await;
         self.account.counts.called(name, Counted::of(&outcome));
         match outcome {
             Outcome::Done(()) => {

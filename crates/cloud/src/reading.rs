@@ -8,7 +8,8 @@ use crate::tokens::NotYet;
 use interlock_iam::Outcome;
 use interlock_iam::outcome::Class;
 use interlock_identities::outside::{
-    Asked, At, FRESH_SECONDS, Failure, Found, PolicyFound, RoleFound, Version,
+    Asked, At, FRESH_SECONDS, Failure, Found, PolicyFound, PolicyReading, RoleFound, RoleReading,
+    Version,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -41,8 +42,9 @@ impl<'a> Reading<'a> {
     /// What was found.
     pub(crate) async fn found(&self, asked: &Asked) -> Found {
         let found = match asked {
-            Asked::Policy { at, known_version } => self.policy(at, known_version.as_deref()).await,
-            Asked::Role { at, whole } => self.role(at, *whole).await,
+            Asked::Calls => Ok(Some(Found::NotAsked)),
+            Asked::Policy { at, reading } => self.policy(at, reading).await,
+            Asked::Role { at, reading } => self.role(at, *reading).await,
             Asked::Provider { issuer } => self.provider(issuer).await,
         };
         match found {
@@ -51,7 +53,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    async fn policy(&self, at: &At, known_version: Option<&str>) -> Read<Found> {
+    async fn policy(&self, at: &At, reading: &PolicyReading) -> Read<Found> {
         let Some(target) = self.home().await?.target(Kind::Policy, at) else { return Ok(None) };
         let (client, arn) = (&self.account.client, &target.arn);
         let Some(policy) = self.read("iam:GetPolicy", client.get_policy(arn)).await? else {
@@ -65,11 +67,20 @@ impl<'a> Reading<'a> {
             versions: None,
             attached_to: None,
         };
-        if known_version == Some(found.default_version.as_str()) {
-            return Ok(Some(Found::Policy(found)));
+        match reading {
+            PolicyReading::Unless(known) if *known == found.default_version => {
+                return Ok(Some(Found::Policy(found)));
+            }
+            PolicyReading::Unless(_) | PolicyReading::Documents => {
+                let Some(versions) = self.versions(&found).await? else { return Ok(None) };
+                found.versions = Some(versions);
+                return Ok(Some(Found::Policy(found)));
+            }
+            PolicyReading::Attachments => {}
         }
-        let Some(versions) = self.versions(&found).await? else { return Ok(None) };
-        found.versions = Some(versions);
+        let Some(ids) = self.version_ids(arn).await? else { return Ok(None) };
+        let version = |id| Version { id, document: String::new() };
+        found.versions = Some(ids.into_iter().map(version).collect());
         if policy.attachments == 0 {
             found.attached_to = Some(Vec::new());
             return Ok(Some(Found::Policy(found)));
@@ -82,31 +93,40 @@ impl<'a> Reading<'a> {
         Ok(Some(Found::Policy(found)))
     }
 
+    /// The versions of a policy, the oldest first, without their documents.
+    async fn version_ids(&self, arn: &str) -> Read<Vec<String>> {
+        let listed = self.account.client.list_policy_versions(arn);
+        let Some(listed) = self.read("iam:ListPolicyVersions", listed).await? else {
+            return Ok(None);
+        };
+        let mut ids: Vec<String> = listed.into_iter().map(|version| version.id).collect();
+        ids.sort_by_key(|id| number_of(id));
+        Ok(Some(ids))
+    }
+
     /// The versions of a policy, the oldest first.
     async fn versions(&self, policy: &PolicyFound) -> Read<Vec<Version>> {
         let (client, documents) = (&self.account.client, &self.account.documents);
         let PolicyFound { arn, id, .. } = policy;
-        let listed = self.read("iam:ListPolicyVersions", client.list_policy_versions(arn)).await?;
-        let Some(mut listed) = listed else { return Ok(None) };
-        listed.sort_by_key(|version| number_of(&version.id));
+        let Some(ids) = self.version_ids(arn).await? else { return Ok(None) };
         let mut versions = Vec::new();
-        for version in listed {
-            if let Some(document) = documents.get(id, &version.id, self.account.uptime()) {
-                versions.push(Version { id: version.id, document });
+        for version in ids {
+            if let Some(document) = documents.get(id, &version, self.account.uptime()) {
+                versions.push(Version { id: version, document });
                 continue;
             }
-            let read = client.get_policy_version(arn, &version.id);
+            let read = client.get_policy_version(arn, &version);
             // Whoever deleted it since has left the others.
             if let Some(read) = self.read("iam:GetPolicyVersion", read).await? {
                 let document = read.document.unwrap_or_default();
-                documents.put(id, &version.id, &document, self.account.uptime());
-                versions.push(Version { id: version.id, document });
+                documents.put(id, &version, &document, self.account.uptime());
+                versions.push(Version { id: version, document });
             }
         }
         Ok(Some(versions))
     }
 
-    async fn role(&self, at: &At, whole: bool) -> Read<Found> {
+    async fn role(&self, at: &At, reading: RoleReading) -> Read<Found> {
         let Some(target) = self.home().await?.target(Kind::Role, at) else { return Ok(None) };
         let (client, name) = (&self.account.client, &target.name);
         let role = self.read("iam:GetRole", client.get_role(name)).await?;
@@ -127,9 +147,12 @@ impl<'a> Reading<'a> {
             inline: None,
             instance_profiles: None,
         };
-        if whole {
+        let is_deletion = reading == RoleReading::Deletion;
+        if reading == RoleReading::Inline || (is_deletion && found.attached.is_empty()) {
             let Some(inline) = self.inline(name).await? else { return Ok(None) };
             found.inline = Some(inline);
+        }
+        if is_deletion {
             let profiles = client.list_instance_profiles_for_role(name);
             let profiles = self.read("iam:ListInstanceProfilesForRole", profiles).await?;
             let Some(profiles) = profiles else { return Ok(None) };

@@ -5,7 +5,7 @@
 //! proves nothing about the calls of that process: it is taken over, and for as long as a call can be late
 //! nothing is sent, and nothing that the cloud does not show is believed to be gone.
 
-use crate::outside::{Call, Code, Process, Refusal, Register, Sent};
+use crate::outside::{Answer, Call, Code, Process, Refusal, Register, Sent};
 use interlock_api::identities::Mark;
 use serde::Serialize;
 
@@ -84,6 +84,16 @@ pub enum Resting {
 }
 
 impl Journal {
+    /// What the client said, without a mark.
+    pub fn of(answer: &Answer) -> Journal {
+        Journal {
+            process: answer.process.clone(),
+            sent: answer.sent.clone(),
+            refused: answer.refused.clone(),
+            ..Journal::default()
+        }
+    }
+
     /// Whether what the cloud does not show is gone.
     ///
     /// An object without a mark proves nothing about a read of the cloud that was made before: another process
@@ -129,7 +139,20 @@ impl Journal {
             Some(Mark { quiet_at: Some(_), .. }) => return None,
             Some(_) => Some(self.process.uptime.saturating_add(self.late_call_seconds)),
         };
-        Some(Mark { instance: self.process.instance.clone(), quiet_at })
+        Some(Mark { instance: self.process.instance.clone(), quiet_at, settled: false })
+    }
+
+    /// The mark with which this process says that the cloud is as declared; None: there is nothing to say.
+    pub fn settling(&self) -> Option<Mark> {
+        let mine =
+            self.mark.as_ref().filter(|mark| self.is_mine(mark) && mark.quiet_at.is_some())?;
+        (!mine.settled).then(|| Mark { settled: true, ..mine.clone() })
+    }
+
+    /// Whether this process has found the cloud as declared under its mark. It saves reads, and decides nothing
+    /// else: whoever believes it waits, or removes the mark once nothing is under way, and compares after that.
+    pub fn is_settled(&self) -> bool {
+        self.mark.as_ref().is_some_and(|mark| self.is_mine(mark) && mark.settled)
     }
 
     /// Whether this process knows that no call about the object can take effect any more.
@@ -233,6 +256,7 @@ mod tests {
         let mark = mark.map(|(instance, quiet_at)| Mark {
             instance: instance.to_owned(),
             quiet_at: (quiet_at >= 0).then_some(quiet_at),
+            settled: false,
         });
         let process = Process { instance: "me".to_owned(), uptime: 100 };
         Journal { mark, process, late_call_seconds: 60, ..Journal::default() }
@@ -244,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_call_is_made_only_under_the_mark_of_this_process() {
-        let mine = |quiet_at| Mark { instance: "me".to_owned(), quiet_at };
+        let mine = |quiet_at| Mark { instance: "me".to_owned(), quiet_at, settled: false };
         assert_eq!(journal(None).gate(&CREATE), Gate::Mark(mine(Some(0))));
         assert_eq!(journal(Some(("other", 7))).gate(&CREATE), Gate::Mark(mine(None)));
         // Taken over, and read: the window begins.
@@ -288,6 +312,22 @@ mod tests {
         let late = Journal { sent: vec![sent(trust.clone(), false)], ..mine.clone() };
         assert_eq!(ground(&late), Gate::Late { seconds: 50 });
         assert_eq!(ground(&Journal { sent: vec![sent(trust, true)], ..mine }), Gate::Open);
+    }
+
+    #[test]
+    fn only_the_own_mark_says_that_the_cloud_is_as_declared() {
+        let mine = journal(Some(("me", 0)));
+        let settled = mine.settling().expect("a mark");
+        assert!(settled.settled && !mine.is_settled());
+        let mine = Journal { mark: Some(settled), ..mine };
+        assert!(mine.is_settled() && mine.settling().is_none());
+        // What another process says of its calls says nothing of this one's.
+        let other = Mark { instance: "other".to_owned(), quiet_at: Some(0), settled: true };
+        let other = Journal { mark: Some(other), ..mine };
+        assert!(!other.is_settled() && other.settling().is_none());
+        assert!(
+            journal(None).settling().is_none() && journal(Some(("me", -1))).settling().is_none()
+        );
     }
 
     #[test]

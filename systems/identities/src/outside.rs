@@ -58,25 +58,50 @@ pub struct Question {
 /// What is asked about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Asked {
+    /// Nothing of the cloud: only what this process sent, and what was refused.
+    Calls,
     /// A policy.
     Policy {
         /// Where it is.
         at: At,
-        /// If this is its default version, neither versions nor attachments are read.
-        known_version: Option<String>,
+        /// What is read of it.
+        reading: PolicyReading,
     },
     /// A role.
     Role {
         /// Where it is.
         at: At,
-        /// Whether its inline policies and instance profiles are read, too.
-        whole: bool,
+        /// What is read of it.
+        reading: RoleReading,
     },
     /// The OIDC provider of an issuer.
     Provider {
         /// The URL of the issuer.
         issuer: String,
     },
+}
+
+/// What is read of a policy.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum PolicyReading {
+    /// Its versions with their documents, unless this is its default version.
+    Unless(String),
+    /// Its versions with their documents.
+    Documents,
+    /// Its versions, and what it is attached to: it is to be deleted.
+    Attachments,
+}
+
+/// What is read of a role.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RoleReading {
+    /// What is attached to it.
+    Attached,
+    /// Its inline policies, too.
+    Inline,
+    /// The instance profiles that it is in, too, and its inline policies once nothing is attached: it is to be
+    /// deleted.
+    Deletion,
 }
 
 /// What the cloud and the client answered.
@@ -106,6 +131,8 @@ pub struct Process {
 /// What was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum Found {
+    /// Nothing was asked about.
+    NotAsked,
     /// There is none.
     Absent,
     /// A policy.
@@ -136,7 +163,7 @@ pub struct PolicyFound {
     pub default_version: String,
     /// Its versions, the oldest first; None: the default version is the known one.
     pub versions: Option<Vec<Version>>,
-    /// The roles, users and groups that it is attached to, by name; None: as above.
+    /// The roles, users and groups that it is attached to, by name; None: not asked for.
     pub attached_to: Option<Vec<String>>,
 }
 
@@ -145,7 +172,7 @@ pub struct PolicyFound {
 pub struct Version {
     /// `v3`
     pub id: String,
-    /// The text, URL-encoded or plain.
+    /// The text, URL-encoded or plain; empty if documents were not asked for.
     pub document: String,
 }
 
@@ -164,9 +191,9 @@ pub struct RoleFound {
     pub boundary: Option<String>,
     /// The policies that are attached to it, by ARN.
     pub attached: Vec<String>,
-    /// Its inline policies, name and text; None: not asked for.
+    /// Its inline policies, name and text; None: not read.
     pub inline: Option<Vec<Version>>,
-    /// The instance profiles that it is in; None: not asked for.
+    /// The instance profiles that it is in; None: not read.
     pub instance_profiles: Option<Vec<String>>,
 }
 

@@ -8,9 +8,10 @@ use interlock_kernel::{
 };
 use serde_json::{Value, json};
 
-/// The change of a status that writes a mark. Whatever the mark before said is replaced as a whole.
+/// A mark in the change of a status. Whatever the mark before said is replaced as a whole.
 pub(crate) fn mark(mark: &Mark) -> Value {
-    json!({"mark": {"instance": mark.instance, "quietAt": mark.quiet_at}})
+    let settled = mark.settled.then_some(true);
+    json!({"instance": mark.instance, "quietAt": mark.quiet_at, "settled": settled})
 }
 
 /// An event about an object, without its sentence.

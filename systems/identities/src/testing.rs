@@ -6,6 +6,7 @@ use crate::outside::{
 use crate::settings::Settings;
 use crate::world::account::Account;
 use interlock_kernel::testing::Machine;
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// What happens to the calls.
@@ -29,6 +30,8 @@ pub(crate) struct FakeCloud {
     pub(crate) calls: Calls,
     pub(crate) failure: Option<Failure>,
     pub(crate) made: Vec<&'static str>,
+    /// How often the account was read.
+    reads: Cell<usize>,
 }
 
 impl FakeCloud {
@@ -41,7 +44,13 @@ impl FakeCloud {
             calls: Calls::Answered,
             failure: None,
             made: Vec::new(),
+            reads: Cell::default(),
         }
+    }
+
+    /// How often the account was read since the last time.
+    pub(crate) fn take_reads(&self) -> usize {
+        self.reads.take()
     }
 
     /// The late-call window passes.
@@ -67,6 +76,7 @@ impl FakeCloud {
 impl Machine<Cloud> for FakeCloud {
     fn ask(&self, question: &Question) -> Answer {
         let found = self.account.found(&question.object);
+        self.reads.set(self.reads.get() + usize::from(found != Found::NotAsked));
         Answer {
             found: self.failure.clone().map_or(found, Found::Failed),
             process: self.process.clone(),

@@ -14,6 +14,10 @@ pub struct Mark {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "i64", range(min = 0))]
     pub quiet_at: Option<i64>,
+    /// Whether that process found the cloud as declared: the mark is there only until no call can be late any
+    /// more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub settled: bool,
 }
 
 /// What happens to the cloud objects when the object is deleted.

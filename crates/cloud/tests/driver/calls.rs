@@ -3,7 +3,9 @@
 use crate::support::{
     ABOUT, ACCOUNT, Scene, allow, closed, create_policy, create_role, done, place, policy, tags,
 };
-use interlock_identities::outside::{Asked, At, Call, Found, Process, Request};
+use interlock_identities::outside::{
+    Asked, At, Call, Found, PolicyReading, Process, Request, RoleReading,
+};
 
 fn arn(kind: &str) -> String {
     format!("arn:aws:iam::{ACCOUNT}:{kind}/interlock/f/x")
@@ -16,6 +18,8 @@ async fn a_policy_is_created_changed_and_deleted() {
     scene.make([create_policy()]).await;
     let found = scene.policy().await;
     assert_eq!((found.arn, found.tags), (arn("policy"), tags(ABOUT)));
+    assert_eq!(found.attached_to, None);
+    let found = scene.policy_by(PolicyReading::Attachments).await;
     assert_eq!(found.attached_to, Some(vec![]));
     let second = Call::CreatePolicyVersion { document: allow("s3:PutObject") };
     scene.make([Call::TagPolicy { tags: tags("other") }, second]).await;
@@ -56,16 +60,17 @@ async fn a_role_is_created_changed_and_deleted() {
     assert_eq!(found.boundary, Some(arn("policy")));
     assert_eq!((found.attached, found.tags), (vec![arn("policy")], tags("other")));
     let inline = found.inline.into_iter().flatten().map(|it| it.id).collect::<Vec<_>>();
-    assert_eq!((inline, found.instance_profiles), (vec!["fence".to_owned()], Some(vec![])));
-    assert_eq!(scene.policy().await.attached_to, Some(vec!["x".to_owned()]));
-    scene
-        .make([
-            Call::DeleteRolePolicy { name: "fence".to_owned() },
-            Call::DetachRolePolicy { arn: arn("policy") },
-            Call::DeleteRole,
-        ])
-        .await;
-    let gone = scene.ask(Asked::Role { at: place(), whole: false }).await;
+    assert_eq!((inline, found.instance_profiles), (vec!["fence".to_owned()], None));
+    let attached_to = scene.policy_by(PolicyReading::Attachments).await.attached_to;
+    assert_eq!(attached_to, Some(vec!["x".to_owned()]));
+    // A role that is to be deleted: its inline policies are of no interest while a policy is attached.
+    let found = scene.role_by(RoleReading::Deletion).await;
+    assert_eq!((found.inline, found.instance_profiles), (None, Some(vec![])));
+    scene.make([Call::DetachRolePolicy { arn: arn("policy") }]).await;
+    let found = scene.role_by(RoleReading::Deletion).await;
+    assert_eq!(found.inline.map(|it| it.len()), Some(1));
+    scene.make([Call::DeleteRolePolicy { name: "fence".to_owned() }, Call::DeleteRole]).await;
+    let gone = scene.ask(Asked::Role { at: place(), reading: RoleReading::Attached }).await;
     assert_eq!(gone.found, Found::Absent);
 }
 
@@ -105,7 +110,7 @@ async fn nothing_of_another_account_is_asked_about_or_changed() {
     scene.make([create_role()]).await;
     let requests = scene.proxy.passed_on();
     let at = At::Arn("arn:aws:iam::999999999999:role/interlock/f/x".to_owned());
-    let asked = Asked::Role { at: at.clone(), whole: false };
+    let asked = Asked::Role { at: at.clone(), reading: RoleReading::Attached };
     assert_eq!(scene.ask(asked).await.found, Found::Absent);
     let decided = Process { instance: crate::support::ME.to_owned(), uptime: 0 };
     let request = Request { about: ABOUT.to_owned(), decided, at, call: Call::DeleteRole };
@@ -114,6 +119,6 @@ async fn nothing_of_another_account_is_asked_about_or_changed() {
     assert_eq!(scene.proxy.passed_on(), requests);
     // A role of that name and account, under another path, is not the one that the ARN names.
     let at = At::Arn(format!("arn:aws:iam::{ACCOUNT}:role/elsewhere/x"));
-    let asked = Asked::Role { at, whole: false };
+    let asked = Asked::Role { at, reading: RoleReading::Attached };
     assert_eq!(scene.ask(asked).await.found, Found::Absent);
 }

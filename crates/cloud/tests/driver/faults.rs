@@ -3,7 +3,9 @@
 use crate::proxy::Fault;
 use crate::support::{ME, Options, Scene, create_policy, create_role, place, policy, request};
 use interlock_iam::outcome::Class;
-use interlock_identities::outside::{Asked, Call, Code, Failure, Found, Process, Sent};
+use interlock_identities::outside::{
+    Asked, Call, Code, Failure, Found, Process, RoleReading, Sent,
+};
 use std::time::Duration;
 
 const THROTTLED: &str = "<ErrorResponse><Error><Type>Sender</Type><Code>Throttling</Code>\
@@ -90,7 +92,7 @@ async fn a_request_that_was_not_sent_is_not_on_record() {
     let process = Process { instance: ME.to_owned(), uptime: 0 };
     driver.send(request(create_role(), process)).await.unwrap_err();
     let question = interlock_identities::outside::Question {
-        object: Asked::Role { at: place(), whole: false },
+        object: Asked::Role { at: place(), reading: RoleReading::Attached },
         about: crate::support::ABOUT.to_owned(),
     };
     let answer = driver.answer(question).await;

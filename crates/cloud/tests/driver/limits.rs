@@ -2,7 +2,7 @@
 
 use crate::proxy::Fault;
 use crate::support::{Options, Scene, create_policy, policy};
-use interlock_identities::outside::{Asked, At, Cloud, Failure, Found, Question};
+use interlock_identities::outside::{Asked, At, Cloud, Failure, Found, Question, RoleReading};
 use interlock_kernel::CallRate;
 use interlock_shell::Driver as Ask;
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ async fn the_rate_of_the_account_is_never_exceeded() {
     for step in 0..240_u64 {
         for (number, count) in served.iter_mut().enumerate() {
             let at = At::Name { path: "/".to_owned(), name: format!("role-{number}") };
-            let object = Asked::Role { at, whole: false };
+            let object = Asked::Role { at, reading: RoleReading::Attached };
             let question = Question { object, about: format!("uid-{number}") };
             let answer = scene.driver.answer(question).await;
             *count += u32::from(waits(&answer.found).is_none());

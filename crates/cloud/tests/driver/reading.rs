@@ -6,7 +6,9 @@ use crate::support::{
 };
 use interlock_iam::Credentials;
 use interlock_iam::client::NewRole;
-use interlock_identities::outside::{Asked, Call, Failure, Found, Question, Sent};
+use interlock_identities::outside::{
+    Asked, Call, Failure, Found, PolicyReading, Question, RoleReading, Sent,
+};
 
 #[tokio::test]
 async fn an_answer_has_the_clocks_of_the_cloud_and_of_the_process() {
@@ -33,7 +35,10 @@ async fn the_uptime_is_that_of_the_start_of_the_reading() {
         ..interlock_cloud::Settings::of(ME, Duration::from_secs(WINDOW))
     };
     let driver = interlock_cloud::Driver::new(scene.direct.clone(), settings);
-    let asked = Question { object: Asked::Role { at: place(), whole: true }, about: ABOUT.into() };
+    let asked = Question {
+        object: Asked::Role { at: place(), reading: RoleReading::Inline },
+        about: ABOUT.into(),
+    };
     // The look before that is for the token: a wait for it is no part of the reading.
     assert_eq!(driver.answer(asked).await.process.uptime, 101);
 }
@@ -70,6 +75,20 @@ async fn versions_are_read_oldest_first_also_beyond_the_tenth() {
 }
 
 #[tokio::test]
+async fn what_this_process_sent_is_known_without_a_request_and_so_is_the_document_of_a_new_policy()
+{
+    let scene = Scene::new().await;
+    scene.make([create_policy()]).await;
+    let requests = scene.proxy.passed_on();
+    let calls = scene.ask(Asked::Calls).await;
+    assert_eq!((calls.found, calls.sent.len()), (Found::NotAsked, 1));
+    assert_eq!(scene.proxy.passed_on() - requests, 0);
+    assert_eq!(scene.policy().await.versions.map(|it| it.len()), Some(1));
+    // The policy, and the list of its versions.
+    assert_eq!(scene.proxy.passed_on() - requests, 2);
+}
+
+#[tokio::test]
 async fn a_list_of_several_pages_is_read_to_its_end() {
     let scene = Scene::new().await;
     scene.make([create_policy()]).await;
@@ -81,8 +100,9 @@ async fn a_list_of_several_pages_is_read_to_its_end() {
         done(scene.direct.attach_role_policy(&name, &arn).await);
     }
     let requests = scene.proxy.passed_on();
-    assert_eq!(scene.policy().await.attached_to.map(|it| it.len()), Some(1_001));
-    // The policy, its versions, and two pages of roles; its one document was read before.
+    let attached_to = scene.policy_by(PolicyReading::Attachments).await.attached_to;
+    assert_eq!(attached_to.map(|it| it.len()), Some(1_001));
+    // The policy, its versions, and two pages of roles; documents are of no interest.
     assert_eq!(scene.proxy.passed_on() - requests, 4);
 }
 

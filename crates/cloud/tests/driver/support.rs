@@ -7,7 +7,8 @@ use interlock_iam::client::{self, Client};
 use interlock_iam::embedded::{self, Fetched, Iam, Keys, Listening};
 use interlock_iam::{Credentials, Outcome};
 use interlock_identities::outside::{
-    Answer, Asked, At, Call, Found, PolicyFound, Process, Question, Request, RoleFound, Tags,
+    Answer, Asked, At, Call, Found, PolicyFound, PolicyReading, Process, Question, Request,
+    RoleFound, RoleReading, Tags,
 };
 use interlock_kernel::CallRate;
 use interlock_store::Embedded;
@@ -115,14 +116,22 @@ impl Scene {
     }
 
     pub(crate) async fn policy(&self) -> PolicyFound {
-        match self.ask(policy(None)).await.found {
+        self.policy_by(PolicyReading::Documents).await
+    }
+
+    pub(crate) async fn policy_by(&self, reading: PolicyReading) -> PolicyFound {
+        match self.ask(Asked::Policy { at: place(), reading }).await.found {
             Found::Policy(found) => found,
             other => panic!("{other:?}"),
         }
     }
 
     pub(crate) async fn role(&self) -> RoleFound {
-        match self.ask(Asked::Role { at: place(), whole: true }).await.found {
+        self.role_by(RoleReading::Inline).await
+    }
+
+    pub(crate) async fn role_by(&self, reading: RoleReading) -> RoleFound {
+        match self.ask(Asked::Role { at: place(), reading }).await.found {
             Found::Role(found) => found,
             other => panic!("{other:?}"),
         }
@@ -152,7 +161,9 @@ pub(crate) fn place() -> At {
 }
 
 pub(crate) fn policy(known_version: Option<&str>) -> Asked {
-    Asked::Policy { at: place(), known_version: known_version.map(str::to_owned) }
+    let known = known_version.map(str::to_owned);
+    let reading = known.map_or(PolicyReading::Documents, PolicyReading::Unless);
+    Asked::Policy { at: place(), reading }
 }
 
 pub(crate) fn tags(owner: &str) -> Tags {

@@ -34,7 +34,8 @@ pub(super) fn act(settings: &Settings, scene: &Scene, decision: Decision) -> Ste
         }
         Decision::LiveRead { places, whole } => live_read(scene, places, whole),
         Decision::Mark(mark) => {
-            status(scene, speak::mark(&mark), "calls of this process may be under way from now on")
+            let change = json!({"mark": speak::mark(&mark)});
+            status(scene, change, "calls of this process may be under way from now on")
         }
         Decision::Unmark => {
             status(scene, json!({"mark": null}), "no call can be under way any more")
@@ -60,10 +61,15 @@ pub(super) fn act(settings: &Settings, scene: &Scene, decision: Decision) -> Ste
 
 /// The cloud first, then the Policy: a mark that is read after the cloud was there when it was read.
 fn live_read(scene: &Scene, places: usize, whole: bool) -> Step<Cloud> {
+    let address = Address::new(Place::HUB, &POLICY, Name::of(&scene.policy));
+    if places == 0 {
+        let because = "calls of this process may be under way".to_owned();
+        let reads = vec![Read::Ask(scene.calls.clone()), Read::Object(address)];
+        return Step::LiveRead { reads, because };
+    }
     let questions = if whole { &scene.whole_questions } else { &scene.questions };
     let mut reads: Vec<Read<Cloud>> = Vec::new();
     reads.extend(questions.iter().take(places).cloned().map(Read::Ask));
-    let address = Address::new(Place::HUB, &POLICY, Name::of(&scene.policy));
     reads.push(Read::Object(address));
     Step::LiveRead { reads, because: "the cloud is compared with the Policy".to_owned() }
 }
@@ -89,6 +95,9 @@ fn reported(scene: &Scene, report: &Report) -> Value {
         change["policyID"] = json!(known.id);
         change["versionID"] = json!(known.version);
         change["documentHash"] = json!(known.digest);
+    }
+    if let Some(mark) = &report.mark {
+        change["mark"] = speak::mark(mark);
     }
     change
 }

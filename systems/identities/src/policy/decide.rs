@@ -6,6 +6,7 @@ use crate::outside::{At, Call, Failure, PolicyFound, Version};
 use crate::owner::{Owner, Whose};
 use crate::standing::{Standing, is_spec_arn_ignored, spec_arn_ignored};
 use interlock_api::identities::{Mark, PolicyStatus, condition as words};
+use interlock_kernel::conditions::is_true;
 use serde::Serialize;
 
 /// How many versions a policy has at most.
@@ -36,7 +37,7 @@ pub struct Facts {
     pub owner: Owner,
     /// Where the cloud policy may be, in the order in which it is looked for.
     pub places: Vec<At>,
-    /// What was read live: first the cloud, then the Policy. None: nothing yet.
+    /// What was read live: first the cloud, or only what this process sent, then the Policy. None: nothing yet.
     pub look: Option<Look>,
 }
 
@@ -45,7 +46,7 @@ pub struct Facts {
 pub struct Look {
     /// What is known of calls.
     pub journal: Journal,
-    /// What is where.
+    /// What is where; none: the cloud was not read.
     pub places: Vec<Place>,
 }
 
@@ -85,9 +86,9 @@ pub enum Decision {
     AddFinalizer,
     /// Read so many of the places, and then the Policy; whole: whatever is known already.
     LiveRead {
-        /// How many.
+        /// How many; none: only what this process sent.
         places: usize,
-        /// Whether versions and attachments are read even if the default version is known.
+        /// Whether versions are read even if the default version is known.
         whole: bool,
     },
     /// Write this mark.
@@ -115,6 +116,8 @@ pub struct Report {
     pub known: Option<Known>,
     /// Whether the ARN in the spec names something else; None: nothing is said about it.
     pub is_spec_arn_ignored: Option<bool>,
+    /// The mark that says so, too; None: it stays as it is.
+    pub mark: Option<Mark>,
 }
 
 /// What is known of a cloud policy.
@@ -156,7 +159,13 @@ pub fn decide(facts: &Facts) -> Decision {
     if !facts.has_finalizer {
         return Decision::AddFinalizer;
     }
-    let Some(look) = &facts.look else { return Decision::LiveRead { places: 1, whole: false } };
+    let Some(look) = &facts.look else {
+        let places = usize::from(!facts.is_under_way());
+        return Decision::LiveRead { places, whole: false };
+    };
+    if look.places.is_empty() {
+        return begin(facts, &look.journal);
+    }
     let failure = look.places.iter().find_map(|place| match &place.state {
         State::Failed(failure) => Some(failure),
         State::Absent | State::Policy { .. } => None,
@@ -176,11 +185,28 @@ pub fn decide(facts: &Facts) -> Decision {
         Some(Where::Foreign(whose, adopting)) if !facts.is_deleting => {
             let message = format!("a policy of that name is in the cloud: {whose}");
             let standing = Standing::stalled(words::CONFLICT, message).next(adopting.clone());
-            facts.say(standing, Decision::Resync)
+            facts.say(standing, rest(&look.journal))
         }
         Some(Where::Foreign(..) | Where::Proven(_)) => gone(facts, look, Left::Foreign),
         Some(Where::Absent(_)) => gone(facts, look, Left::Nothing),
     }
+}
+
+/// What can be done before the cloud is read: each read costs requests.
+fn begin(facts: &Facts, journal: &Journal) -> Decision {
+    let read = Decision::LiveRead { places: 1, whole: false };
+    if facts.is_deleting {
+        // Whatever the cloud shows, it is believed only when no call can be late any more.
+        if journal.has_done(&Call::DeletePolicy) && !journal.is_quiet() {
+            return late(facts, journal.quiet_in());
+        }
+        return journal.mark_first().map_or(read, Decision::Mark);
+    }
+    if journal.is_settled() && facts.is_as_declared() {
+        return rest(journal);
+    }
+    let mark = journal.mark_first().filter(|_| !facts.is_observed());
+    mark.map_or(read, Decision::Mark)
 }
 
 /// What there is in the cloud for a Policy.
@@ -292,16 +318,17 @@ fn compared(facts: &Facts, look: &Look, at: &At, found: &PolicyFound) -> Decisio
             &facts.status.conditions,
         ),
         known: Some(known),
+        mark: look.journal.settling(),
     };
     if !report.is_in(facts) {
         return Decision::Report(Box::new(report));
     }
-    rest(look)
+    rest(&look.journal)
 }
 
 /// Nothing is to be done: the mark is removed once nothing is under way.
-fn rest(look: &Look) -> Decision {
-    match look.journal.resting() {
+fn rest(journal: &Journal) -> Decision {
+    match journal.resting() {
         Resting::Quiet | Resting::Another => Decision::Resync,
         Resting::Unmark => Decision::Unmark,
         Resting::Wait { seconds } => Decision::Wait("calls may be under way", seconds),
@@ -343,10 +370,13 @@ fn gone(facts: &Facts, look: &Look, left: Left) -> Decision {
     match look.journal.going() {
         Going::Gone => Decision::RemoveFinalizer(left),
         Going::Mark(mark) => Decision::Mark(mark),
-        Going::Late { seconds } => {
-            facts.say(Standing::late(), Decision::Wait("a late call may still land", seconds))
-        }
+        Going::Late { seconds } => late(facts, seconds),
     }
+}
+
+/// A call may still take effect.
+fn late(facts: &Facts, seconds: i64) -> Decision {
+    facts.say(Standing::late(), Decision::Wait("a late call may still land", seconds))
 }
 
 /// A call, if it may be made now.
@@ -354,9 +384,7 @@ fn call(facts: &Facts, look: &Look, at: &At, call: Call) -> Decision {
     match look.journal.gate(&call) {
         Gate::Open => Decision::Call(at.clone(), call),
         Gate::Mark(mark) => Decision::Mark(mark),
-        Gate::Late { seconds } => {
-            facts.say(Standing::late(), Decision::Wait("a late call may still land", seconds))
-        }
+        Gate::Late { seconds } => late(facts, seconds),
         Gate::Hidden { seconds } => {
             let message = "the cloud does not show the policy yet";
             let standing = Standing::reconciling(words::PROGRESSING, message);
@@ -369,9 +397,27 @@ fn call(facts: &Facts, look: &Look, at: &At, call: Call) -> Decision {
 }
 
 impl Facts {
+    /// Whether calls are to be expected: what this process sent, and whose mark it is, is then read first.
+    fn is_under_way(&self) -> bool {
+        self.is_deleting || self.status.mark.is_some() || !self.is_observed()
+    }
+
+    /// Whether the status is about the spec as it is.
+    fn is_observed(&self) -> bool {
+        self.status.observed_generation.is_some()
+            && self.status.observed_generation == self.generation
+    }
+
+    /// Whether the status says that the cloud has what the spec asks for.
+    fn is_as_declared(&self) -> bool {
+        self.is_observed()
+            && is_true(&self.status.conditions, words::READY)
+            && self.status.document_hash == Some(document::digest(&self.document))
+    }
+
     /// The status says how far it is, and then this is done.
     fn say(&self, standing: Standing, then: Decision) -> Decision {
-        let report = Report { standing, known: None, is_spec_arn_ignored: None };
+        let report = Report { standing, known: None, is_spec_arn_ignored: None, mark: None };
         if report.is_in(self) { then } else { Decision::Report(Box::new(report)) }
     }
 }

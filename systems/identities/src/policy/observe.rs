@@ -4,7 +4,7 @@ use super::decide::{Facts, Look, Place as CloudPlace, State};
 use crate::document;
 use crate::journal::Journal;
 use crate::kinds::POLICY;
-use crate::outside::{Answer, Asked, At, Cloud, Found, Process, Question};
+use crate::outside::{Answer, Asked, At, Cloud, Found, PolicyReading, Process, Question};
 use crate::owner::{Owner, Shown};
 use crate::settings::Settings;
 use crate::subject::name_in;
@@ -23,6 +23,8 @@ pub struct Scene {
     pub(super) policy: Object,
     /// Its status.
     pub(super) status: PolicyStatus,
+    /// What this process is asked about its own calls.
+    pub(super) calls: Question,
     /// What can be asked: the same order as [`Facts::places`].
     pub(super) questions: Vec<Question>,
     /// The same, with all that can be read.
@@ -64,21 +66,29 @@ pub(super) fn observe(
     let digest = document::digest(&document);
     let is_recorded = !is_deleting && status.document_hash.as_ref() == Some(&digest);
     let known = status.version_id.clone().filter(|_| is_recorded);
-    let question = |at: &At, known_version: Option<String>| Question {
-        object: Asked::Policy { at: at.clone(), known_version },
-        about: owner.uid.clone(),
+    let whole = match is_deleting {
+        true => PolicyReading::Attachments,
+        false => PolicyReading::Documents,
     };
-    let questions: Vec<Question> = places.iter().map(|at| question(at, known.clone())).collect();
-    let whole_questions: Vec<Question> = places.iter().map(|at| question(at, None)).collect();
-    let look = look(
+    let question = |object: Asked| Question { object, about: owner.uid.clone() };
+    let about = |at: &At, reading: &PolicyReading| {
+        question(Asked::Policy { at: at.clone(), reading: reading.clone() })
+    };
+    let unless = known.map_or_else(|| whole.clone(), PolicyReading::Unless);
+    let questions: Vec<Question> = places.iter().map(|at| about(at, &unless)).collect();
+    let whole_questions: Vec<Question> = places.iter().map(|at| about(at, &whole)).collect();
+    let calls = question(Asked::Calls);
+    let found = look(
         &Reading { places: &places, questions: &questions, whole: &whole_questions },
         live_reads,
-    )
-    .filter(|_| live.is_some())
-    .map(|answers| {
-        Look::of(&answers, |answer| state(answer, &owner, &status, adopt, legacy.as_ref()))
-    })
-    .map(|look| look.with(&status, settings));
+    );
+    let state = |answer: &Answer| state(answer, &owner, &status, adopt, legacy.as_ref());
+    let look = match (found, live_reads.answers.get(&calls)) {
+        (Some(found), _) => Some(Look::of(&found, state)),
+        (None, Some(calls)) => Some(Look { journal: Journal::of(calls), places: Vec::new() }),
+        (None, None) => None,
+    };
+    let look = look.filter(|_| live.is_some()).map(|look| look.with(&status, settings));
     let process = look.as_ref().map(|look| look.journal.process.clone()).unwrap_or_default();
     let facts = Facts {
         has_finalizer: has_finalizer(&policy, FINALIZER_POLICY),
@@ -94,7 +104,7 @@ pub(super) fn observe(
         look,
     };
     let now = view.now();
-    let scene = Scene { policy, status, questions, whole_questions, process, now };
+    let scene = Scene { policy, status, calls, questions, whole_questions, process, now };
     Observed::Seen { facts, scene }
 }
 
@@ -154,7 +164,7 @@ fn state(
             State::Policy { found: found.clone(), whose, adopting: owner.adopting(shown) }
         }
         Found::Failed(failure) => State::Failed(failure.clone()),
-        Found::Absent | Found::Role(_) | Found::Provider { .. } => State::Absent,
+        Found::NotAsked | Found::Absent | Found::Role(_) | Found::Provider { .. } => State::Absent,
     }
 }
 
@@ -166,9 +176,7 @@ impl Look {
         // What the client knows is the same whatever it is asked about; the last answer is the newest.
         let journal = answers.last().map(|(_, answer)| Journal {
             process: answers[0].1.process.clone(),
-            sent: answer.sent.clone(),
-            refused: answer.refused.clone(),
-            ..Journal::default()
+            ..Journal::of(answer)
         });
         Look { journal: journal.unwrap_or_default(), places: places.collect() }
     }

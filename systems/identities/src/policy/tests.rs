@@ -95,9 +95,13 @@ fn a_policy_is_created_with_its_tags_after_finalizer_and_mark() {
     assert_eq!(world.held().tags["interlock.dev/owner-uid"], "u-1");
     // Finalizer, mark, status: the mark is removed once nothing can be under way.
     assert_eq!((run.writes.len(), run.waits_seconds), (3, Some(60)));
+    // The account is read before the call and after it, and once when the mark is removed.
+    assert_eq!(world.cloud.take_reads(), 2);
     world.quiet();
     assert_eq!(world.json()["status"]["mark"], Value::Null);
+    assert_eq!(world.cloud.take_reads(), 1);
     let run = world.settle();
+    assert_eq!(world.cloud.take_reads(), 1);
     assert!(run.writes.is_empty() && run.actions.is_empty() && run.waits_seconds >= Some(540));
 }
 

@@ -131,10 +131,8 @@ fn has_grants(cluster: &Object) -> bool {
 fn journal(answer: &Answer, record: &Record, settings: &Settings) -> Journal {
     Journal {
         mark: record.mark.clone(),
-        process: answer.process.clone(),
-        sent: answer.sent.clone(),
-        refused: answer.refused.clone(),
         late_call_seconds: settings.late_call_seconds,
+        ..Journal::of(answer)
     }
 }
 
@@ -145,6 +143,6 @@ fn state(answer: &Answer, uid: &str) -> State {
             is_ours: tags.get(TAG_OWNER_UID).is_some_and(|owner| owner == uid),
         },
         Found::Failed(failure) => State::Failed(failure.clone()),
-        Found::Absent | Found::Policy(_) | Found::Role(_) => State::Absent,
+        Found::NotAsked | Found::Absent | Found::Policy(_) | Found::Role(_) => State::Absent,
     }
 }

@@ -28,7 +28,7 @@ impl Record {
             return Record::default();
         };
         serde_json::from_str(text).unwrap_or_else(|_| Record {
-            mark: Some(Mark { instance: "unknown".to_owned(), quiet_at: None }),
+            mark: Some(Mark { instance: "unknown".to_owned(), ..Mark::default() }),
             ..Record::default()
         })
     }

@@ -36,7 +36,12 @@ pub(super) fn act(settings: &Settings, scene: &Scene, decision: Decision) -> Ste
         }
         Decision::LiveRead { places } => live_read(scene, places),
         Decision::Mark(mark) => {
-            status(scene, speak::mark(&mark), "calls of this process may be under way from now on")
+            let change = json!({"mark": speak::mark(&mark)});
+            status(scene, change, "calls of this process may be under way from now on")
+        }
+        Decision::Begin { mark, attached } => {
+            let change = json!({"mark": speak::mark(&mark), "attached": attached});
+            status(scene, change, "calls of this process may be under way from now on")
         }
         Decision::Unmark => {
             status(scene, json!({"mark": null}), "no call can be under way any more")
@@ -80,9 +85,18 @@ fn is_drift(scene: &Scene, call: &Call) -> bool {
 /// The cloud first, then the Role, then what says whom it trusts: each was so after the cloud was read.
 fn live_read(scene: &Scene, places: usize) -> Step<Cloud> {
     let mut reads: Vec<Read<Cloud>> = Vec::new();
-    reads.extend(scene.questions.iter().take(places).cloned().map(Read::Ask));
+    let because = match places {
+        0 => {
+            reads.push(Read::Ask(scene.calls.clone()));
+            "calls of this process may be under way"
+        }
+        _ => {
+            reads.extend(scene.questions.iter().take(places).cloned().map(Read::Ask));
+            "the cloud is compared with the Role"
+        }
+    };
     reads.extend(scene.objects.iter().cloned().map(Read::Object));
-    Step::LiveRead { reads, because: "the cloud is compared with the Role".to_owned() }
+    Step::LiveRead { reads, because: because.to_owned() }
 }
 
 fn status(scene: &Scene, change: Value, because: impl Into<String>) -> Step<Cloud> {
@@ -133,6 +147,9 @@ fn reported(scene: &Scene, report: &Report) -> Value {
     if let Some((arn, id)) = &report.known {
         change["arn"] = json!(arn);
         change["roleID"] = json!(id);
+    }
+    if let Some(mark) = &report.mark {
+        change["mark"] = speak::mark(mark);
     }
     change
 }

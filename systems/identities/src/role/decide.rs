@@ -3,12 +3,13 @@
 use super::keep::{Held, Wanted, delete, keep};
 use super::placed::{Issuer, Placement};
 use super::rights;
-use crate::journal::{Gate, Going, Journal};
+use crate::journal::{Gate, Going, Journal, Resting};
 use crate::outside::{At, Call, Failure, RoleFound};
 use crate::owner::{Owner, Whose};
 use crate::standing::Standing;
 use interlock_api::identities::{Mark, RoleStatus, condition as words};
 use interlock_api::placement::{Phase, RoleRights};
+use interlock_kernel::conditions::is_true;
 use serde::Serialize;
 
 /// After how many seconds something that another controller or the API server does is checked again.
@@ -29,6 +30,8 @@ pub struct Facts {
     pub spec_arn: Option<String>,
     /// The status of the Role.
     pub status: RoleStatus,
+    /// Whether a cloud role that somebody else made may be taken over.
+    pub may_adopt: bool,
     /// What is wrong with the spec.
     pub invalid: Option<String>,
     /// The Role as the owner of a cloud role.
@@ -39,7 +42,7 @@ pub struct Facts {
     pub places: Vec<At>,
     /// Whom the role must trust, by a live read; None: not read yet.
     pub home: Option<Home>,
-    /// What was read live, in this order: the cloud, the Role, its namespace, the Grant of the namespace, the
+    /// What was read live, in this order: the cloud (or only what this process sent), the Role, its namespace, the Grant of the namespace, the
     /// Policy of its name, the WorkloadCluster that owns the Grant. None: nothing yet.
     pub look: Option<Look>,
 }
@@ -49,7 +52,7 @@ pub struct Facts {
 pub struct Look {
     /// What is known of calls.
     pub journal: Journal,
-    /// What is where.
+    /// What is where; none: the cloud was not read.
     pub places: Vec<Place>,
     /// The time on the clock of the cloud, in seconds since 1970.
     pub date: Option<i64>,
@@ -107,11 +110,18 @@ pub enum Decision {
     AddFinalizer,
     /// Read so many of the places, and then the objects.
     LiveRead {
-        /// How many.
+        /// How many; none: only what this process sent.
         places: usize,
     },
     /// Write this mark.
     Mark(Mark),
+    /// Write this mark, and which policies Interlock attaches.
+    Begin {
+        /// The mark.
+        mark: Mark,
+        /// The policies, by ARN.
+        attached: Vec<String>,
+    },
     /// Remove the mark: nothing is under way, and nothing is to be done.
     Unmark,
     /// Write which policies Interlock attaches.
@@ -147,6 +157,8 @@ pub struct Report {
     pub known: Option<(String, String)>,
     /// Whether the ARN in the spec names something else; None: nothing is said about it.
     pub is_spec_arn_ignored: Option<bool>,
+    /// The mark that says that the cloud is as declared; None: it stays as it is.
+    pub mark: Option<Mark>,
 }
 
 /// What the Grant says of the roles of the namespace.
@@ -197,7 +209,12 @@ pub fn decide(facts: &Facts) -> Decision {
     if !facts.has_finalizer {
         return Decision::AddFinalizer;
     }
-    let Some(look) = &facts.look else { return Decision::LiveRead { places: 1 } };
+    let Some(look) = &facts.look else {
+        return Decision::LiveRead { places: usize::from(!facts.is_under_way()) };
+    };
+    if look.places.is_empty() {
+        return begin(facts, look);
+    }
     let failure = look.places.iter().find_map(|place| match &place.state {
         State::Failed(failure) => Some(failure),
         State::Absent | State::Role { .. } => None,
@@ -222,6 +239,37 @@ pub fn decide(facts: &Facts) -> Decision {
     }
 }
 
+/// What can be done before the cloud is read: each read costs requests.
+fn begin(facts: &Facts, look: &Look) -> Decision {
+    let (journal, read) = (&look.journal, Decision::LiveRead { places: 1 });
+    if facts.is_deleting {
+        // Whatever the cloud shows, it is believed only when no call can be late any more.
+        if journal.has_done(&Call::DeleteRole) && !journal.is_quiet() {
+            return late(facts, journal.quiet_in());
+        }
+        return journal.mark_first().map_or(read, Decision::Mark);
+    }
+    if journal.is_settled() && facts.is_as_declared(look) {
+        return idle(look);
+    }
+    let Some(mark) = journal.mark_first().filter(|_| facts.awaits_call()) else { return read };
+    // Of a role that Interlock makes it is known beforehand what is attached to it by Interlock.
+    let is_made = facts.status.arn.is_none() && !facts.may_adopt;
+    match is_made && facts.status.attached.is_empty() && !look.policies.is_empty() {
+        true => Decision::Begin { mark, attached: look.policies.clone() },
+        false => Decision::Mark(mark),
+    }
+}
+
+/// Nothing is to be done: the mark is removed once nothing is under way.
+pub(super) fn idle(look: &Look) -> Decision {
+    match look.journal.resting() {
+        Resting::Quiet | Resting::Another => Decision::Resync,
+        Resting::Unmark => Decision::Unmark,
+        Resting::Wait { seconds } => Decision::Wait("calls may be under way", seconds),
+    }
+}
+
 /// The Role is not being deleted, and it is known whom its cloud role must trust.
 fn live(facts: &Facts, look: &Look, found: &Where<'_>, wanted: &Wanted<'_>) -> Decision {
     // A conflict is not listed: nothing is made for it.
@@ -233,7 +281,7 @@ fn live(facts: &Facts, look: &Look, found: &Where<'_>, wanted: &Wanted<'_>) -> D
         (_, Where::Foreign(whose, adopting)) => {
             let message = format!("a role of that name is in the cloud: {whose}");
             let standing = Standing::stalled(words::CONFLICT, message).next((*adopting).clone());
-            facts.say(standing, Decision::Resync)
+            facts.say(standing, idle(look))
         }
         (Some(decision), _) => decision,
         (None, Where::Ours(at, found)) => keep(facts, look, &Held { at, found }, wanted),
@@ -262,12 +310,12 @@ fn wanted<'a>(facts: &'a Facts, look: &Look) -> Result<Wanted<'a>, Box<Decision>
             let message = "no OIDC provider is configured for namespaces that are not placed";
             let standing = Standing::stalled(words::INVALID, message)
                 .next(Some("start the controllers with --oidc-provider-arn".to_owned()));
-            Err(Box::new(facts.say(standing, Decision::Resync)))
+            Err(Box::new(facts.say(standing, idle(look))))
         }
         Some(Home::Placed(None)) => {
             let message = "the namespace is placed, and has no Grant yet";
             let standing = Standing::reconciling(words::ISSUER_NOT_READY, message);
-            Err(Box::new(facts.say(standing, Decision::Resync)))
+            Err(Box::new(facts.say(standing, idle(look))))
         }
         Some(Home::Placed(Some(placement))) => match (placement.phase, &placement.issuer) {
             (Phase::Granted, Issuer::Unread) => again(),
@@ -356,9 +404,57 @@ pub(super) fn call(facts: &Facts, look: &Look, at: &At, call: Call) -> Decision 
 }
 
 impl Facts {
+    /// Whether calls are to be expected: what this process sent, and whose mark it is, is then read first.
+    fn is_under_way(&self) -> bool {
+        self.is_deleting || self.status.mark.is_some() || !self.is_observed()
+    }
+
+    /// Whether the status is about the spec as it is.
+    fn is_observed(&self) -> bool {
+        self.status.observed_generation.is_some()
+            && self.status.observed_generation == self.generation
+    }
+
+    /// Whether the cloud cannot be as declared yet. A role that its Grant does not list is read first: one of
+    /// somebody else is not listed, and nothing is made for it.
+    fn awaits_call(&self) -> bool {
+        match &self.home {
+            Some(Home::Placed(Some(placement))) => {
+                let is_listed = placement.entry(&self.owner.uid).is_some();
+                let awaits_trust = placement.phase == Phase::Granted
+                    && matches!(placement.issuer, Issuer::Usable(_))
+                    && !placement.is_ready(&self.owner.uid);
+                is_listed && (awaits_trust || !self.is_observed())
+            }
+            Some(Home::Unplaced(_) | Home::Placed(None) | Home::Unknown(_)) | None => {
+                !self.is_observed()
+            }
+        }
+    }
+
+    /// Whether the status says that the cloud has what the spec and the Grant ask for.
+    fn is_as_declared(&self, look: &Look) -> bool {
+        let is_trusted = match &self.home {
+            Some(Home::Unplaced(Some(_))) => true,
+            Some(Home::Placed(Some(placement))) => {
+                placement.phase == Phase::Granted && placement.is_ready(&self.owner.uid)
+            }
+            Some(Home::Unplaced(None) | Home::Placed(None) | Home::Unknown(_)) | None => false,
+        };
+        let attached = &self.status.attached;
+        let is_attached = attached.len() == look.policies.len()
+            && look.policies.iter().all(|arn| attached.contains(arn));
+        is_trusted
+            && is_attached
+            && !look.awaits_policy
+            && self.is_observed()
+            && is_true(&self.status.conditions, words::READY)
+            && self.status.fence.as_ref().is_none_or(|fence| fence.before.is_none())
+    }
+
     /// The status says how far it is, and then this is done.
     pub(super) fn say(&self, standing: Standing, then: Decision) -> Decision {
-        let report = Report { standing, known: None, is_spec_arn_ignored: None };
+        let report = Report { standing, known: None, is_spec_arn_ignored: None, mark: None };
         self.report(report, then)
     }
 

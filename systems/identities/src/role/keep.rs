@@ -1,6 +1,6 @@
 //! A cloud role that is ours: brought to what is declared, or deleted.
 
-use super::decide::{CHECKED_SECONDS, Decision, Facts, Look, Report, call};
+use super::decide::{CHECKED_SECONDS, Decision, Facts, Look, Report, call, idle};
 use super::placed::Placement;
 use super::rights;
 use crate::document;
@@ -43,6 +43,7 @@ pub(super) fn keep(facts: &Facts, look: &Look, held: &Held<'_>, wanted: &Wanted<
     if let Some(decision) = attach(facts, look, at, found) {
         return decision;
     }
+    let recorded = recorded(facts, look, found);
     let known = Some((found.arn.clone(), found.id.clone()));
     let conditions = &facts.status.conditions;
     let is_spec_arn_ignored =
@@ -59,8 +60,10 @@ pub(super) fn keep(facts: &Facts, look: &Look, held: &Held<'_>, wanted: &Wanted<
         Some(standing) => standing,
         None => Standing::Ready("the cloud role is as declared"),
     };
-    let report = Report { standing, known, is_spec_arn_ignored };
-    let then = match rest(facts, look, found) {
+    let is_settled = matches!(standing, Standing::Ready(_)) && recorded == facts.status.attached;
+    let mark = look.journal.settling().filter(|_| is_settled);
+    let report = Report { standing, known, is_spec_arn_ignored, mark };
+    let then = match rest(facts, look, recorded) {
         // Clusters change with every heartbeat, so no change of them wakes this controller.
         Decision::Resync if awaits_issuer => {
             Decision::Wait("the issuer of the owner is not ready", CHECKED_SECONDS)
@@ -100,23 +103,24 @@ fn attach(facts: &Facts, look: &Look, at: &At, found: &RoleFound) -> Option<Deci
     Some(call(facts, look, at, Call::DetachRolePolicy { arn }))
 }
 
-/// Nothing is to be done: what is detached is dropped from the record, and the mark is removed, once nothing
-/// is under way.
-fn rest(facts: &Facts, look: &Look, found: &RoleFound) -> Decision {
+/// What stays on record of the policies that Interlock attached: what is wanted, or attached.
+fn recorded(facts: &Facts, look: &Look, found: &RoleFound) -> Vec<String> {
     let is_kept = |arn: &&String| {
         look.awaits_policy || look.policies.contains(arn) || found.attached.contains(arn)
     };
-    let kept: Vec<String> = facts.status.attached.iter().filter(is_kept).cloned().collect();
+    facts.status.attached.iter().filter(is_kept).cloned().collect()
+}
+
+/// Nothing is to be done: what is detached is dropped from the record, and the mark is removed, once nothing
+/// is under way.
+fn rest(facts: &Facts, look: &Look, kept: Vec<String>) -> Decision {
     match look.journal.resting() {
         Resting::Quiet if kept != facts.status.attached => match look.journal.going() {
             Going::Mark(mark) => Decision::Mark(mark),
             Going::Gone | Going::Late { .. } => Decision::Resync,
         },
-        Resting::Quiet => Decision::Resync,
         Resting::Unmark if kept != facts.status.attached => Decision::Record(kept),
-        Resting::Unmark => Decision::Unmark,
-        Resting::Wait { seconds } => Decision::Wait("calls may be under way", seconds),
-        Resting::Another => Decision::Resync,
+        Resting::Quiet | Resting::Unmark | Resting::Wait { .. } | Resting::Another => idle(look),
     }
 }
 
@@ -131,7 +135,9 @@ pub(super) fn delete(facts: &Facts, look: &Look, at: &At, found: &RoleFound) -> 
     if let Some(arn) = found.attached.first().cloned() {
         return call(facts, look, at, Call::DetachRolePolicy { arn });
     }
-    match found.inline.iter().flatten().next() {
+    // Fences go last: somebody else's inline policy may allow what they deny.
+    let inline = found.inline.iter().flatten();
+    match inline.min_by_key(|inline| rights::is_fence(&inline.id)) {
         Some(inline) => call(facts, look, at, Call::DeleteRolePolicy { name: inline.id.clone() }),
         None => call(facts, look, at, Call::DeleteRole),
     }

@@ -5,7 +5,7 @@ use super::placed::{Issuer, Placement};
 use crate::document::{Trusted, only_subject};
 use crate::journal::Journal;
 use crate::kinds::{CLUSTER, GRANT, NAMESPACE, POLICY, ROLE};
-use crate::outside::{Answer, Asked, At, Cloud, Found, Process, Question};
+use crate::outside::{Answer, Asked, At, Cloud, Found, Process, Question, RoleReading};
 use crate::owner::{Owner, Shown};
 use crate::settings::Settings;
 use crate::subject::name_in;
@@ -33,6 +33,8 @@ pub struct Scene {
     pub(super) role: Object,
     /// Its status.
     pub(super) status: RoleStatus,
+    /// What this process is asked about its own calls.
+    pub(super) calls: Question,
     /// What can be asked: the same order as [`Facts::places`].
     pub(super) questions: Vec<Question>,
     /// The Grant of the namespace, by a live read.
@@ -72,19 +74,29 @@ pub(super) fn observe(
     let places = reading.places();
     // While there is a fence, it is seen to that it is there.
     let has_fence = status.fence.as_ref().is_some_and(|fence| fence.before.is_some());
-    let whole = is_deleting(&role) || has_fence;
-    let question = |at: &At| Question {
-        object: Asked::Role { at: at.clone(), whole },
-        about: owner.uid.clone(),
+    let read = match (is_deleting(&role), has_fence) {
+        (true, _) => RoleReading::Deletion,
+        (false, true) => RoleReading::Inline,
+        (false, false) => RoleReading::Attached,
     };
-    let questions: Vec<Question> = places.iter().map(question).collect();
+    let question = |object: Asked| Question { object, about: owner.uid.clone() };
+    let about = |at: &At| question(Asked::Role { at: at.clone(), reading: read });
+    let questions: Vec<Question> = places.iter().map(about).collect();
+    let calls = question(Asked::Calls);
     let asked = places.iter().zip(&questions);
     let answers = asked.filter_map(|(at, question)| Some((at, live_reads.answers.get(question)?)));
     let answers: Vec<(&At, &Answer)> = answers.collect();
-    let look = (live.is_some() && !answers.is_empty()).then(|| {
-        let policy = live_reads.objects.get(&objects.policy).cloned().flatten();
-        reading.look(&answers, policy.as_ref())
-    });
+    let policy = live_reads.objects.get(&objects.policy).cloned().flatten();
+    let journal = match answers.as_slice() {
+        [] => live_reads.answers.get(&calls).map(Journal::of),
+        // Whatever was read, it is as old as the first read.
+        [(_, first), .., (_, last)] => {
+            Some(Journal { process: first.process.clone(), ..Journal::of(last) })
+        }
+        [(_, only)] => Some(Journal::of(only)),
+    };
+    let look = journal.filter(|_| live.is_some());
+    let look = look.map(|journal| reading.look(journal, &answers, policy.as_ref()));
     let process = look.as_ref().map(|look| look.journal.process.clone()).unwrap_or_default();
     let boundary = spec.permissions_boundary_arn.clone().or_else(|| settings.boundary_arn.clone());
     let facts = Facts {
@@ -94,6 +106,7 @@ pub(super) fn observe(
         generation: role.metadata.generation,
         spec_arn: spec.role_arn.clone().filter(|arn| !arn.is_empty()),
         status: status.clone(),
+        may_adopt: reading.adopt() != Adopt::Never,
         invalid,
         boundary: boundary.filter(|arn| !arn.is_empty()),
         owner: owner.clone(),
@@ -104,6 +117,7 @@ pub(super) fn observe(
     let scene = Scene {
         role,
         status,
+        calls,
         questions,
         grant: live_reads.objects.get(&objects.grant).cloned().flatten(),
         objects: objects.all(),
@@ -262,23 +276,22 @@ impl Reading<'_> {
                 }
             }
             Found::Failed(failure) => State::Failed(failure.clone()),
-            Found::Absent | Found::Policy(_) | Found::Provider { .. } => State::Absent,
+            Found::NotAsked | Found::Absent | Found::Policy(_) | Found::Provider { .. } => {
+                State::Absent
+            }
         }
     }
 
-    fn look(&self, answers: &[(&At, &Answer)], policy: Option<&Object>) -> Look {
+    fn look(&self, journal: Journal, answers: &[(&At, &Answer)], policy: Option<&Object>) -> Look {
         let places = answers
             .iter()
             .map(|(at, answer)| CloudPlace { at: (*at).clone(), state: self.state(answer) });
-        let (first, last) = (answers[0].1, answers[answers.len() - 1].1);
         let journal = Journal {
             mark: self.status.mark.clone(),
-            // Whatever was read, it is as old as the first read.
-            process: first.process.clone(),
-            sent: last.sent.clone(),
-            refused: last.refused.clone(),
             late_call_seconds: self.settings.late_call_seconds,
+            ..journal
         };
+        let date = answers.first().and_then(|(_, first)| first.date);
         let policy = policy.filter(|policy| !is_deleting(policy));
         let ready = policy.and_then(|policy| ready_arn(policy));
         let awaits_policy = policy.is_some() && ready.is_none();
@@ -288,7 +301,7 @@ impl Reading<'_> {
                 policies.push(arn.clone());
             }
         }
-        Look { journal, places: places.collect(), date: first.date, policies, awaits_policy }
+        Look { journal, places: places.collect(), date, policies, awaits_policy }
     }
 }
 

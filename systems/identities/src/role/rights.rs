@@ -166,12 +166,19 @@ fn is_there(held: &Held<'_>, put: &Call) -> bool {
     inline(held).any(|it| it.id == *name && document::is_same(&it.document, document))
 }
 
+/// The epoch whose sessions an inline policy denies, if it is a fence.
+fn fenced_by(inline: &str) -> Option<i64> {
+    inline.strip_prefix(FENCE)?.parse().ok()
+}
+
+/// Whether an inline policy is a fence.
+pub(super) fn is_fence(inline: &str) -> bool {
+    fenced_by(inline).is_some()
+}
+
 /// No session is left that an old fence denies.
 fn remove_fences(facts: &Facts, look: &Look, held: &Held<'_>, last: i64) -> Decision {
-    let is_old = |it: &&Version| {
-        let epoch = it.id.strip_prefix(FENCE).and_then(|epoch| epoch.parse::<i64>().ok());
-        epoch.is_some_and(|epoch| epoch <= last)
-    };
+    let is_old = |it: &&Version| fenced_by(&it.id).is_some_and(|epoch| epoch <= last);
     match inline(held).find(is_old) {
         Some(old) => call(facts, look, held.at, Call::DeleteRolePolicy { name: old.id.clone() }),
         None => Decision::Fence { epoch: last, before: None },

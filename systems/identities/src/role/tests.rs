@@ -107,8 +107,10 @@ fn a_role_is_created_for_one_subject_and_gets_the_policy_of_its_name() {
     let mut world = World::with(bounded(), vec![role(&json!({})), policy("True")]);
     let run = world.settle();
     assert_eq!(world.cloud.take(), ["CreateRole", "AttachRolePolicy"]);
-    // Finalizer, mark, the record of the attachment, the status.
-    assert_eq!(run.writes.len(), 4);
+    // Finalizer, mark with the record of the attachment, the status.
+    assert_eq!(run.writes.len(), 3);
+    // Before each call, and after the last one.
+    assert_eq!(world.cloud.take_reads(), 3);
     let held = world.held().clone();
     let provider = "arn:aws:iam::1:oidc-provider/issuer.example";
     let subject = document::only_subject(&held.trust, provider);
@@ -121,6 +123,27 @@ fn a_role_is_created_for_one_subject_and_gets_the_policy_of_its_name() {
     world.quiet();
     let run = world.settle();
     assert!(run.writes.is_empty() && run.actions.is_empty());
+}
+
+#[test]
+fn a_role_that_is_deleted_is_read_before_each_call_and_once_when_nothing_is_late() {
+    let mut world = World::with(bounded(), vec![role(&json!({})), policy("True")]);
+    world.settle();
+    world.quiet();
+    world.held().inline.insert("a".to_owned(), "{}".to_owned());
+    world.held().inline.insert("interlock-fence-1".to_owned(), "{}".to_owned());
+    world.held().inline.insert("z".to_owned(), "{}".to_owned());
+    world.cloud.take();
+    world.cloud.take_reads();
+    world.delete();
+    world.settle();
+    let inline = ["DeleteRolePolicy"; 3];
+    assert_eq!(world.cloud.take(), [&["DetachRolePolicy"], &inline[..], &["DeleteRole"]].concat());
+    assert_eq!(world.cloud.take_reads(), 5);
+    world.cloud.pass(61);
+    world.settle();
+    assert_eq!(world.cloud.take_reads(), 1);
+    assert!(world.hub.get(Place::HUB, &ROLE, &name()).is_none());
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! A cloud account that answers and refuses as IAM does: for the world, and for the tests of the rooms.
 
-use crate::outside::{Asked, At, Call, Code, Found, PolicyFound, RoleFound, Tags, Version};
+use crate::outside::{
+    Asked, At, Call, Code, Found, PolicyFound, PolicyReading, RoleFound, RoleReading, Tags, Version,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How many versions a policy has at most.
@@ -78,18 +80,17 @@ impl Account {
     /// What there is.
     pub fn found(&self, asked: &Asked) -> Found {
         match asked {
-            Asked::Policy { at, known_version } => {
+            Asked::Calls => Found::NotAsked,
+            Asked::Policy { at, reading } => {
                 let (path, name) = path_and_name(at, "policy");
                 let there = self.policies.get(&name).filter(|policy| policy.path == path);
-                there.map_or(Found::Absent, |it| {
-                    Found::Policy(self.policy(&name, it, known_version.as_deref()))
-                })
+                there.map_or(Found::Absent, |it| Found::Policy(self.policy(&name, it, reading)))
             }
-            Asked::Role { at, whole } => {
+            Asked::Role { at, reading } => {
                 // A role is found by its name, whatever its path is.
                 let (_, name) = path_and_name(at, "role");
                 let there = self.roles.get(&name);
-                there.map_or(Found::Absent, |role| Found::Role(shown(&name, role, *whole)))
+                there.map_or(Found::Absent, |role| Found::Role(shown(&name, role, *reading)))
             }
             Asked::Provider { issuer } => match self.providers.get(issuer) {
                 None => Found::Absent,
@@ -98,18 +99,22 @@ impl Account {
         }
     }
 
-    fn policy(&self, name: &str, policy: &HeldPolicy, known: Option<&str>) -> PolicyFound {
+    fn policy(&self, name: &str, policy: &HeldPolicy, reading: &PolicyReading) -> PolicyFound {
         let default_version = format!("v{}", policy.default);
         let own = arn("policy", &policy.path, name);
-        let is_whole = known != Some(default_version.as_str());
-        let version =
-            |(id, text): (&u32, &String)| Version { id: format!("v{id}"), document: text.clone() };
+        let is_whole =
+            !matches!(reading, PolicyReading::Unless(known) if *known == default_version);
+        let is_deletion = *reading == PolicyReading::Attachments;
+        let version = |(id, text): (&u32, &String)| {
+            let document = if is_deletion { String::new() } else { text.clone() };
+            Version { id: format!("v{id}"), document }
+        };
         let users = self.roles.iter().filter(|(_, role)| role.attached.contains(&own));
         PolicyFound {
             id: format!("ANPA{}", policy.id),
             tags: policy.tags.clone(),
             versions: is_whole.then(|| policy.versions.iter().map(version).collect()),
-            attached_to: is_whole.then(|| users.map(|(name, _)| name.clone()).collect()),
+            attached_to: is_deletion.then(|| users.map(|(name, _)| name.clone()).collect()),
             default_version,
             arn: own,
         }
@@ -269,7 +274,9 @@ pub fn provider_arn(issuer: &str) -> String {
     format!("arn:aws:iam::1:oidc-provider/{host}")
 }
 
-fn shown(name: &str, role: &HeldRole, whole: bool) -> RoleFound {
+fn shown(name: &str, role: &HeldRole, reading: RoleReading) -> RoleFound {
+    let is_deletion = reading == RoleReading::Deletion;
+    let reads_inline = reading == RoleReading::Inline || (is_deletion && role.attached.is_empty());
     let inline = role.inline.iter();
     let inline = inline.map(|(id, text)| Version { id: id.clone(), document: text.clone() });
     RoleFound {
@@ -279,7 +286,7 @@ fn shown(name: &str, role: &HeldRole, whole: bool) -> RoleFound {
         trust: role.trust.clone(),
         boundary: role.boundary.clone(),
         attached: role.attached.iter().cloned().collect(),
-        inline: whole.then(|| inline.collect()),
-        instance_profiles: whole.then(|| role.profiles.iter().cloned().collect()),
+        inline: reads_inline.then(|| inline.collect()),
+        instance_profiles: is_deletion.then(|| role.profiles.iter().cloned().collect()),
     }
 }

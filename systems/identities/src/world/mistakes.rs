@@ -5,11 +5,12 @@ use super::refine::REFINED;
 use super::size::Size;
 use crate::irsa::{Accounts, decide as irsa};
 use crate::kinds::POLICY;
-use crate::outside::{Call, Code};
+use crate::outside::{Asked, Call, Cloud, Code, PolicyReading, Question};
 use crate::policy::Policies;
 use crate::policy::decide::{Decision, Facts, Left, Look, State};
 use crate::role::{Roles, decide as role};
-use interlock_kernel::{Bent, LiveReads, Observe, Place, Room};
+use interlock_api::identities::Mark;
+use interlock_kernel::{Bent, LiveReads, Observe, Observed, Place, Room};
 use interlock_world::Mistake;
 
 /// The rule of a room that is bent.
@@ -53,11 +54,7 @@ fn about_marks() -> Vec<Row> {
             breaks: &["GoneIsClean"],
             size: Size { processes: 2, stale: 1, deletes: 1, elapses: 1, ..Size::SMALL },
             rule: Rule::Observe(|room, subject, view, live_reads| {
-                let mut bent = LiveReads {
-                    objects: live_reads.objects.clone(),
-                    lists: live_reads.lists.clone(),
-                    answers: live_reads.answers.clone(),
-                };
+                let mut bent = copied(live_reads);
                 for (address, object) in &mut bent.objects {
                     if address.kind == POLICY {
                         *object = view.get(Place::HUB, &POLICY, &address.name);
@@ -167,9 +164,7 @@ fn about_deletion() -> Vec<Row> {
             breaks: &["GoneIsClean"],
             size: ONE,
             rule: Rule::Policy(|facts| match Policies::decide(facts) {
-                Decision::Mark(mark) => {
-                    Decision::Mark(interlock_api::identities::Mark { quiet_at: Some(0), ..mark })
-                }
+                Decision::Mark(mark) => Decision::Mark(Mark { quiet_at: Some(0), ..mark }),
                 decision => decision,
             }),
         },
@@ -227,14 +222,20 @@ fn about_deletion() -> Vec<Row> {
             sentence: "where there is no mark, an absence that was read before is believed",
             breaks: &["GoneIsClean"],
             size: Size { faults: 0, elapses: 1, ..TWO },
-            rule: Rule::Policy(|facts| {
-                let journal = facts.look.as_ref().map(|look| &look.journal);
-                let has_mark = journal.is_none_or(|journal| journal.mark.is_some());
-                match Policies::decide(facts) {
-                    Decision::Mark(_) if is_absent(facts) && facts.is_deleting && !has_mark => {
-                        Decision::RemoveFinalizer(Left::Nothing)
+            rule: Rule::Observe(|room, subject, view, live_reads| {
+                let mut bent = copied(live_reads);
+                for (question, answer) in &live_reads.answers {
+                    let Asked::Policy { at, .. } = &question.object else { continue };
+                    let reading = PolicyReading::Attachments;
+                    let object = Asked::Policy { at: at.clone(), reading };
+                    let about = question.about.clone();
+                    bent.answers.insert(Question { object, about }, answer.clone());
+                }
+                match room.observe(subject, view, &bent) {
+                    Observed::Seen { facts, scene } => {
+                        Observed::Seen { facts: unmarked_is_mine(&facts), scene }
                     }
-                    decision => decision,
+                    nothing @ Observed::Nothing(_) => nothing,
                 }
             }),
         },
@@ -282,7 +283,7 @@ fn about_deletion() -> Vec<Row> {
                 Decision::Mark(mark) if mark.quiet_at.is_none() => {
                     let uptime = facts.look.as_ref().map_or(0, |look| look.journal.process.uptime);
                     let quiet_at = Some(uptime + super::clients::LATE_CALL_SECONDS);
-                    Decision::Mark(interlock_api::identities::Mark { quiet_at, ..mark })
+                    Decision::Mark(Mark { quiet_at, ..mark })
                 }
                 decision => decision,
             }),
@@ -352,8 +353,27 @@ fn with_look(facts: &Facts, change: impl FnOnce(&mut Look)) -> Facts {
     facts
 }
 
-fn marked(facts: &Facts, mark: Option<interlock_api::identities::Mark>) -> Facts {
+fn marked(facts: &Facts, mark: Option<Mark>) -> Facts {
     with_look(facts, |look| look.journal.mark = mark)
+}
+
+fn copied(live_reads: &LiveReads<Cloud>) -> LiveReads<Cloud> {
+    LiveReads {
+        objects: live_reads.objects.clone(),
+        lists: live_reads.lists.clone(),
+        answers: live_reads.answers.clone(),
+    }
+}
+
+/// Where there is no mark, it counts as a quiet one of this process: before the cloud is read, and of a Policy
+/// that is being deleted.
+fn unmarked_is_mine(facts: &Facts) -> Facts {
+    with_look(facts, |look| {
+        let (instance, quiet_at) = (look.journal.process.instance.clone(), Some(0));
+        if look.places.is_empty() || facts.is_deleting {
+            look.journal.mark.get_or_insert(Mark { instance, quiet_at, settled: false });
+        }
+    })
 }
 
 /// Whoever wrote the mark, it counts as this process's own.

@@ -1,7 +1,8 @@
 //! A cloud account that is read and never written: calls change a copy of what was read.
 
 use interlock_identities::outside::{
-    Answer, Asked, At, Call, Cloud, Found, PolicyFound, Question, Request, RoleFound, Version,
+    Answer, Asked, At, Call, Cloud, Found, PolicyFound, PolicyReading, Question, Request,
+    RoleFound, RoleReading, Version,
 };
 use interlock_kernel::Nothing;
 use interlock_shell::Driver;
@@ -26,13 +27,6 @@ struct State {
     calls: Vec<Call>,
 }
 
-/// What a question is about, and whether all of it is asked for.
-struct About {
-    kind: &'static str,
-    at: At,
-    is_whole: bool,
-}
-
 impl Played {
     pub(super) fn new(real: interlock_cloud::Driver, home: String) -> Played {
         Played { real, home, state: Arc::default() }
@@ -53,12 +47,14 @@ impl Played {
     }
 
     async fn answer(&self, question: Question) -> Answer {
-        let About { kind, at, is_whole } = about(&question.object);
-        let known = self.state().found.get(&(kind, at.clone())).cloned();
-        if let Some(known) = known.filter(|known| !is_whole || is_all(&known.found)) {
+        let Some(about) = about(&question.object) else {
+            return self.real.answer_in_turn(question).await;
+        };
+        let known = self.state().found.get(&about).cloned();
+        if let Some(known) = known.filter(|known| is_enough(&known.found, &question.object)) {
             return known;
         }
-        let mut answer = self.real.answer_in_turn(question).await;
+        let mut answer = self.read(question).await;
         if matches!(answer.found, Found::Failed(_)) {
             return answer;
         }
@@ -67,7 +63,28 @@ impl Played {
         {
             roles.retain(|role| !state.detached.contains(&(arn.clone(), role.clone())));
         }
-        state.found.insert((kind, at), answer.clone());
+        state.found.insert(about, answer.clone());
+        answer
+    }
+
+    /// Reads the account. Its inline policies are read of a role that is to be deleted, whatever is attached:
+    /// what is attached is taken off in the copy only.
+    async fn read(&self, question: Question) -> Answer {
+        let inline = match &question.object {
+            Asked::Role { at, reading: RoleReading::Deletion } => {
+                let object = Asked::Role { at: at.clone(), reading: RoleReading::Inline };
+                let about = question.about.clone();
+                match self.real.answer_in_turn(Question { object, about }).await.found {
+                    Found::Role(role) => role.inline,
+                    _ => None,
+                }
+            }
+            _ => None,
+        };
+        let mut answer = self.real.answer_in_turn(question).await;
+        if let (Found::Role(role), Some(inline)) = (&mut answer.found, inline) {
+            role.inline = Some(inline);
+        }
         answer
     }
 
@@ -113,24 +130,30 @@ impl State {
     }
 }
 
-fn about(asked: &Asked) -> About {
+/// The cloud object that is asked about, by kind and place.
+fn about(asked: &Asked) -> Option<(&'static str, At)> {
     match asked {
-        Asked::Policy { at, known_version } => {
-            About { kind: "policy", at: at.clone(), is_whole: known_version.is_none() }
-        }
-        Asked::Role { at, whole } => About { kind: "role", at: at.clone(), is_whole: *whole },
-        Asked::Provider { issuer } => {
-            About { kind: "oidc-provider", at: At::Arn(issuer.clone()), is_whole: false }
-        }
+        Asked::Calls => None,
+        Asked::Policy { at, .. } => Some(("policy", at.clone())),
+        Asked::Role { at, .. } => Some(("role", at.clone())),
+        Asked::Provider { issuer } => Some(("oidc-provider", At::Arn(issuer.clone()))),
     }
 }
 
-/// Whether nothing of a cloud object was left out.
-fn is_all(found: &Found) -> bool {
-    match found {
-        Found::Policy(policy) => policy.versions.is_some(),
-        Found::Role(role) => role.inline.is_some(),
-        Found::Absent | Found::Provider { .. } | Found::Failed(_) => true,
+/// Whether what was found is all that is asked for.
+fn is_enough(found: &Found, asked: &Asked) -> bool {
+    match (found, asked) {
+        (Found::Policy(policy), Asked::Policy { reading, .. }) => match reading {
+            PolicyReading::Unless(_) => true,
+            PolicyReading::Documents => policy.versions.is_some(),
+            PolicyReading::Attachments => policy.attached_to.is_some(),
+        },
+        (Found::Role(role), Asked::Role { reading, .. }) => match reading {
+            RoleReading::Attached => true,
+            RoleReading::Inline => role.inline.is_some(),
+            RoleReading::Deletion => role.inline.is_some() && role.instance_profiles.is_some(),
+        },
+        _ => true,
     }
 }
 

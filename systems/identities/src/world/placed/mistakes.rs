@@ -97,7 +97,7 @@ fn about_trust() -> Vec<Row> {
                 Roles::decide(&with_look(facts, |look| {
                     let me = look.journal.process.instance.clone();
                     if let Some(mark) = &mut look.journal.mark {
-                        *mark = Mark { instance: me, quiet_at: Some(0) };
+                        *mark = Mark { instance: me, quiet_at: Some(0), settled: false };
                     }
                 }))
             }),
@@ -277,7 +277,8 @@ fn about_names() -> Vec<Row> {
                     facts.record = record;
                     if let Some(look) = &mut facts.look {
                         let instance = look.journal.process.instance.clone();
-                        look.journal.mark = Some(Mark { instance, quiet_at: Some(0) });
+                        look.journal.mark =
+                            Some(Mark { instance, quiet_at: Some(0), settled: false });
                     }
                     Providers::decide(&facts)
                 }
