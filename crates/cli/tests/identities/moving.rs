@@ -141,6 +141,7 @@ fn a_role_trusts_one_owner_after_another_in_ten_moves_under_kills() {
     let mut scene = Scene::start();
     let watcher = scene.watcher();
     watcher.knows("west", scene.token("west"));
+    watcher.sees(1);
     eprintln!("seed {}", seed());
     let (mut random, mut kills, mut in_the_middle) = (Random(seed()), 0, 0);
     for (at, to) in ["east", "west"].iter().cycle().take(MOVES).enumerate() {

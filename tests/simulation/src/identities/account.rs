@@ -270,7 +270,7 @@ fn as_own(found: &mut Found, uid: &str) {
     let tags = match found {
         Found::Policy(policy) => &mut policy.tags,
         Found::Role(role) => &mut role.tags,
-        Found::Provider { .. } | Found::Absent | Found::Failed(_) => return,
+        Found::NotAsked | Found::Absent | Found::Provider { .. } | Found::Failed(_) => return,
     };
     tags.insert(TAG_OWNER_UID.to_owned(), uid.to_owned());
 }
@@ -283,7 +283,7 @@ impl Driver<Cloud> for Client {
                 Asked::Policy { at, .. } | Asked::Role { at, .. } => {
                     *at = without_digest(at.clone());
                 }
-                Asked::Provider { .. } => {}
+                Asked::Calls | Asked::Provider { .. } => {}
             }
             let mut answer = self.answer(question).await?;
             as_own(&mut answer.found, &about);
