@@ -29,7 +29,8 @@ impl Watcher for Policies {
 
     fn watches(&self) -> Vec<Watch> {
         // A cloud policy is deleted when the cloud role has let go of it: both go when their namespace is deleted.
-        vec![Watch::all(Place::HUB, &POLICY), Watch::all(Place::HUB, &ROLE)]
+        let all = |kind| Watch::all(Place::HUB, kind);
+        vec![all(&POLICY), all(&ROLE).unless(observe::is_same_role)]
     }
 
     fn rights(&self) -> Vec<Right> {

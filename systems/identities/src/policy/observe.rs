@@ -7,7 +7,7 @@ use crate::kinds::POLICY;
 use crate::outside::{Answer, Asked, At, Cloud, Found, PolicyReading, Process, Question};
 use crate::owner::{Owner, Shown};
 use crate::settings::Settings;
-use crate::subject::name_in;
+use crate::subject::{Cached, is_same_object, name_in};
 use crate::valid::invalid_statements;
 use interlock_api::identities::{
     Adopt, DeletionPolicy, FINALIZER_POLICY, PolicySpec, PolicyStatus,
@@ -122,6 +122,15 @@ fn places(owner: &Owner, spec: &PolicySpec, status: &PolicyStatus, legacy: Optio
         }
     }
     places
+}
+
+/// Whether a Role is as it was for its Policy: it has not let go of anything. Each step costs live reads of the
+/// cloud.
+pub(super) fn is_same_role(before: &Cached, after: &Cached) -> bool {
+    let attached = |role: &Cached| role.data["status"]["attached"].clone();
+    is_same_object(before, after)
+        && after.metadata.deletion_timestamp.is_none()
+        && attached(before) == attached(after)
 }
 
 /// What can be asked about which places.

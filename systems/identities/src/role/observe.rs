@@ -8,7 +8,7 @@ use crate::kinds::{CLUSTER, GRANT, NAMESPACE, POLICY, ROLE};
 use crate::outside::{Answer, Asked, At, Cloud, Found, Process, Question, RoleReading};
 use crate::owner::{Owner, Shown};
 use crate::settings::Settings;
-use crate::subject::name_in;
+use crate::subject::{Cached, is_same_object, name_in};
 use crate::valid::{invalid_boundary, is_arn};
 use interlock_api::identities::{
     Adopt, DeletionPolicy, FINALIZER_ROLE, PolicyStatus, RoleSpec, RoleStatus, condition as words,
@@ -21,7 +21,6 @@ use interlock_kernel::{
     Address, LiveReads, Name, Object, Observed, Place, Subject, View, read_part,
 };
 use jiff::Timestamp;
-use std::ops::Deref;
 
 /// How many policies a role has at most.
 const MOST_POLICIES: usize = 10;
@@ -305,9 +304,6 @@ impl Reading<'_> {
     }
 }
 
-/// An object as a cache has it.
-type Cached = <Object as Deref>::Target;
-
 /// Whether a Policy is as it was for its role. Each step costs live reads of the cloud.
 pub(super) fn is_same_policy(before: &Cached, after: &Cached) -> bool {
     is_same_object(before, after) && ready_arn(before) == ready_arn(after)
@@ -324,11 +320,6 @@ pub(super) fn is_same_grant(before: &Cached, after: &Cached) -> bool {
     is_same_object(before, after)
         && before.data.get("spec") == after.data.get("spec")
         && seen(before) == seen(after)
-}
-
-fn is_same_object(before: &Cached, after: &Cached) -> bool {
-    before.metadata.uid == after.metadata.uid
-        && before.metadata.deletion_timestamp == after.metadata.deletion_timestamp
 }
 
 /// The ARN of a Policy that is ready for its generation.
