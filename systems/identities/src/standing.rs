@@ -197,8 +197,14 @@ pub fn spec_arn_ignored(is_ignored: Option<bool>) -> Option<Finding> {
     })
 }
 
+/// Whether a status is about the spec as it is.
+pub fn is_observed(observed: Option<i64>, generation: Option<i64>) -> bool {
+    observed.is_some() && observed == generation
+}
+
 /// Whether a status says that the cloud is as an object declares it now.
 pub fn was_as_declared(object: &Object, conditions: &[Condition], observed: Option<i64>) -> bool {
-    let is_current = observed.is_some() && observed == object.metadata.generation;
-    is_current && !is_deleting(object) && is_true(conditions, words::READY)
+    is_observed(observed, object.metadata.generation)
+        && !is_deleting(object)
+        && is_true(conditions, words::READY)
 }

@@ -4,7 +4,7 @@ use crate::document;
 use crate::journal::{Gate, Going, Journal, Resting};
 use crate::outside::{At, Call, Failure, PolicyFound, Version};
 use crate::owner::{Owner, Whose};
-use crate::standing::{Standing, is_spec_arn_ignored, spec_arn_ignored};
+use crate::standing::{Standing, is_observed, is_spec_arn_ignored, spec_arn_ignored};
 use interlock_api::identities::{Mark, PolicyStatus, condition as words};
 use interlock_kernel::conditions::is_true;
 use serde::Serialize;
@@ -404,8 +404,7 @@ impl Facts {
 
     /// Whether the status is about the spec as it is.
     fn is_observed(&self) -> bool {
-        self.status.observed_generation.is_some()
-            && self.status.observed_generation == self.generation
+        is_observed(self.status.observed_generation, self.generation)
     }
 
     /// Whether the status says that the cloud has what the spec asks for.

@@ -6,7 +6,7 @@ use super::rights;
 use crate::journal::{Gate, Going, Journal, Resting};
 use crate::outside::{At, Call, Failure, RoleFound};
 use crate::owner::{Owner, Whose};
-use crate::standing::Standing;
+use crate::standing::{Standing, is_observed};
 use interlock_api::identities::{Mark, RoleStatus, condition as words};
 use interlock_api::placement::{Phase, RoleRights};
 use interlock_kernel::conditions::is_true;
@@ -411,8 +411,7 @@ impl Facts {
 
     /// Whether the status is about the spec as it is.
     fn is_observed(&self) -> bool {
-        self.status.observed_generation.is_some()
-            && self.status.observed_generation == self.generation
+        is_observed(self.status.observed_generation, self.generation)
     }
 
     /// Whether the cloud cannot be as declared yet. A role that its Grant does not list is read first: one of

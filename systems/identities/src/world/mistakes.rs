@@ -357,7 +357,8 @@ fn marked(facts: &Facts, mark: Option<Mark>) -> Facts {
     with_look(facts, |look| look.journal.mark = mark)
 }
 
-fn copied(live_reads: &LiveReads<Cloud>) -> LiveReads<Cloud> {
+/// What was read live, to be bent.
+pub(super) fn copied(live_reads: &LiveReads<Cloud>) -> LiveReads<Cloud> {
     LiveReads {
         objects: live_reads.objects.clone(),
         lists: live_reads.lists.clone(),

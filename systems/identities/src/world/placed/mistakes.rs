@@ -13,6 +13,7 @@ use crate::role::decide::{Change, Decision, Facts, Home, Left, Look, State};
 use crate::role::placed::Placement;
 use crate::settings::Settings;
 use crate::world::clients::LATE_CALL_SECONDS;
+use crate::world::mistakes::copied;
 use interlock_api::identities::Mark;
 use interlock_api::names::LABEL_PLACED;
 use interlock_api::placement::{GrantStatus, Phase};
@@ -393,14 +394,6 @@ impl Row {
             }
         }
         Mistake { name, sentence, breaks, system }
-    }
-}
-
-fn copied(live_reads: &LiveReads<Cloud>) -> LiveReads<Cloud> {
-    LiveReads {
-        objects: live_reads.objects.clone(),
-        lists: live_reads.lists.clone(),
-        answers: live_reads.answers.clone(),
     }
 }
 
