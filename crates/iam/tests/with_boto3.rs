@@ -9,7 +9,7 @@ mod support;
 use interlock_iam::client::{NewPolicy, NewProvider, NewRole};
 use interlock_iam::document::is_same;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use support::{Issuer, Scene, allow, closed, code, done, tags, trust};
 
@@ -21,8 +21,9 @@ fn packages() -> PathBuf {
         .expect("INTERLOCK_MOTO names the folder of Python packages: cargo xtask test-real")
 }
 
-fn here() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+/// Cargo says where it runs the test: clones of one repository may share a build cache.
+fn here() -> PathBuf {
+    std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo test runs this").into()
 }
 
 fn python(script: &str) -> Command {

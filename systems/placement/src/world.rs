@@ -11,6 +11,7 @@ mod labels;
 mod machine;
 mod mistakes;
 mod people;
+mod pods;
 pub mod processes;
 mod promises;
 mod refine;
@@ -73,6 +74,8 @@ pub struct Namespaces {
     slow: bool,
     /// A process may end by itself.
     exits: bool,
+    /// People delete the pod and make another one of its name.
+    pods: bool,
     /// The namespace was on cluster b before, and its data is in a snapshot there.
     before: bool,
     /// How far cluster a is at the start: 1: it has noted its epoch, 2: it is permitted, 3: it runs.
@@ -196,7 +199,7 @@ fn boot_id(cluster: usize, boot: u8) -> String {
 }
 
 /// What people and machines do, who does it, and whether it must happen in the end.
-const ACTIONS: [(&str, &str, bool); 23] = [
+const ACTIONS: [(&str, &str, bool); 25] = [
     ("Move", "people", false),
     ("ProcessEnds", "machine", true),
     ("PowerOff", "machine", false),
@@ -220,6 +223,8 @@ const ACTIONS: [(&str, &str, bool); 23] = [
     ("ProcessExits", "machine", false),
     ("AddRole", "people", false),
     ("TrustOwner", "cloud", true),
+    ("DeletePod", "people", false),
+    ("MakePodAgain", "people", false),
 ];
 const MOVE: usize = 0;
 const PROCESS_ENDS: usize = 1;
@@ -244,6 +249,8 @@ const BEGIN_SNAPSHOT: usize = 19;
 const PROCESS_EXITS: usize = 20;
 const ADD_ROLE: usize = 21;
 const TRUST_OWNER: usize = 22;
+const DELETE_POD: usize = 23;
+const MAKE_POD_AGAIN: usize = 24;
 
 impl System for Namespaces {
     type Machine = Machine;
@@ -280,6 +287,7 @@ impl System for Namespaces {
             "AddClaim" => Some("in this size no claim is added"),
             "BeginSnapshot" => Some("in this size a snapshot takes no time"),
             "AddRole" | "TrustOwner" => Some("in this size the namespace has no cloud role"),
+            "DeletePod" | "MakePodAgain" => Some("in this size nobody deletes the pod"),
             "ProcessExits" => Some("in this size a process ends only when it is reported to"),
             _ => None,
         }
@@ -357,6 +365,9 @@ impl System for Namespaces {
         if self.rights {
             rights::next(self, scene, &mut moves);
         }
+        if self.pods {
+            pods::next(self, scene, &mut moves);
+        }
         for (c, machine) in scene.machines.iter().enumerate() {
             for (pod, life) in machine.processes.lives() {
                 let Scene { contents: servers, chance, .. } = *scene;
@@ -411,6 +422,7 @@ impl System for Namespaces {
     fn rules(&self) -> Vec<Rule<Self>> {
         let mut rules = promises::rules();
         rules.push(volumes::rule());
+        rules.extend(pods::rules(self));
         rules
     }
 

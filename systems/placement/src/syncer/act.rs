@@ -82,6 +82,11 @@ impl Actor<'_> {
                 let mirror = scene.objects.get(place)?;
                 Some(objects::act::act(syncer, &scene.name, mirror, chore))
             }
+            Decision::RemoveStray(place) => {
+                let (kind, object) = scene.strays.get(place)?;
+                let because = format!("{kind} was made from an object that is gone at the hub");
+                Some(Step::write(Write::delete(Place::CLUSTER, kind, object), because))
+            }
             Decision::CleanUp { part, action, because } => {
                 let (grant, epoch) = (scene.grant.as_ref()?, scene.at.epoch);
                 let write =
@@ -231,6 +236,14 @@ impl Actor<'_> {
                 };
                 let reads = self.syncer.kinds.carried().map(within).collect();
                 (reads, "the finalizer of the namespace is removed last, so this needs a live read")
+            }
+            LiveRead::Stray(place) => {
+                let (kind, object) = scene.strays.get(place)?;
+                let name = Name::within(name_of(scene.hub_namespace.as_ref()?), name_of(object));
+                (
+                    vec![Read::Object(Address::new(Place::HUB, kind, name))],
+                    "an object is removed only when a live read shows that it is gone at the hub",
+                )
             }
             LiveRead::LastSnapshot(place) => {
                 let source = scene.claims.get(place)?.source.as_ref()?;

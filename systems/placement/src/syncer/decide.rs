@@ -117,6 +117,8 @@ pub enum Decision {
         /// One write, or a look.
         chore: Chore,
     },
+    /// Delete what was made from an object that is gone at the hub, by place.
+    RemoveStray(usize),
     /// Do something to a part of what is left here.
     CleanUp {
         /// The part, by place.
@@ -152,6 +154,8 @@ pub enum LiveRead {
     /// Which objects in the namespace at the hub have our finalizer. A cache may not show yet that we
     /// put it on one: that one would keep it, and a namespace that is deleted would stay for ever.
     FinalizedObjects,
+    /// Whether an object at the hub is gone that a stray, by place, was made from.
+    Stray(usize),
     /// The snapshot that the source of a claim, by place, says it made.
     LastSnapshot(usize),
     /// The snapshot that the destination of a claim, by place, says it brought.
@@ -396,7 +400,11 @@ fn running(facts: &Facts, survey: &Survey) -> Decision {
     findings.extend(rights.and_then(|rights| about_rights(facts, rights)));
     let otherwise = match objects::news(&facts.objects) {
         Some((place, chore)) => Decision::Mirror { place, chore },
-        None => outlived(facts),
+        None => match objects::stray(&facts.strays) {
+            Some((place, true)) => Decision::RemoveStray(place),
+            Some((place, false)) => Decision::LiveRead(LiveRead::Stray(place)),
+            None => outlived(facts),
+        },
     };
     facts.saying_because(findings, "it runs here", otherwise)
 }

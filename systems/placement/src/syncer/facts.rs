@@ -3,7 +3,7 @@
 use super::claim::facts::{At, Facts as Claim, Obstacle};
 use super::decide::Decision;
 use super::leftover::decide::{self as leftover, Part, Staying};
-use super::objects::decide::{self as objects, Facts as Object, Survey, Verdict};
+use super::objects::decide::{self as objects, Facts as Object, Stray, Survey, Verdict};
 use super::tenancy::{self, Epoch, Here, Notes, Party, Running, Stillness, Truth, Workload};
 use interlock_api::placement::{CopyState, Phase};
 use interlock_kernel::conditions::{Condition, Finding};
@@ -45,6 +45,8 @@ pub struct Facts {
     /// The objects of the namespace, in the order in which they are applied; asked for while they may
     /// be here.
     pub objects: Vec<Object>,
+    /// What is here of objects that the cache of the hub does not have; asked for as above.
+    pub strays: Vec<Stray>,
     /// What is here of it, in the order in which it goes.
     pub parts: Vec<Part>,
     /// Whether a pod at the hub is said to run; asked for when the namespace leaves.

@@ -44,6 +44,7 @@ pub struct Scene {
     pub(super) claims: Vec<ClaimSeen>,
     pub(super) secrets: BTreeMap<String, Mirror>,
     pub(super) objects: Vec<Mirror>,
+    pub(super) strays: Vec<(Kind, Object)>,
     pub(super) parts: Vec<(Kind, Object)>,
 }
 
@@ -117,6 +118,12 @@ impl<'a> StepInputs<'a> {
             true => objects::observe::observe(&self),
             false => Default::default(),
         };
+        let (strays, strays_seen) = match &self.hub_namespace {
+            Some(namespace) if is_mine(&[Phase::Granted]) && is_running => {
+                objects::observe::strays(&self, name_of(namespace))
+            }
+            _ => Default::default(),
+        };
         let (parts, parts_seen) = leftover::observe::observe(&self);
         // While it is ours, our finalizer is on most objects, and rightly so.
         let is_over = !is_mine(&[Phase::Granted, Phase::Revoking]);
@@ -153,6 +160,7 @@ impl<'a> StepInputs<'a> {
             claims,
             secrets,
             objects,
+            strays,
             parts,
             has_pod_said_to_run: pod.is_some(),
             stirring: self.stirring(),
@@ -179,6 +187,7 @@ impl<'a> StepInputs<'a> {
             claims: claims_seen,
             secrets: secrets_seen,
             objects: mirrors,
+            strays: strays_seen,
             parts: parts_seen,
         };
         Observed::Seen { facts, scene }

@@ -6,6 +6,7 @@
 mod data;
 mod ends;
 mod moves;
+mod pods;
 mod races;
 mod rights;
 mod seeing;
@@ -78,7 +79,7 @@ pub(super) fn mistakes() -> Vec<Mistake<Namespaces>> {
         Mistake { name, sentence, breaks, system }
     };
     let rows = moves::ROWS.iter().chain(races::ROWS).chain(ends::ROWS).chain(volumes::ROWS);
-    let rows = rows.chain(data::ROWS).chain(rights::ROWS);
+    let rows = rows.chain(data::ROWS).chain(rights::ROWS).chain(pods::ROWS);
     rows.map(made).collect()
 }
 

@@ -18,9 +18,11 @@ use serde_json::{Value, json};
 
 /// How often people may still move the namespace: the lowest bits of what is left to happen.
 pub(super) fn moves_left(chance: Chance) -> u32 {
-    chance & 0xf
+    chance & 0x7
 }
 
+/// People made another pod of the name of the first.
+pub(super) const MADE_POD_AGAIN: Chance = 1 << 3;
 /// People declared a cluster gone.
 const FORCED: Chance = 1 << 4;
 /// Power was lost.

@@ -9,7 +9,7 @@ const fn key(key: &'static str, help: &'static str, default: u64, most: u64) -> 
     SizeKey::new(key, help, default, 0, most)
 }
 
-pub(super) const KEYS: [SizeKey; 27] = [
+pub(super) const KEYS: [SizeKey; 28] = [
     key("moves", "how often people move the namespace", 1, 3),
     key("flights", "steps that are under way at once", 1, 2),
     key(
@@ -25,6 +25,7 @@ pub(super) const KEYS: [SizeKey; 27] = [
     key("claims", "claims, whose data goes along; the second one is added late", 0, 2),
     key("slow", "1: snapshots take their time, and one is under way at the start", 0, 1),
     key("exits", "1: a process may end by itself, once", 0, 1),
+    key("pods", "1: people delete the pod, once, and make another one of its name", 0, 1),
     key("before", "1: it was on cluster b before, and its data is in a snapshot there", 0, 1),
     key("begun", "how far cluster a is at the start: 1: noted, 2: permitted, 3: it runs", 0, 3),
     key("later", "1: so long passes that old copies may go", 0, 1),
@@ -58,6 +59,7 @@ impl Namespaces {
             claims,
             slow,
             exits,
+            pods,
             before,
             begun,
             later,
@@ -83,7 +85,7 @@ impl Namespaces {
             && before + begun + deletes + retire + replace + forget == 0
             && hubs == 1
             && claims < 2
-            && slow + exits == 0;
+            && slow + exits + pods == 0;
         Ok(Namespaces {
             moves: moves as u32,
             hostility,
@@ -92,6 +94,7 @@ impl Namespaces {
             claims: claims as usize,
             slow: slow == 1,
             exits: exits == 1,
+            pods: pods == 1,
             before: before == 1,
             begun,
             later: later == 1,

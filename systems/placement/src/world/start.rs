@@ -2,6 +2,7 @@
 
 use super::machine::Machine;
 use super::people::ADDED;
+use super::pods::pod;
 use super::processes::start;
 use super::storage;
 use super::{CLAIM_NAMES, CLUSTER_NAMES, Namespaces, POD_NAMES, namespace};
@@ -158,8 +159,7 @@ impl Namespaces {
         let home = json!({"metadata": {"uid": self.namespace_uid(place),
             "labels": {"interlock.dev/placed": "true"}, "annotations": {ANNOTATION_CLUSTER: "a"}}});
         let mut hub = servers.put(hub, &NAMESPACE, &namespace(), home);
-        let mut pod = json!({"spec": {"runtimeClassName": "interlock-process",
-            "containers": [{"name": "main", "image": "none", "command": ["writer"]}]}});
+        let mut pod = pod("writer");
         // One that is made again need not have data to show whether it inherits anything.
         if self.claims > 0 && place == 0 {
             use_claims(&mut pod, self.claims);

@@ -5,6 +5,7 @@ use super::machine::Machine;
 use super::people::{
     MADE_AGAIN, REPLACED, STRIPPED_NAMESPACE, forgotten, moves_left, stripped_cluster,
 };
+use super::pods::Pods;
 use super::{Namespaces, POD_NAMES, claim_number, namespace};
 use crate::kinds::{CLAIM, FORCE_RELEASE, GRANT, NAMESPACE, POD, WORKLOAD_CLUSTER};
 use crate::record::{GrantRecord, syncers};
@@ -35,6 +36,8 @@ pub struct Truth {
     pub(super) clusters: [Cluster; CLUSTERS],
     /// What the hub says of the pod.
     pub(super) pod_phase: String,
+    /// Where people delete the pod: what there is of it.
+    pub(super) pods: Pods,
     /// The forced releases, with owner, epoch and outcome.
     pub(super) forces: Vec<Force>,
     /// The epochs that wrote to the claim, and whose writes were not declared lost.
@@ -247,12 +250,18 @@ impl Truth {
         self.runs_on(self.desired)
     }
 
-    /// Whether it is granted to this cluster, runs there, and people are informed so.
+    /// Whether it is granted to this cluster, all that it has runs there, and people are informed so.
     pub(super) fn runs_on(&self, cluster: Option<usize>) -> bool {
         let granted = self.grant.as_ref().filter(|grant| grant.phase == Phase::Granted);
         let Some(grant) = granted.filter(|grant| grant.owner == cluster) else { return false };
-        let runs = |c: usize| self.clusters[c].running.iter().eq([&grant.epoch]);
-        cluster.is_some_and(runs) && self.pod_phase == "Running"
+        cluster.is_some_and(|c| {
+            let running = &self.clusters[c].running;
+            let is_right = match self.pods.is_gone {
+                true => running.is_empty(),
+                false => running.iter().eq([&grant.epoch]) && self.pod_phase == "Running",
+            };
+            is_right && !self.pods.has_strays(c)
+        })
     }
 }
 
@@ -356,6 +365,7 @@ fn of_namespace(system: &Namespaces, scene: &Scene<'_, Namespaces>, place: usize
         grant: found.as_ref().map(|found| grant(system, found)),
         clusters: std::array::from_fn(|c| cluster(system, scene, place, c)),
         pod_phase: pod["phase"].as_str().unwrap_or_default().to_owned(),
+        pods: Pods::of(system, scene),
         forces: hub.list(&FORCE_RELEASE).iter().map(force).collect(),
         must,
         pinned: found.and_then(|grant| pinned(system, scene, &grant)),

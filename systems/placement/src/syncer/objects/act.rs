@@ -7,7 +7,7 @@ use super::status;
 use crate::kinds::{CLAIM, POD};
 use crate::syncer::{Locks, Syncer};
 use interlock_api::names::FINALIZER_KEEP;
-use interlock_kernel::metadata::{name_of, put_finalizer, take_finalizer_off};
+use interlock_kernel::metadata::{is_deleting, name_of, put_finalizer, take_finalizer_off};
 use interlock_kernel::{Address, Name, Object, Place, Read, Step, Write};
 use serde_json::json;
 
@@ -30,10 +30,15 @@ pub(in crate::syncer) fn act(
             at_hub(take_finalizer_off(hub, &syncer.finalizer)),
             format!("{kind} is gone from the cluster"),
         ),
-        (Chore::ReadWhetherGone, _) => Step::LiveRead {
-            reads: vec![Read::Object(address)],
-            because: format!("{kind} must be gone on this cluster before it is deleted at the hub"),
-        },
+        (Chore::ReadLive, _) => {
+            let because = match is_deleting(hub) {
+                true => "must be gone on this cluster before it is deleted at the hub",
+                false => "comes, or makes way for another, only while the hub has it",
+            };
+            let hub = Address::new(Place::HUB, kind, Name::of(hub));
+            let reads = vec![Read::Object(address), Read::Object(hub)];
+            Step::LiveRead { reads, because: format!("{kind} {because}") }
+        }
         (Chore::Apply, here) => {
             let object = desired(kind, hub, namespace);
             let write = Write::apply(address, object, here.as_ref());

@@ -28,8 +28,39 @@ pub struct Facts {
     pub is_workload: bool,
     /// Whatever has its name here.
     pub here: Option<Here>,
-    /// What a live read showed: whether what was made from it is here; None: not read.
-    pub live_read: Option<bool>,
+    /// What live reads showed of its name; None: not read.
+    pub live_read: Option<Live>,
+}
+
+/// What live reads showed of the name of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Live {
+    /// Whether the hub still has this very object, and keeps it: the cache may show one that is gone or
+    /// goes.
+    pub is_wanted: bool,
+    /// What is here.
+    pub here: LiveHere,
+}
+
+/// What a live read showed of whatever has the name of an object here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum LiveHere {
+    /// There is none.
+    Absent,
+    /// It was made from this very object.
+    Its,
+    /// It is another one.
+    Another,
+}
+
+/// An object here that was made from one that the cache of the hub does not have.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Stray {
+    /// Its kind and name, for people.
+    pub what: String,
+    /// What a live read of the hub showed: whether the object that it was made from is there; None: not
+    /// read.
+    pub is_source_there: Option<bool>,
 }
 
 /// Whether an object at the hub comes down.
@@ -100,8 +131,8 @@ pub enum Chore {
     Delete,
     /// Delete the one here: another one has its name at the hub.
     Replace,
-    /// See for certain whether it is gone here.
-    ReadWhetherGone,
+    /// See for certain what has its name, here and at the hub.
+    ReadLive,
     /// Take our finalizer off the object at the hub.
     TakeFinalizerOff,
     /// Tell the hub its status.
@@ -175,10 +206,12 @@ fn removal(object: &Facts) -> Option<Chore> {
     }
     let Some(here) = object.its() else {
         return match object.live_read {
-            None => Some(Chore::ReadWhetherGone),
+            None => Some(Chore::ReadLive),
             // The cache will show it soon.
-            Some(true) => None,
-            Some(false) => Some(Chore::TakeFinalizerOff),
+            Some(Live { here: LiveHere::Its, .. }) => None,
+            Some(Live { here: LiveHere::Absent | LiveHere::Another, .. }) => {
+                Some(Chore::TakeFinalizerOff)
+            }
         };
     };
     match here {
@@ -213,14 +246,33 @@ pub fn application(object: &Facts) -> Verdict {
             return Verdict::Fine;
         }
         if here.made_from == MadeFrom::Another && object.is_workload {
-            return Verdict::Do(Chore::Replace);
+            return match object.live_read {
+                None => Verdict::Do(Chore::ReadLive),
+                Some(Live { is_wanted: true, .. }) => Verdict::Do(Chore::Replace),
+                // What is here is newer than what the cache shows of the hub.
+                Some(Live { is_wanted: false, .. }) => Verdict::Fine,
+            };
         }
     }
     if !object.has_finalizer {
         return Verdict::Do(Chore::PutFinalizer);
     }
-    match object.here.as_ref().is_some_and(|here| here.is_up_to_date) {
-        true => Verdict::Fine,
-        false => Verdict::Do(Chore::Apply),
+    match (&object.here, object.live_read) {
+        (Some(here), _) if here.is_up_to_date => Verdict::Fine,
+        // A write that makes an object cannot say that it saw none. Whoever lags would bring back a workload
+        // that was deleted, or change the one that came after it.
+        (None, None) if object.is_workload => Verdict::Do(Chore::ReadLive),
+        (Some(_), _) | (None, None | Some(Live { is_wanted: true, here: LiveHere::Absent })) => {
+            Verdict::Do(Chore::Apply)
+        }
+        // The caches will show it soon.
+        (None, Some(_)) => Verdict::Fine,
     }
+}
+
+/// The next stray that is not known to belong here, and whether it is known not to. What was made from an
+/// object that is gone was applied late: uids are not used twice, so that object never comes back.
+pub fn stray(strays: &[Stray]) -> Option<(usize, bool)> {
+    let place = strays.iter().position(|stray| stray.is_source_there != Some(true))?;
+    Some((place, strays[place].is_source_there.is_some()))
 }

@@ -1,7 +1,7 @@
 //! The objects of a namespace at the hub, each with what is here of it.
 
 use super::compare::contains;
-use super::decide::{Awaits, Facts, Here, MadeFrom, Way};
+use super::decide::{Awaits, Facts, Here, Live, LiveHere, MadeFrom, Stray, Way};
 use super::desired::{desired, is_carried};
 use super::status;
 use crate::kinds::{CLAIM, POD, SERVICE_ACCOUNT, STATEFUL_SET};
@@ -32,6 +32,35 @@ pub(in crate::syncer) fn observe(inputs: &StepInputs<'_>) -> (Vec<Facts>, Vec<Mi
         .unzip()
 }
 
+/// What is here of objects that the cache of the hub does not have: each with its kind.
+pub(in crate::syncer) fn strays(
+    inputs: &StepInputs<'_>,
+    namespace: &str,
+) -> (Vec<Stray>, Vec<(Kind, Object)>) {
+    let at_hub = |here: &Object| Name::within(namespace, name_of(here));
+    let is_stray = |kind: &Kind, here: &Object| {
+        // What a controller makes on the cluster may have the marks of what it is made from.
+        let is_applied = is_ours(here, inputs.name) && here.metadata.owner_references.is_none();
+        let is_known = || inputs.view.get(Place::HUB, kind, &at_hub(here)).is_some();
+        is_applied && from_uid(here).is_some() && !is_deleting(here) && !is_known()
+    };
+    let mut found = Vec::new();
+    for kind in inputs.syncer.kinds.applied() {
+        let mut here = inputs.view.list(Place::CLUSTER, kind, Some(inputs.name));
+        here.retain(|here| is_stray(kind, here));
+        found.extend(here.into_iter().map(|here| (kind.clone(), here)));
+    }
+    let observed = |(kind, here): &(Kind, Object)| {
+        let source = inputs.live_reads.objects.get(&Address::new(Place::HUB, kind, at_hub(here)));
+        let is_source = |it: &Object| Some(uid_of(it)) == from_uid(here);
+        Stray {
+            what: format!("{kind} {}", name_of(here)),
+            is_source_there: source.map(|it| it.as_ref().is_some_and(is_source)),
+        }
+    };
+    (found.iter().map(observed).collect(), found)
+}
+
 /// One object.
 pub(in crate::syncer) fn observe_one(
     inputs: &StepInputs<'_>,
@@ -40,7 +69,6 @@ pub(in crate::syncer) fn observe_one(
     hub: Object,
 ) -> (Facts, Mirror) {
     let address = Address::new(Place::CLUSTER, kind, Name::within(inputs.name, name_of(&hub)));
-    let is_its = |here: &Object| is_ours(here, inputs.name) && from_uid(here) == Some(uid_of(&hub));
     let here = inputs.view.get(Place::CLUSTER, kind, &address.name);
     let way = way(inputs, kind, &hub);
     let facts = Facts {
@@ -65,15 +93,31 @@ pub(in crate::syncer) fn observe_one(
             is_kept: has_finalizer(here, FINALIZER_KEEP),
             is_in_use: *kind == CLAIM && is_deleting(&hub) && is_in_use(inputs, name_of(&hub)),
             is_up_to_date: way == Way::Down && is_up_to_date(kind, &hub, here, inputs.name),
-            has_news: is_its(here) && status::news(&hub, here).is_some(),
+            has_news: is_made_from(here, &hub, inputs.name) && status::news(&hub, here).is_some(),
         }),
-        live_read: inputs
-            .live_reads
-            .objects
-            .get(&address)
-            .map(|found| found.as_ref().is_some_and(is_its)),
+        live_read: live_read(inputs, &address, kind, &hub),
     };
     (facts, Mirror { kind: kind.clone(), hub, here })
+}
+
+/// What live reads showed of the name of an object.
+fn live_read(inputs: &StepInputs<'_>, here: &Address, kind: &Kind, hub: &Object) -> Option<Live> {
+    let read = &inputs.live_reads.objects;
+    let (here, at_hub) =
+        (read.get(here)?, read.get(&Address::new(Place::HUB, kind, Name::of(hub)))?);
+    Some(Live {
+        is_wanted: at_hub.as_ref().is_some_and(|it| uid_of(it) == uid_of(hub) && !is_deleting(it)),
+        here: match here {
+            None => LiveHere::Absent,
+            Some(here) if is_made_from(here, hub, inputs.name) => LiveHere::Its,
+            Some(_) => LiveHere::Another,
+        },
+    })
+}
+
+/// Whether the syncer made it for this grant, from this very object.
+fn is_made_from(here: &Object, hub: &Object, grant: &str) -> bool {
+    is_ours(here, grant) && from_uid(here) == Some(uid_of(hub))
 }
 
 fn way(inputs: &StepInputs<'_>, kind: &Kind, hub: &Object) -> Way {

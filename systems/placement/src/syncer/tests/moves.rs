@@ -16,6 +16,15 @@ fn here(name: &str) -> Name {
     Name::within(GRANT_NAME, name)
 }
 
+/// The same object once more, as whoever lags would write it.
+fn copied(object: &Value) -> Value {
+    let metadata = &object["metadata"];
+    json!({
+        "metadata": {"labels": metadata["labels"], "annotations": metadata["annotations"]},
+        "spec": object["spec"],
+    })
+}
+
 /// A world with a placed namespace, a config map and a pod in it.
 pub(super) fn world() -> TestFleet {
     let mut world = TestFleet::new(&["a", "b"]);
@@ -143,15 +152,12 @@ fn a_deleted_namespace_leaves_nothing_on_the_cluster() {
 fn a_pod_that_comes_after_its_epoch_was_closed_is_deleted_and_a_pod_of_others_is_not() {
     let mut world = world();
     world.settle();
-    let mut late = world.get("a", &POD, &here("pod")).unwrap();
+    let late = copied(&world.get("a", &POD, &here("pod")).unwrap());
     let spec = late["spec"].clone();
     set_desired(&mut world, "b");
     world.settle();
     assert_eq!(world.get("a", &POD, &here("pod")), None);
 
-    let (labels, annotations) =
-        (late["metadata"]["labels"].take(), late["metadata"]["annotations"].take());
-    let late = json!({"metadata": {"labels": labels, "annotations": annotations}, "spec": spec});
     world.put(&POD, here("pod"), "a", late);
     world.put(&POD, here("of-somebody-else"), "a", json!({"spec": spec}));
     world.settle();
@@ -172,6 +178,24 @@ fn an_object_deleted_at_the_hub_goes_on_the_cluster_first() {
     assert_eq!(world.get("a", &POD, &here("pod")), None);
     assert_eq!(world.get("", &POD, &at_hub("pod")), None);
     assert!(!world.machines["a"].lives());
+}
+
+/// A standby that lags may apply a pod after it was deleted at the hub, and is gone here.
+#[test]
+fn a_pod_that_comes_after_it_was_deleted_at_the_hub_goes_again() {
+    let mut world = world();
+    world.settle();
+    let late = copied(&world.get("a", &POD, &here("pod")).unwrap());
+    world.delete("", &POD, &at_hub("pod"));
+    world.settle();
+    assert_eq!(world.get("a", &POD, &here("pod")), None);
+    let spec = late["spec"].clone();
+    world.put(&POD, here("pod"), "a", late);
+    world.put(&POD, here("of-somebody-else"), "a", json!({"spec": spec}));
+    world.settle();
+    assert_eq!(world.get("a", &POD, &here("pod")), None);
+    assert!(world.get("a", &POD, &here("of-somebody-else")).is_some());
+    assert_eq!(world.settle(), 0);
 }
 
 #[test]
