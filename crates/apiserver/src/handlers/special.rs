@@ -1,7 +1,8 @@
 //! What single kinds do on a write beyond their schema: the few whose objects change what the server itself does.
 
 use super::call::{Call, Endpoint};
-use crate::access::{escalation, validation};
+use crate::access::escalation::{self, Write};
+use crate::access::validation;
 use crate::admission;
 use crate::clusters::{HUB_GROUP, HUB_IDENTITY, ROOT, definitions_table};
 use crate::crd;
@@ -293,7 +294,8 @@ async fn admit_rights(call: &Call, old: Option<&Value>, new: &Value) -> Result<(
         return Ok(());
     }
     let roles = call.cluster.roles(call.server.storage()).await?;
-    escalation::check_write(&roles, &call.identity, &call.resource, old, new)
+    let resource = &*call.resource.plural;
+    escalation::check_write(&Write { set: &roles, identity: &call.identity, resource, old, new })
 }
 
 /// Gives a definition the names that it wants, if nobody else has them.
