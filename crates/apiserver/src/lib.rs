@@ -16,6 +16,7 @@
 
 pub mod access;
 mod admission;
+mod admission_registration;
 mod age;
 mod apply;
 pub mod audit;
@@ -66,7 +67,7 @@ mod table;
 mod timestamp;
 
 pub use access::Identity;
-pub use admission::{Network, WebhookReach};
+pub use admission_registration::{Network, WebhookReach};
 pub use body::Stalled;
 pub use gate::Caller;
 pub use http::Body;

@@ -3,7 +3,8 @@
 use crate::access::certificates::Authority;
 use crate::access::static_tokens::StaticTokens;
 use crate::access::tokens::TokenKey;
-use crate::admission::{self, WebhookReach};
+use crate::admission;
+use crate::admission_registration::{self, WebhookReach};
 use crate::audit::AuditLog;
 use crate::clusters::{self, Cluster, Clusters, definitions_table};
 use crate::heavy::Heavy;
@@ -299,9 +300,9 @@ impl Server {
         let of_key = |key: &Key| {
             if key.table.starts_with("rbac.authorization.k8s.io/") {
                 Some(Consequence::Roles)
-            } else if admission::is_policy_table(&key.table) {
+            } else if admission_registration::is_policy_table(&key.table) {
                 Some(Consequence::Policies)
-            } else if admission::is_webhook_table(&key.table) {
+            } else if admission_registration::is_webhook_table(&key.table) {
                 Some(Consequence::Webhooks)
             } else if key.table == definitions {
                 Some(Consequence::Definitions)

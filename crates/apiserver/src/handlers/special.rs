@@ -4,6 +4,7 @@ use super::call::{Call, Endpoint};
 use crate::access::escalation::{self, Write};
 use crate::access::validation;
 use crate::admission;
+use crate::admission_registration;
 use crate::clusters::{HUB_GROUP, HUB_IDENTITY, ROOT, definitions_table};
 use crate::crd;
 use crate::flowcontrol;
@@ -48,7 +49,7 @@ fn special(resource: &Resource) -> Option<Special> {
         (HUB_GROUP, "logicalclusters") => Some(Special::LogicalCluster),
         ("rbac.authorization.k8s.io", _) => Some(Special::Rights),
         ("certificates.k8s.io", "certificatesigningrequests") => Some(Special::CertificateRequest),
-        _ if admission::is_configuration(resource) => Some(Special::Admission),
+        _ if admission_registration::is_configuration(resource) => Some(Special::Admission),
         (flowcontrol::GROUP, _) => Some(Special::Flow),
         _ => None,
     }
