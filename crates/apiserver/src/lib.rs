@@ -49,6 +49,7 @@ mod patch;
 mod peers;
 mod pipe;
 mod protobuf;
+mod quota_locks;
 mod random;
 mod request;
 mod resource;

@@ -3,7 +3,6 @@
 use crate::access::certificates::Authority;
 use crate::access::static_tokens::StaticTokens;
 use crate::access::tokens::TokenKey;
-use crate::admission;
 use crate::admission_registration::{self, WebhookReach};
 use crate::audit::AuditLog;
 use crate::clusters::{self, Cluster, Clusters, definitions_table};
@@ -11,6 +10,7 @@ use crate::heavy::Heavy;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::openapi_cache::OpenApiCache;
+use crate::quota_locks::QuotaLocks;
 use crate::status::Status;
 use crate::storage::{self, NotCommitted, Storage};
 use interlock_store::{Changes as _, Key, KeyRange, ReadError, Revision, Store, Transaction};
@@ -100,7 +100,7 @@ pub(crate) struct Parts {
     pub(crate) metrics: Metrics,
     pub(crate) audit: Option<AuditLog>,
     pub(crate) openapi: OpenApiCache,
-    pub(crate) quota_locks: admission::quota::Locks,
+    pub(crate) quota_locks: QuotaLocks,
     pub(crate) config: Config,
     pub(crate) stopping: watch::Sender<bool>,
     /// Where clients inside of a cluster reach the server, once it listens.
@@ -183,7 +183,7 @@ impl Server {
     }
 
     /// Lets those who count the quotas of a namespace wait for each other.
-    pub(crate) fn quota_locks(&self) -> &admission::quota::Locks {
+    pub(crate) fn quota_locks(&self) -> &QuotaLocks {
         &self.0.quota_locks
     }
 

@@ -97,7 +97,7 @@ impl Server {
             metrics: Metrics::default(),
             audit,
             openapi: OpenApiCache::default(),
-            quota_locks: crate::admission::quota::Locks::default(),
+            quota_locks: crate::quota_locks::QuotaLocks::default(),
             stopping: watch::Sender::new(false),
             advertised: OnceLock::new(),
             config,
