@@ -114,17 +114,11 @@ fn circle(graph: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> {
     graph.keys().filter(|module| reached(module).contains(module)).cloned().collect()
 }
 
-/// What is to be opened in the API server.
-const APISERVER_CIRCLES: &[&str] = &["admission", "handlers"];
-
 #[test]
 fn no_module_imports_one_that_imports_it() {
     // A world and the trait of what it explores name each other.
-    // Admission judges the calls of handlers, and handlers ask it.
-    let known: BTreeMap<&str, &[&str]> = BTreeMap::from([
-        ("world", ["scene", "system", "world"].as_slice()),
-        ("apiserver", APISERVER_CIRCLES),
-    ]);
+    let known: BTreeMap<&str, &[&str]> =
+        BTreeMap::from([("world", ["scene", "system", "world"].as_slice())]);
     for (name, source) in crates() {
         let circle = circle(&imports(&source));
         let known = known.get(name.as_str()).copied().unwrap_or_default().iter();

@@ -23,6 +23,7 @@ pub mod audit;
 mod background;
 mod behaviour;
 mod body;
+mod call;
 mod clusters;
 mod crd;
 mod decode;

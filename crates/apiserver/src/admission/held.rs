@@ -4,8 +4,8 @@
 //! policy or a binding waits for those writes, and holds up the next ones. So no write is committed after a
 //! policy that it was not judged by.
 
+use crate::call::Call;
 use crate::clusters::Cluster;
-use crate::handlers::call::Call;
 use crate::server::Server;
 use crate::status::Status;
 use crate::storage::{self, NotCommitted};

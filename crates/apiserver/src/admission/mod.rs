@@ -29,7 +29,7 @@ pub(crate) use validation::check_param_rights;
 pub(crate) use webhooks::{Admitting, ask as ask_webhooks, mutate, mutate_posted};
 
 use crate::admission_registration::is_configuration;
-use crate::handlers::call::Call;
+use crate::call::Call;
 use crate::status::FieldError;
 use serde_json::Value;
 

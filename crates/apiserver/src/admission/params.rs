@@ -3,7 +3,7 @@
 use super::matching::is_selected;
 use super::request::Request;
 use crate::admission_registration::policy::{ParamKind, ParamRef};
-use crate::handlers::own_call_for;
+use crate::call::own_call_for;
 use crate::object;
 use crate::resource::Resource;
 use crate::status::Status;

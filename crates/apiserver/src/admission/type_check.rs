@@ -2,7 +2,7 @@
 
 use crate::admission_registration::expressions::{Environment, Gives};
 use crate::behaviour::read::{at, is_set, list, text};
-use crate::handlers::call::{Call, Endpoint};
+use crate::call::{Call, Endpoint};
 use crate::object;
 use crate::resource::Resource;
 use crate::schema::cel::Ty;

@@ -5,7 +5,7 @@ use crate::access::Attributes;
 use crate::admission_registration::GROUP;
 use crate::admission_registration::expressions::{Environment, Gives};
 use crate::behaviour::read::{at, is_set, list, text};
-use crate::handlers::call::{Call, Endpoint};
+use crate::call::{Call, Endpoint};
 use crate::name;
 use crate::object;
 use crate::schema::cel;

@@ -1,12 +1,10 @@
 //! Namespaces, definitions and logical clusters that are being deleted: emptied first, then let go.
 
 use super::purge::purge;
+use crate::call::{Live, own_call_for, time_text};
 use crate::clusters::{Cluster, HUB_GROUP, definitions_table};
 use crate::crd;
-use crate::handlers::call::time_text;
-use crate::handlers::own_call_for;
 use crate::handlers::special::{CLEANUP, CONTENTS};
-use crate::handlers::write::Live;
 use crate::object;
 use crate::resource::Resource;
 use crate::server::{Server, stopped};
@@ -224,7 +222,7 @@ impl Work {
             return Ok(false);
         }
         let mut call = self.call(cluster, NAMESPACES, name);
-        call.endpoint = crate::handlers::call::Endpoint::Other;
+        call.endpoint = crate::call::Endpoint::Other;
         call.subresource = "finalize".to_owned();
         let done = call
             .change(false, |live| {
@@ -366,7 +364,7 @@ impl Work {
         told: &[((&str, &str), String)],
     ) -> Result<(), Status> {
         let mut call = self.call(cluster, place, seen.name);
-        call.endpoint = crate::handlers::call::Endpoint::Status;
+        call.endpoint = crate::call::Endpoint::Status;
         call.subresource = "status".to_owned();
         let now = time_text(self.server.now());
         let conditions: Vec<Value> = told
@@ -391,7 +389,7 @@ impl Work {
         cluster: &Arc<Cluster>,
         (group, version, plural): (&str, &str, &str),
         name: &str,
-    ) -> crate::handlers::call::Call {
+    ) -> crate::call::Call {
         let resource = self
             .server
             .clusters()
@@ -455,7 +453,7 @@ fn set_condition(object: &mut Value, condition: &Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::handlers::own_call;
+    use crate::call::own_call;
     use crate::request::DeleteOptions;
     use crate::server::Config;
 

@@ -1,10 +1,10 @@
 //! What single kinds do on a write beyond their schema: the few whose objects change what the server itself does.
 
-use super::call::{Call, Endpoint};
 use crate::access::escalation::{self, Write};
 use crate::access::validation;
 use crate::admission;
 use crate::admission_registration;
+use crate::call::{Call, Endpoint};
 use crate::clusters::{HUB_GROUP, HUB_IDENTITY, ROOT, definitions_table};
 use crate::crd;
 use crate::flowcontrol;

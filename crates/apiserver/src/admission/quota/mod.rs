@@ -12,7 +12,7 @@ pub(crate) use count::{count_again, has_quotas};
 
 use super::amounts::{Amounts, amounts, sum};
 use crate::behaviour::read::at;
-use crate::handlers::call::Call;
+use crate::call::Call;
 use crate::object;
 use crate::resource::Resource;
 use crate::server::Server;

@@ -2,7 +2,7 @@
 
 use super::resolve;
 use crate::admission_registration::target::{Address, Target};
-use crate::handlers::call::Call;
+use crate::call::Call;
 use crate::http::{BODY_LIMIT_BYTES, Body};
 use ::http::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
 use ::http::{Request, StatusCode};

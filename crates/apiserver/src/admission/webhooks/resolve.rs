@@ -3,7 +3,7 @@
 use super::{flag_of, reach_of};
 use crate::admission_registration::target::{Address, ServiceName};
 use crate::behaviour::read::{at, integer, list, text};
-use crate::handlers::call::Call;
+use crate::call::Call;
 use crate::object;
 use crate::storage::{self, Owner};
 use interlock_store::{Key, KeyRange};

@@ -4,7 +4,7 @@ use super::review::{self, Answer};
 use crate::admission::evaluate::{self, Values};
 use crate::admission::request::{Operation, Request};
 use crate::admission_registration::hook::{Hook, Sort};
-use crate::handlers::notes::Admitted;
+use crate::call::Admitted;
 use crate::object;
 use crate::resource::Resource;
 use crate::schema::cel::{Val, Who};

@@ -7,7 +7,7 @@ use crate::admission_registration::WebhookReach;
 use crate::admission_registration::expressions::Environment;
 use crate::behaviour::read::{at, integer, is_set, list, text};
 use crate::behaviour::selector::validate as validate_selector;
-use crate::handlers::call::Call;
+use crate::call::Call;
 use crate::name;
 use crate::status::{FieldError, Path};
 use serde_json::{Value, json};
