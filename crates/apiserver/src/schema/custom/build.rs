@@ -57,6 +57,14 @@ struct Place<'p> {
     uncorrelatable: Option<&'p str>,
 }
 
+/// Which words of a schema only repeat what its form says already.
+#[derive(Clone, Copy)]
+struct Skipped {
+    any_of: bool,
+    /// The first of `allOf`.
+    all_of: bool,
+}
+
 /// Builds the nodes. Fails only where a limit is passed.
 pub(super) fn build<'j>(
     json: &'j Json,
@@ -257,24 +265,19 @@ impl<'j> Builder<'j, '_> {
     }
 
     fn checks(&mut self, json: &Json, path: &Path<'_>) -> Checks {
-        let skips_any_of = repeats_in_any_of(json);
-        let skips_all_of = repeats_in_all_of(json);
-        self.checks_without(json, (skips_any_of, skips_all_of), path)
+        let skipped = Skipped { any_of: repeats_in_any_of(json), all_of: repeats_in_all_of(json) };
+        self.checks_without(json, skipped, path)
     }
 
-    fn checks_without(
-        &mut self,
-        json: &Json,
-        (skips_any_of, skips_all_of): (bool, bool),
-        path: &Path<'_>,
-    ) -> Checks {
+    fn checks_without(&mut self, json: &Json, skipped: Skipped, path: &Path<'_>) -> Checks {
         let limit = |word: &str, exclusive: &str| {
             let is_exclusive = flag(json, exclusive);
             number(json, word).map(|value| Limit { value, is_exclusive })
         };
         let format = text(json, "format");
         let enumeration = json.get("enum").and_then(Value::as_array).cloned().unwrap_or_default();
-        let any_of = if skips_any_of { Vec::new() } else { self.constraints(json, "anyOf", path) };
+        let any_of =
+            if skipped.any_of { Vec::new() } else { self.constraints(json, "anyOf", path) };
         Checks {
             format: (!format.is_empty()).then(|| format.into()),
             enumeration,
@@ -288,7 +291,7 @@ impl<'j> Builder<'j, '_> {
             max_items: count(json, "maxItems"),
             min_properties: count(json, "minProperties"),
             max_properties: count(json, "maxProperties"),
-            all_of: self.all_of(json, skips_all_of, path),
+            all_of: self.all_of(json, skipped.all_of, path),
             any_of,
             one_of: self.constraints(json, "oneOf", path),
             not: schema_at(json, "not")
@@ -331,7 +334,11 @@ impl<'j> Builder<'j, '_> {
             fields.insert(Arc::from(name), inner);
         }
         Constraint {
-            checks: self.checks_without(json, (skips_any_of, false), path),
+            checks: self.checks_without(
+                json,
+                Skipped { any_of: skips_any_of, all_of: false },
+                path,
+            ),
             required: texts(json, "required").into_iter().map(Arc::from).collect(),
             fields,
             items: schema_at(json, "items")

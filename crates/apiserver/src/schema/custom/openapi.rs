@@ -139,7 +139,7 @@ fn check_map_type(schema: &Json, path: &Path<'_>, errors: &mut Vec<FieldError>) 
     if !is_set(schema, word) {
         return;
     }
-    check_goes_with(schema, (word, "object"), path, errors);
+    errors.extend(goes_with(schema, word, "object", path));
     if !matches!(text(schema, word), "atomic" | "granular") {
         let supported = ["atomic", "granular"];
         errors.push(FieldError::not_supported(path.field(word), &schema[word], &supported));
@@ -147,22 +147,17 @@ fn check_map_type(schema: &Json, path: &Path<'_>, errors: &mut Vec<FieldError>) 
 }
 
 /// A word that only goes with one type.
-fn check_goes_with(
-    schema: &Json,
-    (word, wanted): (&str, &str),
-    path: &Path<'_>,
-    errors: &mut Vec<FieldError>,
-) {
+fn goes_with(schema: &Json, word: &str, wanted: &str, path: &Path<'_>) -> Option<FieldError> {
     let type_name = text(schema, "type");
     if type_name == wanted {
-        return;
+        return None;
     }
     let detail = format!("must be {wanted} if {word} is specified");
-    errors.push(if type_name.is_empty() {
+    Some(if type_name.is_empty() {
         FieldError::required(path.field("type"), detail)
     } else {
         FieldError::invalid(path.field("type"), &Value::from(type_name), detail)
-    });
+    })
 }
 
 fn check_list_type(schema: &Json, path: &Path<'_>, errors: &mut Vec<FieldError>) {
@@ -170,7 +165,7 @@ fn check_list_type(schema: &Json, path: &Path<'_>, errors: &mut Vec<FieldError>)
     let kind = text(schema, word);
     let items = schema_at(schema, "items");
     if is_set(schema, word) {
-        check_goes_with(schema, (word, "array"), path, errors);
+        errors.extend(goes_with(schema, word, "array", path));
         if !matches!(kind, "atomic" | "set" | "map") {
             let supported = ["atomic", "set", "map"];
             errors.push(FieldError::not_supported(path.field(word), &schema[word], &supported));
