@@ -4,7 +4,7 @@
 //! cluster adds of its own (custom kinds, roles) is read from the store when it is first asked for.
 
 use crate::access::RoleSet;
-use crate::admission::{Policies, Webhooks};
+use crate::admission_registration::{Policies, Webhooks};
 use crate::crd;
 use crate::kinds;
 use crate::limits::UnderWay;

@@ -32,6 +32,9 @@ pub(crate) async fn serve(
     }
     let segments: Vec<&str> = info.segments.iter().map(String::as_str).collect();
     let served = || server.clusters().served(cluster);
+    let third = |group: &str, version: &str| {
+        server.openapi().document(server.clusters(), cluster, group, version)
+    };
     match segments.as_slice() {
         [] => Ok(http::json(200, &paths(&served()))),
         ["version"] => Ok(http::json(200, &version())),
@@ -45,10 +48,8 @@ pub(crate) async fn serve(
             Ok(document(parts, server.openapi().index(server.clusters(), cluster)))
         }
         ["openapi", "v2"] => Ok(second(server, cluster, parts)),
-        ["openapi", "v3", "api", version] => openapi(server, cluster, parts, ("", version)),
-        ["openapi", "v3", "apis", group, version] => {
-            openapi(server, cluster, parts, (group, version))
-        }
+        ["openapi", "v3", "api", version] => openapi(parts, third("", version)),
+        ["openapi", "v3", "apis", group, version] => openapi(parts, third(group, version)),
         [".well-known", "openid-configuration"] => {
             Ok(http::json(200, &server.token_key().discovery(&cluster.id)))
         }
@@ -126,13 +127,8 @@ fn discovery_root(
     Ok(response)
 }
 
-fn openapi(
-    server: &Server,
-    cluster: &Cluster,
-    parts: &Parts,
-    (group, version): (&str, &str),
-) -> Result<Response<Body>, Status> {
-    let found = server.openapi().document(server.clusters(), cluster, group, version);
+/// `/openapi/v3/...`, of a group and version that is served.
+fn openapi(parts: &Parts, found: Option<Document>) -> Result<Response<Body>, Status> {
     Ok(document(parts, found.ok_or_else(Status::no_such_path)?))
 }
 

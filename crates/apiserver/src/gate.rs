@@ -3,10 +3,9 @@
 use crate::access::tokens::BoundKind;
 use crate::access::{Attributes, Identity, Scope, certificates};
 use crate::audit::{AuditEvent, Stage};
+use crate::call::{Call, Endpoint, FieldValidation, Notes, Shown};
 use crate::clusters::{Cluster, HUB_GROUP, ROOT};
 use crate::endpoints;
-use crate::handlers::call::{Call, Endpoint, FieldValidation, Shown};
-use crate::handlers::notes::Notes;
 use crate::handlers::{self, Brought, Lasting};
 use crate::health;
 use crate::heavy;

@@ -43,8 +43,8 @@ impl Default for Heavy {
     }
 }
 
-/// A place for one heavy request.
-struct Place {
+/// What one heavy request holds while it is under way.
+struct HeavyPermit {
     _of_cluster: OwnedSemaphorePermit,
     _of_all: OwnedSemaphorePermit,
 }
@@ -71,10 +71,10 @@ impl Heavy {
     }
 
     /// First the cluster's own turn, then a place: so a cluster with many heavy requests stands in line once.
-    async fn place(&self, cluster: &Arc<str>) -> Option<Place> {
+    async fn place(&self, cluster: &Arc<str>) -> Option<HeavyPermit> {
         let of_cluster = self.of_cluster(cluster).acquire_owned().await.ok()?;
         let of_all = Arc::clone(&self.places).acquire_owned().await.ok()?;
-        Some(Place { _of_cluster: of_cluster, _of_all: of_all })
+        Some(HeavyPermit { _of_cluster: of_cluster, _of_all: of_all })
     }
 
     fn of_cluster(&self, cluster: &Arc<str>) -> Arc<Semaphore> {

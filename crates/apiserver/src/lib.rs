@@ -16,12 +16,14 @@
 
 pub mod access;
 mod admission;
+mod admission_registration;
 mod age;
 mod apply;
 pub mod audit;
 mod background;
 mod behaviour;
 mod body;
+mod call;
 mod clusters;
 mod crd;
 mod decode;
@@ -48,6 +50,7 @@ mod patch;
 mod peers;
 mod pipe;
 mod protobuf;
+mod quota_locks;
 mod random;
 mod request;
 mod resource;
@@ -66,7 +69,7 @@ mod table;
 mod timestamp;
 
 pub use access::Identity;
-pub use admission::{Network, WebhookReach};
+pub use admission_registration::{Network, WebhookReach};
 pub use body::Stalled;
 pub use gate::Caller;
 pub use http::Body;

@@ -20,7 +20,7 @@ const WHOLE_KEPT: usize = 4;
 
 /// Whose document of which group and version; nobody's is everybody's.
 #[derive(PartialEq, Eq, Hash)]
-struct Place {
+struct DocumentKey {
     cluster: Option<Arc<str>>,
     group: Arc<str>,
     version: Arc<str>,
@@ -38,10 +38,10 @@ pub(crate) struct Document {
 /// The documents that were asked for.
 #[derive(Default)]
 pub(crate) struct OpenApiCache {
-    documents: Mutex<HashMap<Place, Document>>,
+    documents: Mutex<HashMap<DocumentKey, Document>>,
     /// What each of them adds to the document of v2, which is put together for each request: a whole one for each
     /// cluster would be megabytes.
-    fragments: Mutex<HashMap<Place, Arc<Fragment>>>,
+    fragments: Mutex<HashMap<DocumentKey, Arc<Fragment>>>,
     /// The last documents of v2 as JSON, of a few clusters, with the index that they were made from: clients that wait
     /// for a kind to appear ask for it again and again.
     whole: Mutex<Vec<Whole>>,
@@ -91,7 +91,7 @@ impl OpenApiCache {
         let fragments: Vec<Arc<Fragment>> = discovery::group_versions(&served)
             .iter()
             .map(|(group, version)| {
-                kept(&self.fragments, place(cluster, group, version), || {
+                kept(&self.fragments, key(cluster, group, version), || {
                     Arc::new(second::fragment(&openapi::document(&served, group, version)))
                 })
             })
@@ -135,49 +135,51 @@ impl OpenApiCache {
         group: &str,
         version: &str,
     ) -> Document {
-        kept(&self.documents, place(cluster, group, version), || {
+        kept(&self.documents, key(cluster, group, version), || {
             render(&openapi::document(served, group, version))
         })
     }
 
     /// Forgets what was made for a cluster: its kinds changed.
     pub(crate) fn forget(&self, cluster_id: &str) {
-        lock(&self.documents).retain(|place, _| place.cluster.as_deref() != Some(cluster_id));
-        lock(&self.fragments).retain(|place, _| place.cluster.as_deref() != Some(cluster_id));
+        lock(&self.documents).retain(|key, _| key.cluster.as_deref() != Some(cluster_id));
+        lock(&self.fragments).retain(|key, _| key.cluster.as_deref() != Some(cluster_id));
     }
 }
 
 /// A group and version that a cluster added something to is its own.
-fn place(cluster: &Cluster, group: &str, version: &str) -> Place {
+fn key(cluster: &Cluster, group: &str, version: &str) -> DocumentKey {
     let is_own = cluster.custom().iter().any(|resource| &*resource.group == group)
         || cluster.is_root() && group == crate::clusters::HUB_GROUP;
-    Place {
+    DocumentKey {
         cluster: is_own.then(|| Arc::clone(&cluster.id)),
         group: Arc::from(group),
         version: Arc::from(version),
     }
 }
 
-/// What is held at a place, or what is made for it now.
+/// What is held under a key, or what is made for it now.
 fn kept<Made: Clone>(
-    held: &Mutex<HashMap<Place, Made>>,
-    place: Place,
+    held: &Mutex<HashMap<DocumentKey, Made>>,
+    key: DocumentKey,
     make: impl FnOnce() -> Made,
 ) -> Made {
-    if let Some(found) = lock(held).get(&place) {
+    if let Some(found) = lock(held).get(&key) {
         return found.clone();
     }
     let made = make();
     let mut held = lock(held);
-    let is_own = place.cluster.is_some();
-    if is_own && held.keys().filter(|place| place.cluster.is_some()).count() >= KEPT {
-        held.retain(|place, _| place.cluster.is_none());
+    let is_own = key.cluster.is_some();
+    if is_own && held.keys().filter(|key| key.cluster.is_some()).count() >= KEPT {
+        held.retain(|key, _| key.cluster.is_none());
     }
-    held.insert(place, made.clone());
+    held.insert(key, made.clone());
     made
 }
 
-fn lock<Made>(held: &Mutex<HashMap<Place, Made>>) -> MutexGuard<'_, HashMap<Place, Made>> {
+fn lock<Made>(
+    held: &Mutex<HashMap<DocumentKey, Made>>,
+) -> MutexGuard<'_, HashMap<DocumentKey, Made>> {
     held.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

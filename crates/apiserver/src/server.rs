@@ -3,13 +3,14 @@
 use crate::access::certificates::Authority;
 use crate::access::static_tokens::StaticTokens;
 use crate::access::tokens::TokenKey;
-use crate::admission::{self, WebhookReach};
+use crate::admission_registration::{self, WebhookReach};
 use crate::audit::AuditLog;
 use crate::clusters::{self, Cluster, Clusters, definitions_table};
 use crate::heavy::Heavy;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::openapi_cache::OpenApiCache;
+use crate::quota_locks::QuotaLocks;
 use crate::status::Status;
 use crate::storage::{self, NotCommitted, Storage};
 use interlock_store::{Changes as _, Key, KeyRange, ReadError, Revision, Store, Transaction};
@@ -99,7 +100,7 @@ pub(crate) struct Parts {
     pub(crate) metrics: Metrics,
     pub(crate) audit: Option<AuditLog>,
     pub(crate) openapi: OpenApiCache,
-    pub(crate) quota_locks: admission::quota::Locks,
+    pub(crate) quota_locks: QuotaLocks,
     pub(crate) config: Config,
     pub(crate) stopping: watch::Sender<bool>,
     /// Where clients inside of a cluster reach the server, once it listens.
@@ -182,7 +183,7 @@ impl Server {
     }
 
     /// Lets those who count the quotas of a namespace wait for each other.
-    pub(crate) fn quota_locks(&self) -> &admission::quota::Locks {
+    pub(crate) fn quota_locks(&self) -> &QuotaLocks {
         &self.0.quota_locks
     }
 
@@ -299,9 +300,9 @@ impl Server {
         let of_key = |key: &Key| {
             if key.table.starts_with("rbac.authorization.k8s.io/") {
                 Some(Consequence::Roles)
-            } else if admission::is_policy_table(&key.table) {
+            } else if admission_registration::is_policy_table(&key.table) {
                 Some(Consequence::Policies)
-            } else if admission::is_webhook_table(&key.table) {
+            } else if admission_registration::is_webhook_table(&key.table) {
                 Some(Consequence::Webhooks)
             } else if key.table == definitions {
                 Some(Consequence::Definitions)

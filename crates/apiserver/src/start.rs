@@ -5,8 +5,8 @@ use crate::access::static_tokens::StaticTokens;
 use crate::access::tokens::TokenKey;
 use crate::audit::AuditLog;
 use crate::background;
+use crate::call::own_call;
 use crate::clusters::{Clusters, Hub};
-use crate::handlers::own_call;
 use crate::heavy::Heavy;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
@@ -97,7 +97,7 @@ impl Server {
             metrics: Metrics::default(),
             audit,
             openapi: OpenApiCache::default(),
-            quota_locks: crate::admission::quota::Locks::default(),
+            quota_locks: crate::quota_locks::QuotaLocks::default(),
             stopping: watch::Sender::new(false),
             advertised: OnceLock::new(),
             config,

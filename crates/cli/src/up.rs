@@ -225,13 +225,13 @@ impl Fleet {
 
 /// An IAM and STS on the store of the hub.
 async fn embedded_iam(serving: &Serving, args: &Args) -> anyhow::Result<EmbeddedIam> {
-    let place = iam::Place {
+    let options = iam::Options {
         server: &serving.server,
         issuers: &serving.issuers,
         directory: &serving.directory,
         listen: args.iam_listen,
     };
-    EmbeddedIam::start(&place).await
+    EmbeddedIam::start(&options).await
 }
 
 /// The uids of all clusters that the hub has.

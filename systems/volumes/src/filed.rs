@@ -3,7 +3,7 @@
 use crate::kinds::{CLAIM, CONTENT, DESTINATION, POD, SNAPSHOT_KIND, VOLUME};
 use crate::objects::{annotation, namespace_of, text, uid_of};
 use interlock_api::names::{ANNOTATION_POPULATES, HOLD_PREFIX};
-use interlock_kernel::Index;
+use interlock_kernel::{Index, Kind};
 use kube_core::DynamicObject;
 use serde_json::Value;
 
@@ -77,14 +77,14 @@ pub(crate) const CONTENTS_BY_SNAPSHOT: Index = Index {
 pub(crate) const CLAIMS_BY_SNAPSHOT: Index = Index {
     name: "by-snapshot",
     kind: CLAIM,
-    values: |claim| filed_by_source(claim, (&SNAPSHOT_KIND.group, &SNAPSHOT_KIND.kind)),
+    values: |claim| filed_by_source(claim, &SNAPSHOT_KIND),
 };
 
 /// Claims by `<namespace>/<name>` of the destination that they are filled from.
 pub(crate) const CLAIMS_BY_DESTINATION: Index = Index {
     name: "by-destination",
     kind: CLAIM,
-    values: |claim| filed_by_source(claim, (&DESTINATION.group, &DESTINATION.kind)),
+    values: |claim| filed_by_source(claim, &DESTINATION),
 };
 
 /// Claims by the class that they ask for, the empty one if they ask for none.
@@ -139,9 +139,11 @@ pub(crate) fn source_of(claim: &DynamicObject) -> Option<(&str, &str, &str)> {
     Some((text(source, &["apiGroup"]), text(source, &["kind"]), text(source, &["name"])))
 }
 
-fn filed_by_source(claim: &DynamicObject, wanted: (&str, &str)) -> Vec<String> {
+fn filed_by_source(claim: &DynamicObject, wanted: &Kind) -> Vec<String> {
     match source_of(claim) {
-        Some((group, kind, name)) if (group, kind) == wanted => beside(claim, name),
+        Some((group, kind, name)) if wanted.group == group && wanted.kind == kind => {
+            beside(claim, name)
+        }
         Some(_) | None => Vec::new(),
     }
 }

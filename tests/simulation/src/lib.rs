@@ -35,7 +35,7 @@ pub(crate) const CLUSTERS: [&str; 3] = ["east", "north", "west"];
 
 /// What is simulated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum World {
+pub enum SimulatedWorld {
     /// Placement and volumes.
     #[default]
     Fleet,
@@ -43,25 +43,27 @@ pub enum World {
     Identities,
 }
 
-impl World {
+impl SimulatedWorld {
     /// All of them.
-    pub const ALL: [World; 2] = [World::Fleet, World::Identities];
+    pub const ALL: [SimulatedWorld; 2] = [SimulatedWorld::Fleet, SimulatedWorld::Identities];
 
     /// What it is called on the command line.
     pub fn name(self) -> &'static str {
         match self {
-            World::Fleet => "fleet",
-            World::Identities => "identities",
+            SimulatedWorld::Fleet => "fleet",
+            SimulatedWorld::Identities => "identities",
         }
     }
 }
 
-impl FromStr for World {
+impl FromStr for SimulatedWorld {
     type Err = String;
 
-    fn from_str(name: &str) -> Result<World, String> {
-        let found = World::ALL.into_iter().find(|world| world.name() == name);
-        found.ok_or_else(|| format!("no such world; there are {:?}", World::ALL.map(World::name)))
+    fn from_str(name: &str) -> Result<SimulatedWorld, String> {
+        let found = SimulatedWorld::ALL.into_iter().find(|world| world.name() == name);
+        found.ok_or_else(|| {
+            format!("no such world; there are {:?}", SimulatedWorld::ALL.map(SimulatedWorld::name))
+        })
     }
 }
 
@@ -80,7 +82,7 @@ pub struct Told {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Red {
     /// In which world.
-    pub world: World,
+    pub world: SimulatedWorld,
     /// In which seed.
     pub seed: u64,
     /// What was broken on purpose.
@@ -105,7 +107,7 @@ impl fmt::Display for Red {
         // The build that found it is there already, and shows the same.
         let profile = if cfg!(debug_assertions) { "" } else { " --release" };
         let flaw = match flaw {
-            Flaw::None if *world == World::Fleet => String::new(),
+            Flaw::None if *world == SimulatedWorld::Fleet => String::new(),
             Flaw::None => format!(" --world {}", world.name()),
             flaw => format!(" --flaw {flaw:?}"),
         };
@@ -119,27 +121,27 @@ impl fmt::Display for Red {
 
 /// Runs one seed of a world; what it was like, or which promise was broken, how, and how to see it again. A flaw is in
 /// one world, and is run there.
-pub fn run(world: World, seed: u64, flaw: Flaw) -> Result<Told, Red> {
+pub fn run(world: SimulatedWorld, seed: u64, flaw: Flaw) -> Result<Told, Red> {
     live(world, seed, flaw, false)
 }
 
 /// The same, and every event is reported on standard error when it happens.
-pub fn run_aloud(world: World, seed: u64, flaw: Flaw) -> Result<Told, Red> {
+pub fn run_aloud(world: SimulatedWorld, seed: u64, flaw: Flaw) -> Result<Told, Red> {
     live(world, seed, flaw, true)
 }
 
-fn live(world: World, seed: u64, flaw: Flaw, is_aloud: bool) -> Result<Told, Red> {
+fn live(world: SimulatedWorld, seed: u64, flaw: Flaw, is_aloud: bool) -> Result<Told, Red> {
     let world = flaw.world().unwrap_or(world);
     let red = |(broken, story): (String, String)| Red { world, seed, flaw, broken, story };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let runtime = runtime.map_err(|error| red((error.to_string(), String::new())))?;
     let ended = runtime.block_on(async {
         match world {
-            World::Fleet => {
+            SimulatedWorld::Fleet => {
                 let make = |clock: &_, chance: &_| Fleet::new(seed, flaw, clock, chance);
                 one_life(seed, make, is_aloud).await
             }
-            World::Identities => {
+            SimulatedWorld::Identities => {
                 let make = |clock: &_, chance: &_| Tenants::new(seed, flaw, clock, chance);
                 one_life(seed, make, is_aloud).await
             }

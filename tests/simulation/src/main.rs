@@ -1,7 +1,7 @@
 //! Runs seeds of the simulation: many of them on all cores, or one of them aloud.
 
 use clap::Parser;
-use interlock_simulation::{Flaw, Red, Search, Summary, World, run_aloud, run_many};
+use interlock_simulation::{Flaw, Red, Search, SimulatedWorld, Summary, run_aloud, run_many};
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 struct Arguments {
     /// What is simulated: fleet (placement and volumes) or identities; a flaw is run in its own world
     #[arg(long, value_name = "NAME", default_value = "fleet")]
-    world: World,
+    world: SimulatedWorld,
     /// Runs this one seed, and tells every event of it
     #[arg(long, conflicts_with_all = ["seeds", "first"])]
     seed: Option<u64>,
@@ -63,7 +63,7 @@ fn main() -> ExitCode {
     if is_green != find { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn one(world: World, seed: u64, flaw: Flaw) -> (String, bool) {
+fn one(world: SimulatedWorld, seed: u64, flaw: Flaw) -> (String, bool) {
     match run_aloud(world, seed, flaw) {
         Ok(told) => {
             let history = told.history;

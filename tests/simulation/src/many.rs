@@ -1,6 +1,6 @@
 //! Many seeds, on all cores: each seed is a world of its own, in one thread.
 
-use crate::{Counts, Flaw, Red, World, run};
+use crate::{Counts, Flaw, Red, SimulatedWorld, run};
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -24,7 +24,7 @@ pub struct Summary {
 #[derive(Debug, Clone)]
 pub struct Search {
     /// The world.
-    pub world: World,
+    pub world: SimulatedWorld,
     /// The seeds, in their order.
     pub seeds: RangeInclusive<u64>,
     /// No seed is begun after so long; None: all seeds are run.

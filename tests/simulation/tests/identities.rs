@@ -1,12 +1,12 @@
 //! Identities: seeds of the simulation, and breakages that it must find.
 
-use interlock_simulation::{Flaw, Search, World, run, run_many};
+use interlock_simulation::{Flaw, Search, SimulatedWorld, run, run_many};
 
 /// How many seeds are run with the other tests. For more there is the crate's own program.
 const SEEDS: u64 = 20;
 
 fn search(seeds: u64, flaw: Flaw) -> Search {
-    Search { world: World::Identities, seeds: 1..=seeds, time: None, flaw }
+    Search { world: SimulatedWorld::Identities, seeds: 1..=seeds, time: None, flaw }
 }
 
 #[test]
@@ -25,10 +25,10 @@ fn every_promise_is_kept_in_every_seed() {
 
 #[test]
 fn one_seed_is_one_history() {
-    let once = run(World::Identities, 7, Flaw::None).map(|told| (told.history, told));
-    let again = run(World::Identities, 7, Flaw::None).map(|told| (told.history, told));
+    let once = run(SimulatedWorld::Identities, 7, Flaw::None).map(|told| (told.history, told));
+    let again = run(SimulatedWorld::Identities, 7, Flaw::None).map(|told| (told.history, told));
     assert_eq!(once, again);
-    let other = run(World::Identities, 8, Flaw::None).map(|told| (told.history, told));
+    let other = run(SimulatedWorld::Identities, 8, Flaw::None).map(|told| (told.history, told));
     assert_ne!(once, other);
 }
 

@@ -1,6 +1,6 @@
 //! Seeds of the simulation, and breakages that it must find.
 
-use interlock_simulation::{Flaw, Search, World, run, run_many};
+use interlock_simulation::{Flaw, Search, SimulatedWorld, run, run_many};
 
 /// How many seeds are run with the other tests. For more there is the crate's own program.
 const SEEDS: u64 = 60;
@@ -8,7 +8,7 @@ const SEEDS: u64 = 60;
 #[test]
 fn every_promise_is_kept_in_every_seed() {
     let summary = run_many(
-        &Search { world: World::Fleet, seeds: 1..=SEEDS, time: None, flaw: Flaw::None },
+        &Search { world: SimulatedWorld::Fleet, seeds: 1..=SEEDS, time: None, flaw: Flaw::None },
         &|_| {},
     );
     if let Some(red) = summary.red {
@@ -26,15 +26,17 @@ fn every_promise_is_kept_in_every_seed() {
 
 #[test]
 fn one_seed_is_one_history() {
-    let once = run(World::Fleet, 7, Flaw::None).map(|told| (told.history, told));
-    assert_eq!(once, run(World::Fleet, 7, Flaw::None).map(|told| (told.history, told)));
-    assert_ne!(once, run(World::Fleet, 8, Flaw::None).map(|told| (told.history, told)));
+    let once = run(SimulatedWorld::Fleet, 7, Flaw::None).map(|told| (told.history, told));
+    assert_eq!(once, run(SimulatedWorld::Fleet, 7, Flaw::None).map(|told| (told.history, told)));
+    assert_ne!(once, run(SimulatedWorld::Fleet, 8, Flaw::None).map(|told| (told.history, told)));
 }
 
 /// A breakage must do harm in one of the first so many seeds.
 fn is_found(flaw: Flaw, seeds: u64) {
-    let summary =
-        run_many(&Search { world: World::Fleet, seeds: 1..=seeds, time: None, flaw }, &|_| {});
+    let summary = run_many(
+        &Search { world: SimulatedWorld::Fleet, seeds: 1..=seeds, time: None, flaw },
+        &|_| {},
+    );
     let Some(red) = summary.red else { panic!("{flaw:?} was not found in {seeds} seeds") };
     eprintln!("{flaw:?} was found in seed {}: {}", red.seed, red.broken);
 }

@@ -1,6 +1,6 @@
 //! One policy, one write, one parameter: what the policy says.
 
-use super::policy::{Expression, Policy, Reason, Validation};
+use crate::admission_registration::policy::{Expression, Policy, Reason, Validation};
 use crate::schema::cel::{Admission, Fault, Program, STEPS_PER_EXPRESSION, Val};
 use std::rc::Rc;
 

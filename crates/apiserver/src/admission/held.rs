@@ -4,55 +4,14 @@
 //! policy or a binding waits for those writes, and holds up the next ones. So no write is committed after a
 //! policy that it was not judged by.
 
-use super::compiled::{Compiled, all};
-use super::policy::PolicySet;
+use crate::call::Call;
 use crate::clusters::Cluster;
-use crate::handlers::call::Call;
 use crate::server::Server;
 use crate::status::Status;
-use crate::storage::{self, NotCommitted, Storage};
+use crate::storage::{self, NotCommitted};
 use interlock_store::{Revision, Transaction};
 use std::sync::Arc;
-use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
-
-/// The admission policies of one cluster, read when they are first asked for.
-#[derive(Default)]
-pub(crate) struct Policies {
-    lock: Arc<RwLock<()>>,
-    compiled: Compiled<PolicySet>,
-}
-
-impl Policies {
-    /// The policies as they are now.
-    pub(crate) async fn get(
-        &self,
-        cluster: &Cluster,
-        storage: &Storage,
-    ) -> Result<Arc<PolicySet>, Status> {
-        let begun = match self.compiled.get() {
-            Ok(set) => return Ok(set),
-            Err(begun) => begun,
-        };
-        let policies = all("validatingadmissionpolicies", cluster, storage).await?;
-        let bindings = all("validatingadmissionpolicybindings", cluster, storage).await?;
-        let set = PolicySet::read(&policies, &bindings, begun.before.as_deref());
-        Ok(self.compiled.keep(&begun, set))
-    }
-
-    /// One of them changed.
-    pub(crate) fn forget(&self) {
-        self.compiled.forget();
-    }
-
-    /// Waits until no write is under way, and holds up the next ones.
-    pub(crate) async fn alone(&self) -> OwnedRwLockWriteGuard<()> {
-        Arc::clone(&self.lock).write_owned().await
-    }
-
-    async fn shared(&self) -> OwnedRwLockReadGuard<()> {
-        Arc::clone(&self.lock).read_owned().await
-    }
-}
+use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard};
 
 /// What a write holds from before it is judged until it is committed.
 pub(crate) enum Held {
@@ -71,7 +30,7 @@ pub(crate) async fn hold(call: &Call) -> Result<Held, Status> {
     }
     let policies = &call.cluster.policies;
     let shared = policies.shared().await;
-    let set = policies.get(&call.cluster, call.server.storage()).await?;
+    let set = policies.get(&call.cluster.id, call.server.storage()).await?;
     if !set.finds_by_labels(&call.resource) {
         return Ok(Held::Shared(shared));
     }

@@ -3,10 +3,9 @@
 use super::evaluate::{self, Values, Verdict};
 use super::is_exempt;
 use super::params::{self, NoParams, Params};
-use super::policy::{Binding, Bound, Policy, Reason};
 use super::request::{Change, Request};
-use crate::handlers::call::Call;
-use crate::handlers::notes::Admitted;
+use crate::admission_registration::policy::{Binding, Bound, Policy, Reason};
+use crate::call::{Admitted, Call};
 use crate::object;
 use crate::resource::Resource;
 use crate::schema::cel::{Val, Who};
@@ -21,7 +20,7 @@ pub(crate) async fn judge(call: &Call, change: &Change<'_>) -> Result<Vec<Guard>
     if is_exempt(call) {
         return Ok(Vec::new());
     }
-    let set = call.cluster.policies.get(&call.cluster, call.server.storage()).await?;
+    let set = call.cluster.policies.get(&call.cluster.id, call.server.storage()).await?;
     if set.policies.is_empty() {
         return Ok(Vec::new());
     }

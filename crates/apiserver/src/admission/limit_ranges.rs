@@ -2,7 +2,7 @@
 
 use super::amounts::{Amounts, amounts, of_container, of_pod};
 use crate::behaviour::read::{at, is_set, list, list_mut, text};
-use crate::handlers::call::Call;
+use crate::call::Call;
 use crate::object;
 use crate::status::Status;
 use crate::storage::{self, Owner};

@@ -1,7 +1,7 @@
-//! Which writes a policy or a binding is about.
+//! Whether a policy, a binding or a webhook is about a write.
 
 use super::request::{Operation, Request, is_namespaces};
-use crate::behaviour::read::{at, list, text};
+use crate::admission_registration::matching::{Matching, Rule};
 use crate::clusters::Cluster;
 use crate::kinds;
 use crate::object;
@@ -10,50 +10,7 @@ use crate::selector::LabelSelector;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// `matchConstraints` of a policy, `matchResources` of a binding.
-#[derive(Debug)]
-pub(super) struct Matching {
-    rules: Vec<Rule>,
-    excluded: Vec<Rule>,
-    /// Whether other versions of a resource do not count as the same.
-    is_exact: bool,
-    namespaces: Result<LabelSelector, String>,
-    objects: Result<LabelSelector, String>,
-}
-
-/// One of its rules.
-#[derive(Debug)]
-struct Rule {
-    groups: Vec<String>,
-    versions: Vec<String>,
-    /// Resources and subresources: `pods`, `pods/*`, `*/scale`.
-    resources: Vec<String>,
-    operations: Vec<String>,
-    scope: String,
-    names: Vec<String>,
-}
-
 impl Matching {
-    pub(super) fn read(matching: &Value) -> Self {
-        let rules = |field: &str| list(matching, field).iter().map(Rule::read).collect();
-        let selector = |field: &str| {
-            LabelSelector::from_object(at(matching, field)).map_err(|status| status.message)
-        };
-        Matching {
-            rules: rules("resourceRules"),
-            excluded: rules("excludeResourceRules"),
-            is_exact: text(matching, "matchPolicy") == "Exact",
-            namespaces: selector("namespaceSelector"),
-            objects: selector("objectSelector"),
-        }
-    }
-
-    /// The rules and selectors of a webhook. Without rules it is about no write.
-    pub(super) fn of_webhook(webhook: &Value) -> Option<Self> {
-        let rules: Vec<Rule> = list(webhook, "rules").iter().map(Rule::read).collect();
-        (!rules.is_empty()).then(|| Matching { rules, ..Matching::read(webhook) })
-    }
-
     /// The resource as which a write is matched; none if it is not. `namespace` is the namespace of the write.
     pub(super) fn matched(
         &self,
@@ -135,20 +92,6 @@ pub(super) fn is_selected(selector: &LabelSelector, object: &Value) -> bool {
 }
 
 impl Rule {
-    fn read(rule: &Value) -> Self {
-        let texts = |field: &str| {
-            list(rule, field).iter().filter_map(Value::as_str).map(str::to_owned).collect()
-        };
-        Rule {
-            groups: texts("apiGroups"),
-            versions: texts("apiVersions"),
-            resources: texts("resources"),
-            operations: texts("operations"),
-            scope: text(rule, "scope").to_owned(),
-            names: texts("resourceNames"),
-        }
-    }
-
     /// Whether it is about a write, if that is one of this resource.
     fn takes(&self, request: &Request<'_>, resource: &Resource) -> bool {
         let is_one = |all: &[String], wanted: &str| {

@@ -1,9 +1,9 @@
 //! The parameters of a policy, read from the store, with guards that they are still the same at the commit.
 
 use super::matching::is_selected;
-use super::policy::{ParamKind, ParamRef};
 use super::request::Request;
-use crate::handlers::own_call_for;
+use crate::admission_registration::policy::{ParamKind, ParamRef};
+use crate::call::own_call_for;
 use crate::object;
 use crate::resource::Resource;
 use crate::status::Status;

@@ -1,8 +1,7 @@
 //! A write as admission sees it: what is done to which object by whom.
 
 use crate::behaviour;
-use crate::handlers::call::{Call, Shown};
-use crate::handlers::subresources::scale_of;
+use crate::call::{Call, Shown, scale_of};
 use crate::object;
 use crate::resource::Resource;
 use crate::schema::cel::{Asked, Authority, Val, Who};

@@ -2,7 +2,7 @@
 
 use super::amounts::amounts;
 use crate::behaviour::read::{at, entries, is_set, list, text};
-use crate::handlers::call::Call;
+use crate::call::Call;
 use crate::object;
 use crate::status::Status;
 use crate::storage;

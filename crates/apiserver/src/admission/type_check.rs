@@ -1,8 +1,8 @@
 //! The status of a policy: what the schemas of the kinds that it is about say about its expressions.
 
-use super::expressions::{Environment, Gives};
+use crate::admission_registration::expressions::{Environment, Gives};
 use crate::behaviour::read::{at, is_set, list, text};
-use crate::handlers::call::{Call, Endpoint};
+use crate::call::{Call, Endpoint};
 use crate::object;
 use crate::resource::Resource;
 use crate::schema::cel::Ty;

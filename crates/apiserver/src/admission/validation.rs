@@ -1,10 +1,11 @@
 //! What is refused of policies and bindings when they are written, in upstream's words.
 
-use super::expressions::{Environment, Gives};
 use super::validation_of_matching as matching;
 use crate::access::Attributes;
+use crate::admission_registration::GROUP;
+use crate::admission_registration::expressions::{Environment, Gives};
 use crate::behaviour::read::{at, is_set, list, text};
-use crate::handlers::call::{Call, Endpoint};
+use crate::call::{Call, Endpoint};
 use crate::name;
 use crate::object;
 use crate::schema::cel;
@@ -323,7 +324,7 @@ pub(crate) async fn check_param_rights(
         policies.resource = call
             .server
             .clusters()
-            .find(&call.cluster, super::GROUP, "v1", "validatingadmissionpolicies")
+            .find(&call.cluster, GROUP, "v1", "validatingadmissionpolicies")
             .ok_or_else(Status::no_such_path)?;
         let policy = policies.live().await?.map(|live| live.object);
         (verb, name, text(new, "spec.paramRef.namespace").to_owned(), policy)
@@ -359,5 +360,5 @@ pub(crate) async fn check_param_rights(
         )
     };
     let error = FieldError::forbidden(format!("spec.{field}"), detail);
-    Err(Status::invalid(super::GROUP, &call.resource.kind, object::name(new), &[error]))
+    Err(Status::invalid(GROUP, &call.resource.kind, object::name(new), &[error]))
 }

@@ -2,7 +2,7 @@
 
 use super::element::{Element, is_same};
 use super::fieldset::Set;
-use super::typed::{Type, Walk, element_of};
+use super::typed::{ListType, Type, Walk, element_of};
 use crate::schema::{ListKind, Shape};
 use serde_json::{Map, Value};
 use std::cmp::Ordering;
@@ -54,14 +54,14 @@ impl<'a> Difference<'a> {
         let walker = Walker { is_built_in: shape.name.is_some() };
         let mut difference = Difference::default();
         let (old_fields, new_fields) = (old.as_object(), new.as_object());
-        let sides = (old_fields, new_fields);
+        let sides = Sides { old: old_fields, new: new_fields };
         walker.maps(root, sides, &["apiVersion", "kind", "metadata"], &mut difference);
         let metadata = |fields: Option<&'a Map<String, Value>>| {
             fields.and_then(|fields| fields.get("metadata")).and_then(Value::as_object)
         };
         if let Some((of, _)) = root.field("metadata") {
             let mut below = Difference::default();
-            let sides = (metadata(old_fields), metadata(new_fields));
+            let sides = Sides { old: metadata(old_fields), new: metadata(new_fields) };
             walker.maps(of, sides, &SERVERS_METADATA, &mut below);
             difference.take(Element::Field("metadata"), Mark::default(), below);
             difference.settle();
@@ -98,10 +98,21 @@ impl<'a> Difference<'a> {
 }
 
 /// The old and the new value, where they are there.
-type Sides<T> = (Option<T>, Option<T>);
+#[derive(Clone, Copy)]
+struct Sides<T> {
+    old: Option<T>,
+    new: Option<T>,
+}
 
 /// An element of a list, and what tells it apart.
 type Named<'a> = (Element<'a>, &'a Value);
+
+/// What is under one name in the old and in the new list; several where it is there more than once.
+#[derive(Clone, Copy)]
+struct SameName<'s, 'a> {
+    old: &'s [Named<'a>],
+    new: &'s [Named<'a>],
+}
 
 struct Walker {
     /// Built-in types hold some objects by value: these are never absent while their parent is
@@ -114,19 +125,19 @@ impl Walker {
     fn values<'a>(
         &self,
         of: Type<'a>,
-        (old, new): Sides<&'a Value>,
+        sides: Sides<&'a Value>,
         below: &mut Difference<'a>,
     ) -> Mark {
-        let (walk, other) = match (old, new) {
+        let (walk, other) = match (sides.old, sides.new) {
             (Some(old), Some(new)) => (of.walk(new), Some(of.walk(old))),
             (Some(old), None) => (of.walk(old), None),
             (None, Some(new)) => (of.walk(new), None),
             (None, None) => return Mark::default(),
         };
-        let mut mark = self.walked(walk, of, (old, new), below);
+        let mut mark = self.walked(walk, of, sides, below);
         // Without a schema a value may change its sort; then what was goes and what is comes.
         if let Some(other) = other.filter(|other| !is_alike(*other, walk)) {
-            let before = self.walked(other, of, (old, new), below);
+            let before = self.walked(other, of, sides, below);
             mark.modified |= before.modified;
         }
         mark
@@ -136,12 +147,13 @@ impl Walker {
         &self,
         walk: Walk<'a>,
         of: Type<'a>,
-        (old, new): Sides<&'a Value>,
+        sides: Sides<&'a Value>,
         below: &mut Difference<'a>,
     ) -> Mark {
+        let Sides { old, new } = sides;
         let (is_leaf, is_list) = match walk {
             Walk::Scalar(_) => (true, false),
-            Walk::List { kind, .. } => {
+            Walk::List(ListType { kind, .. }) => {
                 let is_empty = is_empty_list(old) && is_empty_list(new);
                 (*kind == ListKind::Atomic || is_empty, true)
             }
@@ -150,10 +162,11 @@ impl Walker {
         if is_leaf {
             return leaf(old, new);
         }
-        if let (Walk::List { kind, items }, true) = (walk, is_list) {
-            self.lists((kind, items), (old, new), below);
+        if let (Walk::List(list), true) = (walk, is_list) {
+            self.lists(list, sides, below);
         } else {
-            let sides = (old.and_then(Value::as_object), new.and_then(Value::as_object));
+            let sides =
+                Sides { old: old.and_then(Value::as_object), new: new.and_then(Value::as_object) };
             self.maps(of, sides, &[], below);
         }
         Mark { added: old.is_none(), removed: new.is_none(), modified: false }
@@ -162,10 +175,11 @@ impl Walker {
     fn maps<'a>(
         &self,
         of: Type<'a>,
-        (old, new): Sides<&'a Map<String, Value>>,
+        sides: Sides<&'a Map<String, Value>>,
         skipped: &[&str],
         out: &mut Difference<'a>,
     ) {
+        let Sides { old, new } = sides;
         let mut old_fields = old.into_iter().flatten().peekable();
         let mut new_fields = new.into_iter().flatten().peekable();
         loop {
@@ -189,24 +203,19 @@ impl Walker {
             }
             let child = of.field(name).map_or(Type::Deduced, |(child, _)| child);
             let mut below = Difference::default();
-            let mark = self.values(child, (left, right), &mut below);
+            let mark = self.values(child, Sides { old: left, new: right }, &mut below);
             out.take(Element::Field(name), mark, below);
         }
     }
 
-    fn lists<'a>(
-        &self,
-        (kind, items): (&'a ListKind, Type<'a>),
-        (old, new): Sides<&'a Value>,
-        out: &mut Difference<'a>,
-    ) {
-        if let (Some(old), Some(new)) = (old, new)
+    fn lists<'a>(&self, of: ListType<'a>, sides: Sides<&'a Value>, out: &mut Difference<'a>) {
+        if let (Some(old), Some(new)) = (sides.old, sides.new)
             && is_same(old, new)
         {
             return;
         }
-        let old = sorted_elements((kind, items), old);
-        let new = sorted_elements((kind, items), new);
+        let old = sorted_elements(of, sides.old);
+        let new = sorted_elements(of, sides.new);
         let mut old = old.chunk_by(|left, right| left.0 == right.0).peekable();
         let mut new = new.chunk_by(|left, right| left.0 == right.0).peekable();
         loop {
@@ -220,7 +229,8 @@ impl Walker {
             let right = if order.is_ge() { new.next().unwrap_or_default() } else { &[] };
             let Some((element, _)) = left.first().or(right.first()) else { break };
             let mut below = Difference::default();
-            let mark = self.same_elements(items, (left, right), &mut below);
+            let same = SameName { old: left, new: right };
+            let mark = self.same_elements(of.items, same, &mut below);
             out.take(element.clone(), mark, below);
         }
     }
@@ -230,38 +240,34 @@ impl Walker {
     fn same_elements<'a>(
         &self,
         items: Type<'a>,
-        (old, new): (&[Named<'a>], &[Named<'a>]),
+        same: SameName<'_, 'a>,
         below: &mut Difference<'a>,
     ) -> Mark {
+        let SameName { old, new } = same;
         let first = |elements: &[Named<'a>]| elements.first().map(|one| one.1);
         match (old.len(), new.len()) {
-            (0 | 1, 0 | 1) => self.values(items, (first(old), first(new)), below),
+            (0 | 1, 0 | 1) => self.values(items, Sides { old: first(old), new: first(new) }, below),
             (2.., 2..) => {
                 let is_equal = old.len() == new.len()
                     && old.iter().zip(new).all(|(left, right)| is_same(left.1, right.1));
                 Mark { modified: !is_equal, ..Mark::default() }
             }
             (2.., _) => {
-                let mark = self.values(items, (None, first(new)), below);
+                let mark = self.values(items, Sides { old: None, new: first(new) }, below);
                 Mark { removed: true, ..mark }
             }
             (_, _) => {
-                let mark = self.values(items, (first(old), None), below);
+                let mark = self.values(items, Sides { old: first(old), new: None }, below);
                 Mark { added: true, ..mark }
             }
         }
     }
 }
 
-fn sorted_elements<'a>(
-    (kind, items): (&'a ListKind, Type<'a>),
-    list: Option<&'a Value>,
-) -> Vec<Named<'a>> {
+fn sorted_elements<'a>(of: ListType<'a>, list: Option<&'a Value>) -> Vec<Named<'a>> {
     let values = list.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let mut elements: Vec<Named<'a>> = values
-        .iter()
-        .filter_map(|value| Some((element_of(kind, items, value).ok()?, value)))
-        .collect();
+    let mut elements: Vec<Named<'a>> =
+        values.iter().filter_map(|value| Some((element_of(of, value).ok()?, value))).collect();
     elements.sort_by(|left, right| left.0.cmp(&right.0));
     elements
 }

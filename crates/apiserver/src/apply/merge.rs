@@ -3,7 +3,7 @@
 use super::element::Element;
 use super::fieldset::Set;
 use super::owned::all_fields;
-use super::typed::{Type, Walk, element_of};
+use super::typed::{ListType, Type, Walk, element_of};
 use crate::schema::ListKind;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,10 +27,12 @@ pub(super) fn merge(of: Type<'_>, value: &mut Value, applied: &Value) -> Result<
                 Ok(())
             }
         },
-        Walk::List { kind: kind @ (ListKind::Set | ListKind::Keyed(_)), items } if is_alike => {
+        Walk::List(of_list @ ListType { kind: ListKind::Set | ListKind::Keyed(_), .. })
+            if is_alike =>
+        {
             match (&mut *value, applied) {
                 (Value::Array(list), Value::Array(over)) if !list.is_empty() => {
-                    merge_lists((kind, items), list, over)
+                    merge_lists(of_list, list, over)
                 }
                 (Value::Array(list), Value::Null) if !list.is_empty() => Ok(()),
                 _ => {
@@ -39,7 +41,7 @@ pub(super) fn merge(of: Type<'_>, value: &mut Value, applied: &Value) -> Result<
                 }
             }
         }
-        Walk::Map { .. } | Walk::List { .. } | Walk::Scalar(_) => {
+        Walk::Map { .. } | Walk::List(_) | Walk::Scalar(_) => {
             applied.clone_into(value);
             Ok(())
         }
@@ -66,12 +68,8 @@ fn merge_maps(
 /// both.
 type Source = (Option<usize>, Option<usize>);
 
-fn merge_lists(
-    (kind, items): (&ListKind, Type<'_>),
-    list: &mut Vec<Value>,
-    over: &[Value],
-) -> Result<(), String> {
-    let plan = order_of_merged(&elements((kind, items), list)?, &elements((kind, items), over)?);
+fn merge_lists(of: ListType<'_>, list: &mut Vec<Value>, over: &[Value]) -> Result<(), String> {
+    let plan = order_of_merged(&elements(of, list)?, &elements(of, over)?);
     let mut old: Vec<Value> = std::mem::take(list);
     list.reserve(plan.len());
     for (in_old, in_over) in plan {
@@ -79,7 +77,7 @@ fn merge_lists(
         let applied = in_over.and_then(|place| over.get(place));
         match (taken, applied) {
             (Some(mut value), Some(applied)) => {
-                merge(items, &mut value, applied)?;
+                merge(of.items, &mut value, applied)?;
                 list.push(value);
             }
             (Some(value), None) => list.push(value),
@@ -90,13 +88,9 @@ fn merge_lists(
     Ok(())
 }
 
-fn elements<'a>(
-    (kind, items): (&'a ListKind, Type<'a>),
-    list: &'a [Value],
-) -> Result<Vec<Element<'a>>, String> {
-    let named = |(place, value)| {
-        element_of(kind, items, value).map_err(|why| format!("element {place}: {why}"))
-    };
+fn elements<'a>(of: ListType<'a>, list: &'a [Value]) -> Result<Vec<Element<'a>>, String> {
+    let named =
+        |(place, value)| element_of(of, value).map_err(|why| format!("element {place}: {why}"));
     list.iter().enumerate().map(named).collect()
 }
 
@@ -170,11 +164,10 @@ impl<'v> Emptied<'v> {
         }
     }
 
-    fn at_element(self, (kind, items): (&ListKind, Type<'_>), element: &Element<'_>) -> Self {
+    fn at_element(self, of: ListType<'_>, element: &Element<'_>) -> Self {
         let Emptied::As(applied) = self else { return Emptied::Null };
-        let is_it = |value: &&Value| {
-            element_of(kind, items, value).is_ok_and(|found| found.order(element).is_eq())
-        };
+        let is_it =
+            |value: &&Value| element_of(of, value).is_ok_and(|found| found.order(element).is_eq());
         let list = applied.and_then(Value::as_array);
         Emptied::As(list.and_then(|list| list.iter().find(is_it)))
     }
@@ -192,20 +185,20 @@ fn remove(of: Type<'_>, value: &mut Value, items: &Set<'_>, emptied: Emptied<'_>
     match (of.walk(value), &mut *value) {
         (Walk::Scalar(_), _) => return,
         (
-            Walk::List { kind: kind @ (ListKind::Set | ListKind::Keyed(_)), items: elements },
+            Walk::List(of_list @ ListType { kind: ListKind::Set | ListKind::Keyed(_), .. }),
             Value::Array(list),
         ) => {
             list.retain_mut(|item| {
                 let (below, emptied) = {
                     // What cannot be distinguished cannot be named either: it stays.
-                    let Ok(element) = element_of(kind, elements, item) else { return true };
+                    let Ok(element) = element_of(of_list, item) else { return true };
                     if items.has(&element) {
                         return false;
                     }
                     let Some(below) = items.below(&element) else { return true };
-                    (below, emptied.at_element((kind, elements), &element))
+                    (below, emptied.at_element(of_list, &element))
                 };
-                remove(elements, item, below, emptied);
+                remove(of_list.items, item, below, emptied);
                 true
             });
             if !list.is_empty() {
@@ -228,22 +221,26 @@ fn remove(of: Type<'_>, value: &mut Value, items: &Set<'_>, emptied: Emptied<'_>
                 return;
             }
         }
-        (Walk::List { .. } | Walk::Map { .. }, _) => {}
+        (Walk::List(_) | Walk::Map { .. }, _) => {}
     }
     if emptied.is_null() {
         *value = Value::Null;
     }
 }
 
+/// What an applier says about an object.
+pub(super) struct Applier<'a> {
+    /// Its new configuration.
+    pub(super) applied: &'a Value,
+    /// What it named the last time.
+    pub(super) last: &'a Set<'a>,
+    /// What anybody owns, the applier's new configuration included.
+    pub(super) owned: &'a Set<'a>,
+}
+
 /// Takes out what an applier named the last time, does not name now, and nobody else owns.
-///
-/// `owned` is what anybody owns, the applier's new configuration included.
-pub(super) fn prune(
-    of: Type<'_>,
-    (merged, applied): (&mut Value, &Value),
-    last: &Set<'_>,
-    owned: &Set<'_>,
-) {
+pub(super) fn prune(of: Type<'_>, merged: &mut Value, applier: &Applier<'_>) {
+    let Applier { applied, last, owned } = *applier;
     let last = last.clone().with_named_parents(Some(of));
     let owned = owned.clone().with_named_parents(Some(of));
     let before = merged.clone();

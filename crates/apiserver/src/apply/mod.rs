@@ -96,7 +96,7 @@ pub(crate) fn track_update(
     if entries.list.is_empty() && !is_create {
         return Ok(());
     }
-    let encoded = updated_entries(write, entries, (old, new)).encode();
+    let encoded = updated_entries(write, entries, old, new).encode();
     put_managed_fields(new, encoded);
     Ok(())
 }
@@ -104,7 +104,8 @@ pub(crate) fn track_update(
 fn updated_entries<'a>(
     write: &Write<'a>,
     mut entries: Entries<'a>,
-    (old, new): (&'a Value, &'a Value),
+    old: &'a Value,
+    new: &'a Value,
 ) -> Entries<'a> {
     entries.follow_schema(write.root());
     let mut difference = Difference::between(write.shape, old, new);
@@ -180,7 +181,8 @@ pub(crate) fn apply(
         for other in &entries.list {
             owned_by_anybody.unite(other.set.clone());
         }
-        merge::prune(write.root(), (&mut new, applied), &last.set, &owned_by_anybody);
+        let applier = merge::Applier { applied, last: &last.set, owned: &owned_by_anybody };
+        merge::prune(write.root(), &mut new, &applier);
     }
     // Only now: the object's name is nobody's, but naming it keeps its metadata from being pruned.
     strip(&mut entry.set);

@@ -2,7 +2,7 @@
 
 use super::element::Element;
 use super::fieldset::Set;
-use super::typed::{Scalar, Type, Walk, element_of};
+use super::typed::{ListType, Scalar, Type, Walk, element_of};
 use crate::schema::ListKind;
 use crate::status::{FieldError, Problem};
 use serde_json::Value;
@@ -59,9 +59,9 @@ impl Walker {
                 }
                 (true, Set::default())
             }
-            Walk::List { kind, items } => {
+            Walk::List(of_list) => {
                 let set = match value {
-                    Value::Array(list) => self.visit_list((kind, items), list, trail),
+                    Value::Array(list) => self.visit_list(of_list, list, trail),
                     Value::Null => Set::default(),
                     other => {
                         let detail = format!("expected list, got {}", name_of(other));
@@ -69,7 +69,7 @@ impl Walker {
                         Set::default()
                     }
                 };
-                let is_atomic = *kind == ListKind::Atomic;
+                let is_atomic = *of_list.kind == ListKind::Atomic;
                 (is_atomic, if is_atomic { Set::default() } else { set })
             }
             Walk::Map { is_atomic } => {
@@ -116,22 +116,17 @@ impl Walker {
         set
     }
 
-    fn visit_list<'a>(
-        &mut self,
-        (kind, items): (&'a ListKind, Type<'a>),
-        list: &'a [Value],
-        trail: Trail<'_>,
-    ) -> Set<'a> {
-        if *kind == ListKind::Atomic {
+    fn visit_list<'a>(&mut self, of: ListType<'a>, list: &'a [Value], trail: Trail<'_>) -> Set<'a> {
+        if *of.kind == ListKind::Atomic {
             for (place, value) in list.iter().enumerate() {
                 let element = Element::Index(i64::try_from(place).unwrap_or(i64::MAX));
-                self.visit(items, value, Trail::Step(&trail, &element));
+                self.visit(of.items, value, Trail::Step(&trail, &element));
             }
             return Set::default();
         }
         let mut elements = Vec::with_capacity(list.len());
         for (place, value) in list.iter().enumerate() {
-            match element_of(kind, items, value) {
+            match element_of(of, value) {
                 Ok(element) => elements.push((element, value)),
                 Err(why) => {
                     self.refuse(Problem::Invalid, trail, format!("element {place}: {why}"));
@@ -150,7 +145,7 @@ impl Walker {
                 set.push(element.clone(), true, Set::default());
                 continue;
             }
-            let (_, below) = self.visit(items, value, Trail::Step(&trail, element));
+            let (_, below) = self.visit(of.items, value, Trail::Step(&trail, element));
             set.push(element.clone(), true, below);
         }
         set

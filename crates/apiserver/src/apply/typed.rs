@@ -26,9 +26,18 @@ pub(super) enum Walk<'a> {
     /// One value.
     Scalar(Scalar),
     /// A list.
-    List { kind: &'a ListKind, items: Type<'a> },
+    List(ListType<'a>),
     /// An object or a map.
     Map { is_atomic: bool },
+}
+
+/// The type of a list.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ListType<'a> {
+    /// What tells its elements apart.
+    pub(super) kind: &'a ListKind,
+    /// The type of its elements.
+    pub(super) items: Type<'a>,
 }
 
 /// The sorts of scalars.
@@ -83,7 +92,7 @@ impl<'a> Type<'a> {
             Form::Object(object) => Walk::Map { is_atomic: object.is_atomic },
             Form::Map(map) => Walk::Map { is_atomic: map.is_atomic },
             Form::List(list) => {
-                Walk::List { kind: &list.kind, items: Type::of(shape.at(list.items)) }
+                Walk::List(ListType { kind: &list.kind, items: Type::of(shape.at(list.items)) })
             }
         }
     }
@@ -197,7 +206,7 @@ fn describes_fields(shape: &Shape<'_>) -> bool {
 
 fn undescribed<'a>(value: &Value, is_leaf: bool) -> Walk<'a> {
     match value {
-        Value::Array(_) => Walk::List { kind: &ListKind::Atomic, items: Type::Leaf },
+        Value::Array(_) => Walk::List(ListType { kind: &ListKind::Atomic, items: Type::Leaf }),
         // Null takes whatever form the other side has, and a map is tried first.
         Value::Object(_) | Value::Null => Walk::Map { is_atomic: is_leaf },
         Value::Bool(_) | Value::Number(_) | Value::String(_) => Walk::Scalar(Scalar::Any),
@@ -205,12 +214,8 @@ fn undescribed<'a>(value: &Value, is_leaf: bool) -> Walk<'a> {
 }
 
 /// What tells an element of a list apart from the others, or why nothing does.
-pub(super) fn element_of<'a>(
-    kind: &'a ListKind,
-    items: Type<'a>,
-    value: &'a Value,
-) -> Result<Element<'a>, String> {
-    match kind {
+pub(super) fn element_of<'a>(list: ListType<'a>, value: &'a Value) -> Result<Element<'a>, String> {
+    match list.kind {
         ListKind::Atomic => Err("invalid indexing of non-associative list".to_owned()),
         ListKind::Set => match value {
             Value::Object(_) => {
@@ -227,7 +232,7 @@ pub(super) fn element_of<'a>(
                 Ok(Element::Value(Cow::Borrowed(value)))
             }
         },
-        ListKind::Keyed(names) => keyed_element_of(names, items, value),
+        ListKind::Keyed(names) => keyed_element_of(names, list.items, value),
     }
 }
 

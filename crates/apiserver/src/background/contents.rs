@@ -1,6 +1,6 @@
 //! What every namespace has, its `default` account and the server's certificates, comes back when somebody takes it.
 
-use crate::handlers::own_call;
+use crate::call::own_call;
 use crate::handlers::special::namespace_contents;
 use crate::object;
 use crate::server::Server;

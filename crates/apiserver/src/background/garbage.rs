@@ -3,8 +3,9 @@
 //! Only objects that have owners are remembered, by their owners' clusters and uids. Whether an owner is still there is always
 //! read from the store, by uid: absence in a list that lags could otherwise pass for a deletion.
 
+use crate::call::own_call_for;
 use crate::clusters::Cluster;
-use crate::handlers::{FOREGROUND, ORPHAN, own_call_for};
+use crate::handlers::{FOREGROUND, ORPHAN};
 use crate::object;
 use crate::request::DeleteOptions;
 use crate::resource::Resource;
@@ -401,7 +402,7 @@ impl Collector<'_> {
 
 /// Writes an object's owners, if it is still the object that was read.
 async fn set_owners(
-    call: &crate::handlers::call::Call,
+    call: &crate::call::Call,
     seen: &Value,
     owners: Vec<Value>,
 ) -> Result<(), Status> {

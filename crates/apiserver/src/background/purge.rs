@@ -1,7 +1,7 @@
 //! Emptying a namespace, a kind or a whole logical cluster: what holds an object is honoured, the rest goes fast.
 
+use crate::call::own_call_for;
 use crate::clusters::Cluster;
-use crate::handlers::own_call_for;
 use crate::object;
 use crate::request::DeleteOptions;
 use crate::resource::Resource;

@@ -11,8 +11,20 @@ use tokio::time::Instant;
 /// Changes are gathered for so long: a namespace is counted once for many of them.
 const GATHERING: Duration = Duration::from_millis(20);
 
-/// A namespace of a logical cluster, by the id of the cluster.
-type Place = (String, String);
+/// A namespace of a logical cluster whose quotas are counted.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct QuotaNamespace {
+    cluster_id: String,
+    namespace: String,
+}
+
+impl QuotaNamespace {
+    /// The namespace of what is stored in a row.
+    fn of_row(row: &str) -> Self {
+        let (cluster, namespace, _) = storage::parts(row);
+        QuotaNamespace { cluster_id: cluster.to_owned(), namespace: namespace.to_owned() }
+    }
+}
 
 /// Keeps the status of quotas right, for as long as the server runs.
 pub(super) async fn run(server: Server) {
@@ -22,8 +34,8 @@ pub(super) async fn run(server: Server) {
             continue;
         };
         let mut known = everywhere(&server).await;
-        for place in known.clone() {
-            count(&server, &place).await;
+        for counted in known.clone() {
+            count(&server, &counted).await;
         }
         follow(&server, changes, &mut known).await;
         if server.readiness().is_err() {
@@ -34,18 +46,18 @@ pub(super) async fn run(server: Server) {
 
 /// Counts everything once.
 pub(super) async fn round(server: &Server) {
-    for place in everywhere(server).await {
-        count(server, &place).await;
+    for counted in everywhere(server).await {
+        count(server, &counted).await;
     }
 }
 
 async fn follow(
     server: &Server,
     mut changes: impl interlock_store::Changes,
-    known: &mut HashSet<Place>,
+    known: &mut HashSet<QuotaNamespace>,
 ) {
     let table = quota::table();
-    let mut waiting: HashSet<Place> = HashSet::new();
+    let mut waiting: HashSet<QuotaNamespace> = HashSet::new();
     let mut due = Instant::now();
     loop {
         let batch = if waiting.is_empty() {
@@ -56,9 +68,9 @@ async fn follow(
             match tokio::time::timeout_at(due, changes.next()).await {
                 Ok(batch) => batch,
                 Err(_) => {
-                    for place in std::mem::take(&mut waiting) {
-                        if !count(server, &place).await {
-                            known.remove(&place);
+                    for counted in std::mem::take(&mut waiting) {
+                        if !count(server, &counted).await {
+                            known.remove(&counted);
                         }
                     }
                     continue;
@@ -67,35 +79,30 @@ async fn follow(
         };
         let Ok(batch) = batch else { return };
         for change in &batch.changes {
-            let (cluster, namespace, _) = storage::parts(&change.key.row);
-            let place = (cluster.to_owned(), namespace.to_owned());
+            let counted = QuotaNamespace::of_row(&change.key.row);
             if change.key.table == table && change.after.is_some() {
-                known.insert(place.clone());
+                known.insert(counted.clone());
             }
-            if known.contains(&place) {
-                waiting.insert(place);
+            if known.contains(&counted) {
+                waiting.insert(counted);
             }
         }
     }
 }
 
 /// All namespaces that have quotas.
-async fn everywhere(server: &Server) -> HashSet<Place> {
+async fn everywhere(server: &Server) -> HashSet<QuotaNamespace> {
     let range = KeyRange::prefix(quota::table(), "");
     let Ok(page) = server.storage().range(range, None, usize::MAX).await else {
         return HashSet::new();
     };
-    let place = |row: &str| {
-        let (cluster, namespace, _) = storage::parts(row);
-        (cluster.to_owned(), namespace.to_owned())
-    };
-    page.items.iter().map(|item| place(&item.key.row)).collect()
+    page.items.iter().map(|item| QuotaNamespace::of_row(&item.key.row)).collect()
 }
 
 /// Counts one namespace, and says whether it still has quotas.
-async fn count(server: &Server, place: &Place) -> bool {
-    let (cluster, namespace) = place;
-    let Some(cluster) = server.clusters().with_id(cluster) else { return false };
+async fn count(server: &Server, counted: &QuotaNamespace) -> bool {
+    let QuotaNamespace { cluster_id, namespace } = counted;
+    let Some(cluster) = server.clusters().with_id(cluster_id) else { return false };
     if let Err(status) = count_again(server, &cluster, namespace).await {
         tracing::warn!(namespace, because = %status.message, "cannot count what a quota is about");
         return true;

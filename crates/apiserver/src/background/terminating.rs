@@ -1,12 +1,10 @@
 //! Namespaces, definitions and logical clusters that are being deleted: emptied first, then let go.
 
 use super::purge::purge;
+use crate::call::{Live, own_call_for, time_text};
 use crate::clusters::{Cluster, HUB_GROUP, definitions_table};
 use crate::crd;
-use crate::handlers::call::time_text;
-use crate::handlers::own_call_for;
 use crate::handlers::special::{CLEANUP, CONTENTS};
-use crate::handlers::write::Live;
 use crate::object;
 use crate::resource::Resource;
 use crate::server::{Server, stopped};
@@ -24,11 +22,27 @@ const LONGEST_WAIT: Duration = Duration::from_secs(2);
 /// How many are emptied at the same time.
 const TOGETHER: usize = 64;
 
-/// Where namespaces are.
-const NAMESPACES: (&str, &str, &str) = ("", "v1", "namespaces");
+/// A resource by the names in its path.
+#[derive(Debug, Clone, Copy)]
+struct Served {
+    group: &'static str,
+    version: &'static str,
+    plural: &'static str,
+}
 
-/// Where definitions are.
-const DEFINITIONS: (&str, &str, &str) = ("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+const NAMESPACES: Served = Served { group: "", version: "v1", plural: "namespaces" };
+const DEFINITIONS: Served =
+    Served { group: "apiextensions.k8s.io", version: "v1", plural: "customresourcedefinitions" };
+const LOGICAL_CLUSTERS: Served =
+    Served { group: HUB_GROUP, version: "v1alpha1", plural: "logicalclusters" };
+
+/// Why something that is being deleted is still there, as a condition says it.
+struct Remaining {
+    kind: &'static str,
+    reason: &'static str,
+    /// Empty if it is not so.
+    message: String,
+}
 
 /// Which sort of thing is being emptied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -214,17 +228,22 @@ impl Work {
         };
         if !held.is_empty() {
             let told = [
-                (("NamespaceContentRemaining", "SomeResourcesRemain"), held.what_is_left()),
-                (
-                    ("NamespaceFinalizersRemaining", "SomeFinalizersRemain"),
-                    held.who_holds_it("namespace"),
-                ),
+                Remaining {
+                    kind: "NamespaceContentRemaining",
+                    reason: "SomeResourcesRemain",
+                    message: held.what_is_left(),
+                },
+                Remaining {
+                    kind: "NamespaceFinalizersRemaining",
+                    reason: "SomeFinalizersRemain",
+                    message: held.who_holds_it("namespace"),
+                },
             ];
             self.tell(cluster, NAMESPACES, seen, &told).await?;
             return Ok(false);
         }
         let mut call = self.call(cluster, NAMESPACES, name);
-        call.endpoint = crate::handlers::call::Endpoint::Other;
+        call.endpoint = crate::call::Endpoint::Other;
         call.subresource = "finalize".to_owned();
         let done = call
             .change(false, |live| {
@@ -254,10 +273,11 @@ impl Work {
             return Ok(false);
         };
         if !held.is_empty() {
-            let told = [(
-                ("Terminating", "InstanceDeletionInProgress"),
-                format!("CustomResource deletion is in progress: {}", held.holders()),
-            )];
+            let told = [Remaining {
+                kind: "Terminating",
+                reason: "InstanceDeletionInProgress",
+                message: format!("CustomResource deletion is in progress: {}", held.holders()),
+            }];
             self.tell(cluster, DEFINITIONS, seen, &told).await?;
             return Ok(false);
         }
@@ -273,7 +293,6 @@ impl Work {
         if !object::finalizers(object).any(|finalizer| finalizer == CONTENTS) {
             return Ok(true);
         }
-        let place = (HUB_GROUP, "v1alpha1", "logicalclusters");
         let id = object["status"]["id"].as_str().unwrap_or_default();
         if self.server.clusters().with_id(id).is_none() {
             self.server.clusters().look_at(name, self.server.storage()).await?;
@@ -286,10 +305,18 @@ impl Work {
             let Some(held) = sweep().await? else { return Ok(false) };
             if !held.is_empty() {
                 let told = [
-                    (("ContentRemaining", "SomeResourcesRemain"), held.what_is_left()),
-                    (("FinalizersRemaining", "SomeFinalizersRemain"), held.who_holds_it("cluster")),
+                    Remaining {
+                        kind: "ContentRemaining",
+                        reason: "SomeResourcesRemain",
+                        message: held.what_is_left(),
+                    },
+                    Remaining {
+                        kind: "FinalizersRemaining",
+                        reason: "SomeFinalizersRemain",
+                        message: held.who_holds_it("cluster"),
+                    },
                 ];
-                self.tell(root, place, seen, &told).await?;
+                self.tell(root, LOGICAL_CLUSTERS, seen, &told).await?;
                 return Ok(false);
             }
             // A write that passed its checks before the mark may have landed during the sweep. Its guards were on
@@ -298,7 +325,7 @@ impl Work {
                 return Ok(false);
             }
         }
-        self.take_off(root, place, seen, CONTENTS).await
+        self.take_off(root, LOGICAL_CLUSTERS, seen, CONTENTS).await
     }
 
     /// A definition is gone: others may have waited for its names.
@@ -342,12 +369,12 @@ impl Work {
     async fn take_off(
         &self,
         cluster: &Arc<Cluster>,
-        place: (&str, &str, &str),
+        of: Served,
         seen: &Doomed<'_>,
         finalizer: &str,
     ) -> Result<bool, Status> {
         let done = self
-            .call(cluster, place, seen.name)
+            .call(cluster, of, seen.name)
             .change(false, |live| {
                 let mut object = seen.still(live)?;
                 object::remove_finalizer(&mut object, finalizer);
@@ -361,18 +388,18 @@ impl Work {
     async fn tell(
         &self,
         cluster: &Arc<Cluster>,
-        place: (&str, &str, &str),
+        of: Served,
         seen: &Doomed<'_>,
-        told: &[((&str, &str), String)],
+        told: &[Remaining],
     ) -> Result<(), Status> {
-        let mut call = self.call(cluster, place, seen.name);
-        call.endpoint = crate::handlers::call::Endpoint::Status;
+        let mut call = self.call(cluster, of, seen.name);
+        call.endpoint = crate::call::Endpoint::Status;
         call.subresource = "status".to_owned();
         let now = time_text(self.server.now());
         let conditions: Vec<Value> = told
             .iter()
-            .filter(|(_, message)| !message.is_empty())
-            .map(|(what, message)| condition(*what, message, &now))
+            .filter(|remaining| !remaining.message.is_empty())
+            .map(|remaining| condition(remaining, &now))
             .collect();
         let told = call
             .change(false, |live| {
@@ -386,16 +413,11 @@ impl Work {
         gone(told.map(|_| ())).map(|_| ())
     }
 
-    fn call(
-        &self,
-        cluster: &Arc<Cluster>,
-        (group, version, plural): (&str, &str, &str),
-        name: &str,
-    ) -> crate::handlers::call::Call {
+    fn call(&self, cluster: &Arc<Cluster>, of: Served, name: &str) -> crate::call::Call {
         let resource = self
             .server
             .clusters()
-            .find(cluster, group, version, plural)
+            .find(cluster, of.group, of.version, of.plural)
             .expect("the kinds that are emptied are always served");
         own_call_for(&self.server, cluster, resource).for_name(name, "")
     }
@@ -430,7 +452,8 @@ fn gone(done: Result<(), Status>) -> Result<bool, Status> {
     }
 }
 
-fn condition((kind, reason): (&str, &str), message: &str, now: &str) -> Value {
+fn condition(remaining: &Remaining, now: &str) -> Value {
+    let Remaining { kind, reason, message } = remaining;
     json!({
         "type": kind, "status": "True", "reason": reason, "message": message,
         "lastTransitionTime": now,
@@ -455,14 +478,14 @@ fn set_condition(object: &mut Value, condition: &Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::handlers::own_call;
+    use crate::call::own_call;
     use crate::request::DeleteOptions;
     use crate::server::Config;
 
-    const KINDS: [(Sort, (&str, &str, &str)); 3] = [
+    const KINDS: [(Sort, Served); 3] = [
         (Sort::Namespace, NAMESPACES),
         (Sort::Definition, DEFINITIONS),
-        (Sort::LogicalCluster, (HUB_GROUP, "v1alpha1", "logicalclusters")),
+        (Sort::LogicalCluster, LOGICAL_CLUSTERS),
     ];
 
     async fn work() -> Work {
@@ -471,23 +494,18 @@ mod tests {
     }
 
     impl Work {
-        async fn make(
-            &self,
-            cluster: &str,
-            place: (&str, &str, &str),
-            namespace: &str,
-            object: Value,
-        ) {
+        async fn make(&self, cluster: &str, of: Served, namespace: &str, object: Value) {
             let cluster = self.server.clusters().named(cluster).expect("the cluster");
-            let call = own_call(&self.server, &cluster, place.0, place.1, place.2)
+            let call = own_call(&self.server, &cluster, of.group, of.version, of.plural)
                 .for_name(object::name(&object), namespace);
             let done = call.change(true, |_| call.take(object.clone(), &[], 400)).await;
             done.expect("it can be made");
         }
 
-        async fn delete(&self, (group, version, plural): (&str, &str, &str), name: &str) {
+        async fn delete(&self, of: Served, name: &str) {
             let root = self.server.clusters().root();
-            let call = own_call(&self.server, &root, group, version, plural).for_name(name, "");
+            let call =
+                own_call(&self.server, &root, of.group, of.version, of.plural).for_name(name, "");
             call.delete_with(&DeleteOptions::default()).await.expect("it can be deleted");
         }
 
@@ -525,11 +543,17 @@ mod tests {
         let work = work().await;
         let [namespaces, definitions, clusters] = KINDS;
         work.make("root", namespaces.1, "", named("shop")).await;
-        work.make("root", ("", "v1", "configmaps"), "shop", named("mine")).await;
+        work.make(
+            "root",
+            Served { group: "", version: "v1", plural: "configmaps" },
+            "shop",
+            named("mine"),
+        )
+        .await;
         work.make("root", definitions.1, "", definition()).await;
         work.make(
             "root",
-            ("example.com", "v1", "things"),
+            Served { group: "example.com", version: "v1", plural: "things" },
             "shop",
             json!({
             "apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "mine"}}),
@@ -552,10 +576,10 @@ mod tests {
             assert!(work.late_round(sort, name).await, "there is nothing to do for {name}");
             assert_eq!(everything().await, before, "{name} keeps what it has");
         }
-        for ((sort, place), name) in
+        for ((sort, of), name) in
             KINDS.into_iter().zip(["shop", "things.example.com", "east"]).rev()
         {
-            work.delete(place, name).await;
+            work.delete(of, name).await;
             while !work.late_round(sort, name).await {}
         }
         let after = everything().await;

@@ -1,8 +1,8 @@
 //! Deletion: marks, finalizers, grace periods, and who goes along.
 
-use super::call::Call;
 use super::special;
-use super::write::{Live, Outcome, Written, may_go};
+use super::write::{Outcome, Written, may_go};
+use crate::call::{Call, Live};
 use crate::clusters::HUB_GROUP;
 use crate::object;
 use crate::request::DeleteOptions;
@@ -133,7 +133,7 @@ impl Call {
 
     fn after(&self, seconds: i64) -> String {
         let time = self.now.checked_add(SignedDuration::from_secs(seconds));
-        super::call::time_text(time.unwrap_or(Timestamp::MAX))
+        crate::call::time_text(time.unwrap_or(Timestamp::MAX))
     }
 
     /// The answer to a deletion: the object while something holds it, else that it is gone.

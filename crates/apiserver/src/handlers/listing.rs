@@ -3,9 +3,9 @@
 //! A list that waits for its client holds the stored objects, which are shared with the store, and one part of the answer;
 //! not the answer.
 
-use super::call::Call;
 use super::render::{Form, Rendering};
 use crate::body::PART_BYTES;
+use crate::call::Call;
 use crate::http::{self, Body};
 use crate::object;
 use ::http::Response;

@@ -1,10 +1,8 @@
 //! Handlers: what is done for each verb on each resource, once a request has passed the gate.
 
-pub(crate) mod call;
 mod delete;
 mod listing;
 mod mutated;
-pub(crate) mod notes;
 mod patch;
 mod pod;
 mod questions;
@@ -12,7 +10,6 @@ mod quiet;
 mod read;
 mod render;
 mod selection;
-mod shared;
 pub(crate) mod special;
 pub(crate) mod subresources;
 mod watch;
@@ -20,9 +17,8 @@ pub(crate) mod write;
 
 pub(crate) use delete::{FOREGROUND, ORPHAN};
 
-use crate::access::Identity;
 use crate::behaviour;
-use crate::clusters::Cluster;
+use crate::call::{Call, Endpoint, FieldValidation, decode_body};
 use crate::decode;
 use crate::http::{self, Body};
 use crate::kinds;
@@ -30,18 +26,15 @@ use crate::limits::Permit;
 use crate::negotiate::Accepted;
 use crate::object;
 use crate::request::{DeleteOptions, ListOptions, Query, Verb, WriteKind};
-use crate::server::Server;
 use crate::standing::Standing;
 use crate::status::{FieldError, Status};
 use crate::table::IncludeObject;
 use ::http::Response;
 use bytes::Bytes;
-use call::{Call, Endpoint, FieldValidation, Shown};
 use render::{Form, Rendering};
 use selection::{Reading, Selection};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tokio::time::Instant;
 use write::{Outcome, Written};
 
 /// What a request brings along beside what its path says.
@@ -280,7 +273,7 @@ fn delete_options(brought: &Brought) -> Result<DeleteOptions, Status> {
     if brought.body.is_empty() {
         return brought.query.delete_options();
     }
-    let decoded = call::decode_body(&brought.content_type, &brought.body, false)?;
+    let decoded = decode_body(&brought.content_type, &brought.body, false)?;
     let kind = object::text(&decoded.value, "kind");
     if !kind.is_empty() && kind != "DeleteOptions" {
         return Err(Status::bad_request(format!("expected DeleteOptions, got {kind}")));
@@ -319,53 +312,6 @@ async fn delete_collection(call: &mut Call, brought: &Brought) -> Result<Respons
             "metadata": {"resourceVersion": page.revision.to_string()}, "items": items,
         }),
     ))
-}
-
-/// A call of the server's own, with all rights.
-pub(crate) fn own_call(
-    server: &Server,
-    cluster: &Arc<Cluster>,
-    group: &str,
-    version: &str,
-    plural: &str,
-) -> Call {
-    let resource = server
-        .clusters()
-        .find(cluster, group, version, plural)
-        .expect("the server asks only for kinds that it serves");
-    own_call_for(server, cluster, resource)
-}
-
-/// A call of the server's own on a resource, with all rights.
-pub(crate) fn own_call_for(
-    server: &Server,
-    cluster: &Arc<Cluster>,
-    resource: Arc<crate::resource::Resource>,
-) -> Call {
-    Call {
-        server: server.clone(),
-        cluster: Arc::clone(cluster),
-        identity: Identity::authenticated(
-            "system:apiserver",
-            vec![crate::access::identity::MASTERS.to_owned()],
-            crate::access::Scope::Hub,
-        ),
-        resource,
-        namespace: String::new(),
-        name: String::new(),
-        subresource: String::new(),
-        endpoint: Endpoint::Main,
-        manager: "interlock-apiserver".to_owned(),
-        is_apply: false,
-        dry_run: false,
-        field_validation: FieldValidation::Ignore,
-        now: server.now(),
-        began: Instant::now(),
-        notes: Arc::default(),
-        shown: Shown::Object,
-        options: Value::Null,
-        is_own: true,
-    }
 }
 
 /// A patch's or a subresource's body as plain JSON.

@@ -1,7 +1,7 @@
 //! Writes as mutating webhooks make them: what was sent is checked before and after.
 
-use super::call::Call;
 use crate::admission::{self, Admitting, Change, Operation};
+use crate::call::Call;
 use crate::object;
 use crate::status::Status;
 use serde_json::{Value, json};

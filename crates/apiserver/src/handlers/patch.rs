@@ -1,10 +1,10 @@
 //! Patches: JSON, merge, strategic merge, and server-side apply.
 
 use super::Brought;
-use super::call::Call;
-use super::write::{Live, Written};
+use super::write::Written;
 use crate::apply;
 use crate::behaviour;
+use crate::call::{Call, Live};
 use crate::decode::{self, PatchForm};
 use crate::patch;
 use crate::request::WriteKind;

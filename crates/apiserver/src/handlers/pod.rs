@@ -1,9 +1,9 @@
 //! What of a pod's spec may change once it exists: `ephemeralcontainers` and `resize`.
 
 use super::Brought;
-use super::call::Call;
 use super::patch;
 use crate::behaviour::read::{list, list_mut};
+use crate::call::Call;
 use crate::decode::{self, PatchForm};
 use crate::http::Body;
 use crate::object;

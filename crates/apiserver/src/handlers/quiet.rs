@@ -1,7 +1,7 @@
 //! Quiet refusals: what a refused write of a Secret says must not show what is in it. Clients log refusals.
 
 use super::Brought;
-use super::call::{Call, decode_body};
+use crate::call::{Call, decode_body};
 use crate::decode;
 use crate::object;
 use crate::request::Verb;

@@ -1,9 +1,9 @@
 //! Reads: one object, or many in pages that all show one revision.
 
-use super::call::Call;
 use super::listing::Listing;
 use super::render::Rendering;
 use super::selection::Reading;
+use crate::call::Call;
 use crate::http::{self, Body};
 use crate::object;
 use crate::request::ListOptions;

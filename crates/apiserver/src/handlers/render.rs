@@ -1,7 +1,7 @@
 //! Rendering: stored objects as a client wants to see them.
 
-use super::call::Call;
 use crate::behaviour;
+use crate::call::Call;
 use crate::clusters;
 use crate::negotiate::{self, MetaVersion};
 use crate::object::{self, Head};

@@ -1,8 +1,8 @@
 //! Selection: which of the objects in a range a list, a watch or a collection's deletion is about.
 
-use super::call::Call;
 use super::render::Rendering;
 use crate::behaviour;
+use crate::call::Call;
 use crate::object::{self, View};
 use crate::request::ListOptions;
 use crate::resource::Resource;

@@ -1,8 +1,10 @@
 //! What single kinds do on a write beyond their schema: the few whose objects change what the server itself does.
 
-use super::call::{Call, Endpoint};
-use crate::access::{escalation, validation};
+use crate::access::escalation::{self, Write};
+use crate::access::validation;
 use crate::admission;
+use crate::admission_registration;
+use crate::call::{Call, Endpoint};
 use crate::clusters::{HUB_GROUP, HUB_IDENTITY, ROOT, definitions_table};
 use crate::crd;
 use crate::flowcontrol;
@@ -47,7 +49,7 @@ fn special(resource: &Resource) -> Option<Special> {
         (HUB_GROUP, "logicalclusters") => Some(Special::LogicalCluster),
         ("rbac.authorization.k8s.io", _) => Some(Special::Rights),
         ("certificates.k8s.io", "certificatesigningrequests") => Some(Special::CertificateRequest),
-        _ if admission::is_configuration(resource) => Some(Special::Admission),
+        _ if admission_registration::is_configuration(resource) => Some(Special::Admission),
         (flowcontrol::GROUP, _) => Some(Special::Flow),
         _ => None,
     }
@@ -293,7 +295,8 @@ async fn admit_rights(call: &Call, old: Option<&Value>, new: &Value) -> Result<(
         return Ok(());
     }
     let roles = call.cluster.roles(call.server.storage()).await?;
-    escalation::check_write(&roles, &call.identity, &call.resource, old, new)
+    let resource = &*call.resource.plural;
+    escalation::check_write(&Write { set: &roles, identity: &call.identity, resource, old, new })
 }
 
 /// Gives a definition the names that it wants, if nobody else has them.

@@ -1,13 +1,13 @@
 //! Subresources with handlers of their own: scale, finalize, approval, binding, eviction, token.
 
 use super::Brought;
-use super::call::{Call, Endpoint, Shown, decode_body};
 use super::not_allowed;
 use super::patch::patch_value;
-use super::write::{Live, Written};
+use super::write::Written;
 use crate::access::Attributes;
 use crate::admission;
 use crate::apply;
+use crate::call::{Call, Endpoint, Live, Shown, decode_body, scale_of};
 use crate::decode::{self, PatchForm};
 use crate::http::{self, Body};
 use crate::object;
@@ -255,40 +255,6 @@ async fn apply_scale(call: &mut Call, brought: &Brought, paths: &Scale) -> Resul
         applied.map_err(|error| call.apply_refused(error))
     })
     .await
-}
-
-/// An object's `Scale`.
-pub(crate) fn scale_of(object: &Value, paths: &Scale) -> Value {
-    let number = |path: &[_]| object::at(object, path).and_then(Value::as_i64).unwrap_or(0);
-    let metadata = object::metadata(object);
-    let mut kept = serde_json::Map::new();
-    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
-        if let Some(value) = metadata.get(field) {
-            kept.insert(field.to_owned(), value.clone());
-        }
-    }
-    let mut scale = json!({
-        "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": kept,
-        "spec": {"replicas": number(&paths.spec_replicas)},
-        "status": {"replicas": number(&paths.status_replicas)},
-    });
-    let selector = paths.label_selector.as_ref().and_then(|path| object::at(object, path));
-    let selector = match selector {
-        Some(Value::String(text)) => Some(text.clone()),
-        // Built-in workloads have the selector itself.
-        Some(selector @ Value::Object(_)) => {
-            let is_whole =
-                selector.get("matchLabels").is_some() || selector.get("matchExpressions").is_some();
-            let selector =
-                if is_whole { selector.clone() } else { json!({"matchLabels": selector}) };
-            crate::selector::LabelSelector::from_object(&selector).ok().map(|text| text.to_string())
-        }
-        Some(_) | None => None,
-    };
-    if let Some(selector) = selector {
-        scale["status"]["selector"] = json!(selector);
-    }
-    scale
 }
 
 /// Puts a pod on a node, once.

@@ -5,11 +5,11 @@
 //! bytes that the client has not read. A client that takes nothing for too long gets 410, as one that falls below the floor.
 
 use super::Lasting;
-use super::call::Call;
 use super::read::is_row_of;
 use super::render::{Form, Rendering};
 use super::selection::Reading;
 use crate::body::{STALL, time_for};
+use crate::call::Call;
 use crate::clusters::Cluster;
 use crate::http::{self, Body};
 use crate::limits::{Permit, Unsent};

@@ -3,43 +3,23 @@
 //! Every write is a loop of read, make, commit under a guard on what was read. A guard that failed means
 //! that somebody else was faster: read again. A client that named the version it saw gets a conflict then.
 
-use super::call::{Call, Endpoint};
 use super::special;
 use crate::access::Attributes;
 use crate::admission::Operation as Admitted;
 use crate::admission::{self, Admitting, Change, Held, LimitRanges, quota};
 use crate::apply;
 use crate::behaviour;
+use crate::call::{Call, Endpoint, Live};
 use crate::name;
 use crate::object;
 use crate::schema;
 use crate::status::{FieldError, Status};
 use crate::storage::{self, NotCommitted};
-use interlock_store::{Guard, Key, Operation, Revision, Transaction, Value as Stored};
+use interlock_store::{Guard, Key, Operation, Revision, Transaction};
 use serde_json::{Value, json};
-use std::sync::Arc;
 
 /// How often a write reads again before it gives up. Each round means that somebody else got through.
 const ROUNDS: usize = 64;
-
-/// An object as it was found.
-#[derive(Debug, Clone)]
-pub(crate) struct Live {
-    /// With its resourceVersion.
-    pub(crate) object: Value,
-    /// When it was written; none for an object of the shared layer that was never written here.
-    pub(crate) modified: Option<Revision>,
-    /// As it is stored.
-    stored: Option<Arc<Stored>>,
-}
-
-impl Live {
-    /// Whether this is what is stored already, byte for byte. An object that would be stored in another form
-    /// than it is, say in a new version of its kind, is written again: so does upstream.
-    fn is_stored_as(&self, encoded: &[u8]) -> bool {
-        self.stored.as_ref().is_some_and(|stored| stored.bytes() == encoded)
-    }
-}
 
 /// What a write did.
 #[derive(Debug, Clone)]
@@ -95,49 +75,6 @@ impl From<Status> for Round {
 }
 
 impl Call {
-    /// The key of the object that the call names.
-    pub(crate) fn key(&self) -> Key {
-        self.key_of(&self.name)
-    }
-
-    fn key_of(&self, name: &str) -> Key {
-        Key::new(
-            storage::table(&self.resource),
-            storage::row(&self.cluster.id, &self.namespace, name),
-        )
-    }
-
-    /// The object that the call names, as it is now.
-    pub(crate) async fn live(&self) -> Result<Option<Live>, Status> {
-        self.live_named(&self.name).await
-    }
-
-    async fn live_named(&self, name: &str) -> Result<Option<Live>, Status> {
-        if let Some(versioned) = self.server.storage().get(&self.key_of(name)).await? {
-            let mut object = object::decode(&versioned);
-            self.after_reading(&mut object);
-            let (modified, stored) = (Some(versioned.modified), Some(versioned.value));
-            return Ok(Some(Live { object, modified, stored }));
-        }
-        Ok(self.shared_object(name).map(|object| Live { object, modified: None, stored: None }))
-    }
-
-    /// The object that the call names, or 404.
-    pub(crate) async fn found(&self) -> Result<Live, Status> {
-        self.live().await?.ok_or_else(|| self.not_found())
-    }
-
-    /// Defaults that the schema has learnt since the object was stored, and the version that was asked for.
-    pub(crate) fn after_reading(&self, object: &mut Value) {
-        if !self.resource.is_custom() {
-            return;
-        }
-        if self.resource.schema.has_defaults() {
-            schema::apply_defaults(object, self.resource.schema.shape());
-        }
-        object["apiVersion"] = json!(self.resource.api_version());
-    }
-
     /// Stores a new object.
     pub(crate) async fn create(&self, object: Value) -> Result<Written, Status> {
         let mut admitting = Admitting::new(self);
@@ -594,16 +531,6 @@ impl Call {
             object::name(new)
         };
         Err(Status::invalid(&self.resource.group, &self.resource.kind, shown, &errors))
-    }
-
-    /// 404 for the object that the call names.
-    pub(crate) fn not_found(&self) -> Status {
-        Status::not_found(&self.resource.group, &self.resource.plural, &self.name)
-    }
-
-    /// 409 for the object that the call names.
-    pub(crate) fn conflict(&self, why: impl std::fmt::Display) -> Status {
-        Status::conflict(&self.resource.group, &self.resource.plural, &self.name, why)
     }
 
     fn modified_meanwhile(&self) -> Status {

@@ -3,9 +3,9 @@
 //!
 //! While the server has room, a cluster may use up to its own cap. When it is nearly full, only
 //! those go on who use less than an equal share; so one tenant at its limit does not slow another.
-//! Health, leases and the hub's own controllers have places that nobody else can take.
+//! Health, leases and the hub's own controllers have seats that nobody else can take.
 //!
-//! A place is held until the answer was sent, and the bytes of answers that nobody reads have
+//! A seat is held until the answer was sent, and the bytes of answers that nobody reads have
 //! budgets of their own.
 
 mod under_way;
@@ -82,14 +82,14 @@ pub enum Work {
     Watch,
 }
 
-/// Who asks for a place.
+/// Who asks for a seat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Caller<'a> {
     /// The id of the logical cluster.
     pub cluster: &'a str,
     /// The user.
     pub user: &'a str,
-    /// Whether it may use the reserved places: health, leases, the hub's controllers. It has a
+    /// Whether it may use the reserved seats: health, leases, the hub's controllers. It has a
     /// share of those in each cluster; beyond it, it is a caller like any other.
     pub is_privileged: bool,
 }
@@ -121,9 +121,9 @@ pub struct Limits {
 #[derive(Debug, Default)]
 struct State {
     total: InFlight,
-    /// Of the reads and writes, those in reserved places.
+    /// Of the reads and writes, those in reserved seats.
     reserved: u32,
-    /// Clusters with a read or write in an ordinary place.
+    /// Clusters with a read or write in an ordinary seat.
     active: u32,
     /// Clusters with answers that were not read yet.
     with_unsent: u32,
@@ -142,7 +142,7 @@ struct Cluster {
     /// When the writes so far will have been paid off at the steady rate, in nanoseconds since the
     /// beginning.
     writes_paid_at: u64,
-    /// The same for writes in reserved places, so that a cluster's own writes do not use up those.
+    /// The same for writes in reserved seats, so that a cluster's own writes do not use up those.
     reserved_paid_at: u64,
     is_in_quiet_list: bool,
 }
@@ -155,15 +155,15 @@ struct Usage {
     unsent_bytes: u64,
 }
 
-/// What sort of place.
+/// What sort of seat, as API Priority and Fairness calls it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Seat {
     Ordinary,
     Reserved,
     Watching,
 }
 
-/// A place. It is free again when this is dropped.
+/// A seat that is taken. It is free again when this is dropped.
 #[derive(Debug)]
 pub struct Permit {
     caps: Arc<Caps>,
@@ -171,7 +171,7 @@ pub struct Permit {
     cluster: Arc<str>,
     user: Arc<str>,
     work: Work,
-    place: Place,
+    seat: Seat,
 }
 
 impl Limits {
@@ -180,20 +180,20 @@ impl Limits {
         Limits { caps: Arc::new(caps), state: Arc::default(), began: Instant::now() }
     }
 
-    /// A place for a request, or 429 with the time after which to try again. `now` is not the time
+    /// A seat for a request, or 429 with the time after which to try again. `now` is not the time
     /// of day: a clock that is set back must not lock anybody out.
     pub fn enter(&self, caller: &Caller<'_>, work: Work, now: Instant) -> Result<Permit, Status> {
         let now = u64::try_from(now.saturating_duration_since(self.began).as_nanos());
         let now = now.unwrap_or(u64::MAX);
         let mut state = lock(&self.state);
         state.forget_quiet(now, 2);
-        let place = self.find_place(&state, caller, work)?;
+        let seat = self.find_seat(&state, caller, work)?;
         if work == Work::Write {
-            self.pay_for_write(&mut state, caller.cluster, place, now)?;
+            self.pay_for_write(&mut state, caller.cluster, seat, now)?;
         }
-        let (cluster, user) = state.take(caller, work, place);
+        let (cluster, user) = state.take(caller, work, seat);
         let (caps, state) = (Arc::clone(&self.caps), Arc::clone(&self.state));
-        Ok(Permit { caps, state, cluster, user, work, place })
+        Ok(Permit { caps, state, cluster, user, work, seat })
     }
 
     /// How many requests are in flight.
@@ -202,19 +202,19 @@ impl Limits {
         InFlight { clusters: state.clusters.len(), ..state.total }
     }
 
-    fn find_place(&self, state: &State, caller: &Caller<'_>, work: Work) -> Result<Place, Status> {
+    fn find_seat(&self, state: &State, caller: &Caller<'_>, work: Work) -> Result<Seat, Status> {
         let cluster = state.clusters.get(caller.cluster);
         if work == Work::Watch {
             self.check_watch(state, caller)?;
-            return Ok(Place::Watching);
+            return Ok(Seat::Watching);
         }
         let reserved_here = cluster.map_or(0, |cluster| cluster.reserved);
-        // No cluster may have all of the reserved places: its leases are not worth more than
+        // No cluster may have all of the reserved seats: its leases are not worth more than
         // others'.
         let has_reserved = state.reserved < self.caps.reserved_in_flight
             && reserved_here < self.caps.reserved_in_flight.div_ceil(4);
         if caller.is_privileged && has_reserved {
-            return Ok(Place::Reserved);
+            return Ok(Seat::Reserved);
         }
         let in_cluster = cluster.map_or(0, |cluster| cluster.in_flight);
         let usage = cluster.and_then(|cluster| cluster.callers.get(caller.user));
@@ -228,7 +228,7 @@ impl Limits {
         let others = state.active - u32::from(in_cluster > 0);
         let share = (self.caps.in_flight / (others + 1)).max(1);
         full(is_tight && in_cluster >= share, "too many requests in this cluster")?;
-        Ok(Place::Ordinary)
+        Ok(Seat::Ordinary)
     }
 
     /// Privileged callers have twice the watches, so that others cannot keep them from watching.
@@ -251,7 +251,7 @@ impl Limits {
         &self,
         state: &mut State,
         cluster: &str,
-        place: Place,
+        seat: Seat,
         now: u64,
     ) -> Result<(), Status> {
         let too_many = |seconds| {
@@ -263,7 +263,7 @@ impl Limits {
         }
         let each = 1_000_000_000 / u64::from(self.caps.writes_per_second);
         let burst = each.saturating_mul(u64::from(self.caps.write_burst));
-        let known = state.clusters.get(cluster).map_or(0, |cluster| cluster.paid_at(place));
+        let known = state.clusters.get(cluster).map_or(0, |cluster| cluster.paid_at(seat));
         let paid_at = known.max(now).saturating_add(each);
         let ahead = paid_at - now;
         if ahead > burst {
@@ -271,9 +271,9 @@ impl Limits {
             return Err(too_many(u32::try_from(seconds).unwrap_or(u32::MAX).max(1)));
         }
         let (_, cluster) = state.cluster(cluster);
-        match place {
-            Place::Reserved => cluster.reserved_paid_at = paid_at,
-            Place::Ordinary | Place::Watching => cluster.writes_paid_at = paid_at,
+        match seat {
+            Seat::Reserved => cluster.reserved_paid_at = paid_at,
+            Seat::Ordinary | Seat::Watching => cluster.writes_paid_at = paid_at,
         }
         Ok(())
     }
@@ -295,27 +295,27 @@ impl State {
         (Arc::clone(&key), self.clusters.entry(key).or_default())
     }
 
-    fn take(&mut self, caller: &Caller<'_>, work: Work, place: Place) -> (Arc<str>, Arc<str>) {
+    fn take(&mut self, caller: &Caller<'_>, work: Work, seat: Seat) -> (Arc<str>, Arc<str>) {
         let (cluster_key, cluster) = self.cluster(caller.cluster);
         let user_key = match cluster.callers.get_key_value(caller.user) {
             Some((key, _)) => Arc::clone(key),
             None => Arc::from(caller.user),
         };
         let mut becomes_active = false;
-        match place {
-            Place::Watching => {
+        match seat {
+            Seat::Watching => {
                 cluster.watches += 1;
                 cluster.callers.entry(Arc::clone(&user_key)).or_default().watches += 1;
             }
-            Place::Reserved => cluster.reserved += 1,
-            Place::Ordinary => {
+            Seat::Reserved => cluster.reserved += 1,
+            Seat::Ordinary => {
                 becomes_active = cluster.in_flight == 0;
                 cluster.in_flight += 1;
                 cluster.callers.entry(Arc::clone(&user_key)).or_default().in_flight += 1;
             }
         }
         self.active += u32::from(becomes_active);
-        self.reserved += u32::from(place == Place::Reserved);
+        self.reserved += u32::from(seat == Seat::Reserved);
         match work {
             Work::Read => self.total.reads += 1,
             Work::Write => self.total.writes += 1,
@@ -330,15 +330,15 @@ impl State {
             Work::Write => self.total.writes -= 1,
             Work::Watch => self.total.watches -= 1,
         }
-        self.reserved -= u32::from(permit.place == Place::Reserved);
+        self.reserved -= u32::from(permit.seat == Seat::Reserved);
         let Some(cluster) = self.clusters.get_mut(&permit.cluster) else { return };
-        match permit.place {
-            Place::Watching => {
+        match permit.seat {
+            Seat::Watching => {
                 cluster.watches -= 1;
                 cluster.change_usage(&permit.user, |usage| usage.watches -= 1);
             }
-            Place::Reserved => cluster.reserved -= 1,
-            Place::Ordinary => {
+            Seat::Reserved => cluster.reserved -= 1,
+            Seat::Ordinary => {
                 cluster.in_flight -= 1;
                 cluster.change_usage(&permit.user, |usage| usage.in_flight -= 1);
                 self.active -= u32::from(cluster.in_flight == 0);
@@ -378,10 +378,10 @@ impl Cluster {
         self.in_flight == 0 && self.reserved == 0 && self.watches == 0 && self.unsent_bytes == 0
     }
 
-    fn paid_at(&self, place: Place) -> u64 {
-        match place {
-            Place::Reserved => self.reserved_paid_at,
-            Place::Ordinary | Place::Watching => self.writes_paid_at,
+    fn paid_at(&self, seat: Seat) -> u64 {
+        match seat {
+            Seat::Reserved => self.reserved_paid_at,
+            Seat::Ordinary | Seat::Watching => self.writes_paid_at,
         }
     }
 

@@ -10,36 +10,56 @@ const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
 const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
 const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
 
-/// A query parameter: its name, its type, what it is for.
-type Parameter = (&'static str, &'static str, &'static str);
+/// A query parameter.
+#[derive(Clone, Copy)]
+struct Parameter {
+    name: &'static str,
+    type_name: &'static str,
+    /// What it is for.
+    description: &'static str,
+}
+
+impl Parameter {
+    const fn text(name: &'static str, description: &'static str) -> Self {
+        Parameter { name, type_name: "string", description }
+    }
+
+    const fn flag(name: &'static str, description: &'static str) -> Self {
+        Parameter { name, type_name: "boolean", description }
+    }
+
+    const fn number(name: &'static str, description: &'static str) -> Self {
+        Parameter { name, type_name: "integer", description }
+    }
+}
 
 const DRY_RUN: Parameter =
-    ("dryRun", "string", "All: everything is checked and nothing is stored.");
-const MANAGER: Parameter = ("fieldManager", "string", "Who the changed fields belong to.");
-const VALIDATION: Parameter = (
+    Parameter::text("dryRun", "All: everything is checked and nothing is stored.");
+const MANAGER: Parameter = Parameter::text("fieldManager", "Who the changed fields belong to.");
+const VALIDATION: Parameter = Parameter::text(
     "fieldValidation",
-    "string",
     "What happens to fields that are unknown or stand twice: Ignore, Warn or Strict.",
 );
-const FORCE: Parameter = ("force", "boolean", "Whether an apply takes fields away from others.");
-const GRACE: Parameter = ("gracePeriodSeconds", "integer", "How long the object may take to end.");
-const PROPAGATION: Parameter = (
+const FORCE: Parameter =
+    Parameter::flag("force", "Whether an apply takes fields away from others.");
+const GRACE: Parameter =
+    Parameter::number("gracePeriodSeconds", "How long the object may take to end.");
+const PROPAGATION: Parameter = Parameter::text(
     "propagationPolicy",
-    "string",
     "What happens to dependents: Orphan, Background or Foreground.",
 );
 const LIST_PARAMETERS: [Parameter; 9] = [
-    ("allowWatchBookmarks", "boolean", "Whether a watch may send bookmarks."),
-    ("continue", "string", "Where the page before ended."),
-    ("fieldSelector", "string", "Which objects, by their fields."),
-    ("labelSelector", "string", "Which objects, by their labels."),
-    ("limit", "integer", "The most objects on one page."),
-    ("resourceVersion", "string", "At, or not before, or after which version."),
-    ("resourceVersionMatch", "string", "What resourceVersion means: Exact or NotOlderThan."),
-    ("sendInitialEvents", "boolean", "Whether a watch begins with what is there already."),
-    ("timeoutSeconds", "integer", "When the server ends the request."),
+    Parameter::flag("allowWatchBookmarks", "Whether a watch may send bookmarks."),
+    Parameter::text("continue", "Where the page before ended."),
+    Parameter::text("fieldSelector", "Which objects, by their fields."),
+    Parameter::text("labelSelector", "Which objects, by their labels."),
+    Parameter::number("limit", "The most objects on one page."),
+    Parameter::text("resourceVersion", "At, or not before, or after which version."),
+    Parameter::text("resourceVersionMatch", "What resourceVersion means: Exact or NotOlderThan."),
+    Parameter::flag("sendInitialEvents", "Whether a watch begins with what is there already."),
+    Parameter::number("timeoutSeconds", "When the server ends the request."),
 ];
-const WATCH: Parameter = ("watch", "boolean", "Changes as they come, instead of a list.");
+const WATCH: Parameter = Parameter::flag("watch", "Changes as they come, instead of a list.");
 
 /// Adds the paths of a resource, whose kind has this name among the schemas.
 pub(super) fn add(paths: &mut Map<String, Value>, resource: &Resource, schema: &str) {
@@ -86,7 +106,7 @@ fn put(
             }));
         }
     }
-    parameters.push(query(("pretty", "string", "Whether the answer is indented.")));
+    parameters.push(query(Parameter::text("pretty", "Whether the answer is indented.")));
     operations.insert("parameters".to_owned(), parameters.into());
     paths.insert(path, operations.into());
 }
@@ -292,7 +312,8 @@ fn words(dotted: &str) -> String {
     text
 }
 
-fn query((name, type_name, description): Parameter) -> Value {
+fn query(parameter: Parameter) -> Value {
+    let Parameter { name, type_name, description } = parameter;
     json!({
         "name": name, "in": "query", "description": description,
         "schema": {"type": type_name, "uniqueItems": true},

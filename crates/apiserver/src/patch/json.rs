@@ -79,51 +79,51 @@ impl Patched {
     fn add(&mut self, path: &str, value: Value) -> Result<(), String> {
         refuse_depth(path, &value)?;
         match self.find(path)? {
-            Place::Field(Value::Object(map), key) => {
+            Target::Field(Value::Object(map), key) => {
                 map.insert(key, value);
             }
-            Place::Field(Value::Array(list), key) => {
+            Target::Field(Value::Array(list), key) => {
                 let at = if key == "-" { list.len() } else { index(&key, list.len() + 1)? };
                 let moved = list.len() - at;
                 list.insert(at, value);
                 self.count(moved)?;
             }
-            Place::Field(..) | Place::Root => return Err(missing(path)),
+            Target::Field(..) | Target::Root => return Err(missing(path)),
         }
         Ok(())
     }
 
     fn remove(&mut self, path: &str) -> Result<Value, String> {
         match self.find(path)? {
-            Place::Field(Value::Object(map), key) => map
+            Target::Field(Value::Object(map), key) => map
                 .remove(&key)
                 .ok_or_else(|| format!("Unable to remove nonexistent key: {key}: missing value")),
-            Place::Field(Value::Array(list), key) => {
+            Target::Field(Value::Array(list), key) => {
                 let at = index(&key, list.len())?;
                 let moved = list.len() - at;
                 let value = list.remove(at);
                 self.count(moved)?;
                 Ok(value)
             }
-            Place::Field(..) | Place::Root => Err(missing(path)),
+            Target::Field(..) | Target::Root => Err(missing(path)),
         }
     }
 
     fn replace(&mut self, path: &str, value: &Value) -> Result<(), String> {
         refuse_depth(path, value)?;
         match self.find(path)? {
-            Place::Root if value.is_object() || value.is_array() => self.value = value.clone(),
-            Place::Root => {
+            Target::Root if value.is_object() || value.is_array() => self.value = value.clone(),
+            Target::Root => {
                 return Err("replace operation value must be object or array".to_owned());
             }
-            Place::Field(Value::Object(map), key) => {
+            Target::Field(Value::Object(map), key) => {
                 map.insert(key, value.clone());
             }
-            Place::Field(Value::Array(list), key) => {
+            Target::Field(Value::Array(list), key) => {
                 let at = index(&key, list.len())?;
                 list[at] = value.clone();
             }
-            Place::Field(..) => return Err(missing(path)),
+            Target::Field(..) => return Err(missing(path)),
         }
         Ok(())
     }
@@ -156,19 +156,19 @@ impl Patched {
             return Ok(&self.value);
         }
         match self.find(path)? {
-            Place::Field(Value::Object(map), key) => Ok(map.get(&key).unwrap_or(&NOTHING)),
-            Place::Field(Value::Array(list), key) => {
+            Target::Field(Value::Object(map), key) => Ok(map.get(&key).unwrap_or(&NOTHING)),
+            Target::Field(Value::Array(list), key) => {
                 let at = index(&key, list.len())?;
                 Ok(&list[at])
             }
-            Place::Field(..) | Place::Root => Err(missing(path)),
+            Target::Field(..) | Target::Root => Err(missing(path)),
         }
     }
 
     /// The object or list that holds the last segment of a path.
-    fn find(&mut self, path: &str) -> Result<Place<'_>, String> {
+    fn find(&mut self, path: &str) -> Result<Target<'_>, String> {
         if path.is_empty() {
-            return Ok(Place::Root);
+            return Ok(Target::Root);
         }
         let (parents, key) = path
             .strip_prefix('/')
@@ -188,7 +188,7 @@ impl Patched {
                 }
             };
         }
-        Ok(Place::Field(value, unescape(key)))
+        Ok(Target::Field(value, unescape(key)))
     }
 
     fn count(&mut self, elements: usize) -> Result<(), String> {
@@ -200,7 +200,8 @@ impl Patched {
     }
 }
 
-enum Place<'a> {
+/// What a path leads to.
+enum Target<'a> {
     Root,
     Field(&'a mut Value, String),
 }

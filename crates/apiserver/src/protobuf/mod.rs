@@ -31,7 +31,14 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Value, String> {
 /// Decodes a body; the version and kind count if its envelope does not say them.
 pub(crate) fn decode_as(bytes: &[u8], api_version: &str, kind: &str) -> Result<Value, String> {
     let mut decoder = Decoder { tables: built_in().tables(), values_left: MOST_VALUES };
-    decoder.envelope(bytes, (api_version, kind), 0)
+    decoder.envelope(bytes, TypeMeta { api_version, kind }, 0)
+}
+
+/// What a body is of.
+#[derive(Clone, Copy, Default)]
+struct TypeMeta<'a> {
+    api_version: &'a str,
+    kind: &'a str,
 }
 
 struct Decoder<'t> {
@@ -43,13 +50,14 @@ impl Decoder<'_> {
     fn envelope(
         &mut self,
         bytes: &[u8],
-        default: (&str, &str),
+        default: TypeMeta<'_>,
         depth: usize,
     ) -> Result<Value, String> {
         let Some(envelope) = bytes.strip_prefix(MAGIC) else {
             return Err("the body does not begin as protobuf bodies do".to_owned());
         };
-        let (mut api_version, mut kind, mut raw) = (default.0, default.1, &[][..]);
+        let TypeMeta { mut api_version, mut kind } = default;
+        let mut raw = &[][..];
         let mut fields = Reader::new(envelope);
         while let Some((number, value)) = fields.next()? {
             match number {

@@ -1,6 +1,6 @@
 //! Values without fields, and the types that have a JSON form of their own.
 
-use super::{Decoder, MAGIC, Wire};
+use super::{Decoder, MAGIC, TypeMeta, Wire};
 use crate::kinds::{Scalar, TypeId, TypeShape};
 use crate::protobuf::wire::Reader;
 use crate::timestamp::date;
@@ -50,7 +50,7 @@ impl Decoder<'_> {
             return Ok(Value::Null);
         }
         if bytes.starts_with(MAGIC) {
-            return self.envelope(bytes, ("", ""), depth + 1);
+            return self.envelope(bytes, TypeMeta::default(), depth + 1);
         }
         serde_json::from_slice(bytes)
             .map_err(|error| format!("what is inside is not JSON: {error}"))

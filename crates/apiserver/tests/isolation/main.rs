@@ -14,7 +14,7 @@ use rustls::pki_types::pem::PemObject;
 use serde_json::{Value, json};
 
 /// Two tenants and the hub, with one of each sort of credential.
-pub(crate) struct World {
+pub(crate) struct Tenants {
     pub(crate) server: Server,
     pub(crate) admin: Asker,
     pub(crate) east_id: String,
@@ -25,7 +25,7 @@ pub(crate) struct World {
 const TOKENS: &str =
     "hub-admin,root-admin,1,system:masters\nalice-token,alice,2\nbob-token,bob,3\n";
 
-pub(crate) async fn world() -> World {
+pub(crate) async fn world() -> Tenants {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let token_file = directory.path().join("tokens");
     std::fs::write(&token_file, TOKENS).expect("a file in it");
@@ -50,10 +50,10 @@ pub(crate) async fn world() -> World {
     });
     admin.make(&rbac("clusterroles"), &role).await;
     bind(&admin, "enter-east", "enter-east", &json!({"kind": "User", "name": "alice"})).await;
-    World { server, admin, east_id, _directory: directory }
+    Tenants { server, admin, east_id, _directory: directory }
 }
 
-impl World {
+impl Tenants {
     pub(crate) fn alice(&self) -> Asker {
         Asker::with_token(&self.server, "alice-token")
     }

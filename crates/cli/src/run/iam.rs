@@ -30,8 +30,8 @@ pub(crate) struct EmbeddedIam {
     task: JoinHandle<()>,
 }
 
-/// Where it runs.
-pub(crate) struct Place<'a> {
+/// Where and how it runs.
+pub(crate) struct Options<'a> {
     pub(crate) server: &'a Server,
     /// What the issuers of the server begin with.
     pub(crate) issuers: &'a str,
@@ -41,11 +41,11 @@ pub(crate) struct Place<'a> {
 
 impl EmbeddedIam {
     /// Starts it, and writes down how it is reached.
-    pub(crate) async fn start(place: &Place<'_>) -> anyhow::Result<EmbeddedIam> {
-        let config = place.directory.join(FILE);
+    pub(crate) async fn start(options: &Options<'_>) -> anyhow::Result<EmbeddedIam> {
+        let config = options.directory.join(FILE);
         let credentials = kept_or_new(&config)?;
         let others = HttpKeys::new(&[]).context("cannot read documents of issuers")?;
-        let issuers = Issuers::new(place.server, place.issuers, others);
+        let issuers = Issuers::new(options.server, options.issuers, others);
         let settings = Settings {
             account: ACCOUNT.to_owned(),
             root: credentials.clone(),
@@ -54,10 +54,10 @@ impl EmbeddedIam {
             // Those of this server are, if it serves without TLS.
             http_issuers: true,
         };
-        let iam = Iam::start(place.server.store(), settings).await;
+        let iam = Iam::start(options.server.store(), settings).await;
         let iam = Arc::new(iam.context("cannot start the embedded IAM")?);
         let listening =
-            Listening::on(iam, place.listen).await.context("set another --iam-listen")?;
+            Listening::on(iam, options.listen).await.context("set another --iam-listen")?;
         let url = format!("http://{}", listening.address());
         private_file::replace(&config, written(&url, &credentials).as_bytes())
             .with_context(|| format!("cannot write {}", config.display()))?;

@@ -208,37 +208,38 @@ impl State {
         change: Change,
     ) -> Result<(), CommitError> {
         let account = self.account.clone();
-        let at = Place { store, account: &account };
+        let rows = AccountRows { store, account: &account };
         match change {
             Change::Role(role) => {
                 let row = role.name.to_ascii_lowercase();
-                at.put(ROLES, row, role, &mut self.roles).await
+                rows.put(ROLES, row, role, &mut self.roles).await
             }
             Change::Policy(policy) => {
                 let row = policy.name.to_ascii_lowercase();
-                at.put(POLICIES, row, policy, &mut self.policies).await
+                rows.put(POLICIES, row, policy, &mut self.policies).await
             }
             Change::Provider(provider) => {
                 let row = crate::arn::without_scheme(&provider.url).to_owned();
-                at.put(PROVIDERS, row, provider, &mut self.providers).await
+                rows.put(PROVIDERS, row, provider, &mut self.providers).await
             }
             Change::NoRole(name) => {
-                at.remove(ROLES, &name.to_ascii_lowercase(), &mut self.roles).await
+                rows.remove(ROLES, &name.to_ascii_lowercase(), &mut self.roles).await
             }
             Change::NoPolicy(name) => {
-                at.remove(POLICIES, &name.to_ascii_lowercase(), &mut self.policies).await
+                rows.remove(POLICIES, &name.to_ascii_lowercase(), &mut self.policies).await
             }
-            Change::NoProvider(name) => at.remove(PROVIDERS, &name, &mut self.providers).await,
+            Change::NoProvider(name) => rows.remove(PROVIDERS, &name, &mut self.providers).await,
         }
     }
 }
 
-struct Place<'a, S> {
+/// The rows of an account in the store.
+struct AccountRows<'a, S> {
     store: &'a S,
     account: &'a str,
 }
 
-impl<S: Store> Place<'_, S> {
+impl<S: Store> AccountRows<'_, S> {
     fn key(&self, table: &str, row: &str) -> Key {
         Key::new(table, format!("{}/{row}", self.account))
     }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::PoisonError;
 use std::time::SystemTime;
@@ -52,6 +52,13 @@ pub struct Started {
     pub since: SystemTime,
 }
 
+/// What is on disk before a process exists.
+struct Recorded {
+    record: Record,
+    /// Where the process begins.
+    folder: PathBuf,
+}
+
 impl Processes {
     /// Starts the command and hands the lock over to it. Refused if the run has a record of an
     /// earlier start, whatever became of it. When this fails nothing runs, and the lock is free.
@@ -64,8 +71,8 @@ impl Processes {
             let directory = self.directory.clone();
             return Err(Error::ForeignLock { path: lock.path.clone(), directory });
         }
-        let (record, folder) = self.record_start(run, &lock)?;
-        let outcome = self.launch(run, &lock, (record, folder));
+        let recorded = self.record_start(run, &lock)?;
+        let outcome = self.launch(run, &lock, recorded);
         if outcome.is_err() {
             // The child is gone, and the lock is still ours: nobody else touches this record.
             durable::remove(&self.record_path(&run.id)?)?;
@@ -74,7 +81,7 @@ impl Processes {
     }
 
     /// Everything that must be on disk before a process exists.
-    fn record_start(&self, run: &Run, lock: &Lock) -> Result<(Record, PathBuf)> {
+    fn record_start(&self, run: &Run, lock: &Lock) -> Result<Recorded> {
         let program = run.command.first().filter(|program| !program.is_empty());
         if program.is_none() {
             return Err(Error::NoCommand { id: run.id.clone() });
@@ -109,16 +116,16 @@ impl Processes {
         let run_folder = self.run_folder(&run.id)?;
         durable::sync_folder_of(&run_folder)
             .map_err(|source| Error::Write { path: run_folder, source })?;
-        Ok((record, folder))
+        Ok(Recorded { record, folder })
     }
 
-    fn launch(&self, run: &Run, lock: &Lock, recorded: (Record, PathBuf)) -> Result<Started> {
-        let (mut record, folder) = recorded;
-        let command = self.command(run, lock, (&record, &folder))?;
+    fn launch(&self, run: &Run, lock: &Lock, mut recorded: Recorded) -> Result<Started> {
+        let command = self.command(run, lock, &recorded)?;
+        let record = &mut recorded.record;
         let program = run.command.first().cloned().unwrap_or_default();
         let failed = |source| Error::Start { id: run.id.clone(), program: program.clone(), source };
         info!(run = run.id, epoch = run.epoch, lock = lock.name, "starting a command");
-        let exit_path = self.exit_path(&record)?;
+        let exit_path = self.exit_path(record)?;
         let launch = match Launch::to_the_gate(command, &lock.descriptor, exit_path) {
             Ok(launch) => launch,
             Err(error) => return Err(failed(error)),
@@ -131,13 +138,13 @@ impl Processes {
         let since_unix_milliseconds = now_unix_milliseconds();
         let start_time = process.start_time;
         record.leader = Some(Leader { pid, start_time, since_unix_milliseconds });
-        self.write_record(&record)?;
+        self.write_record(record)?;
         launch.open_the_gate().map_err(failed)?;
         Ok(Started { pid, since: time_of(since_unix_milliseconds) })
     }
 
-    fn command(&self, run: &Run, lock: &Lock, recorded: (&Record, &Path)) -> Result<Command> {
-        let (record, folder) = recorded;
+    fn command(&self, run: &Run, lock: &Lock, recorded: &Recorded) -> Result<Command> {
+        let Recorded { record, folder } = recorded;
         let log_failed = |source| Error::Write { path: run.log_file.clone(), source };
         let log = OpenOptions::new().append(true).create(true).mode(0o600).open(&run.log_file);
         let log = log.map_err(log_failed)?;

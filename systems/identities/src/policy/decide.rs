@@ -47,12 +47,12 @@ pub struct Look {
     /// What is known of calls.
     pub journal: Journal,
     /// What is where; none: the cloud was not read.
-    pub places: Vec<Place>,
+    pub places: Vec<CloudPlace>,
 }
 
 /// What is at one place.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Place {
+pub struct CloudPlace {
     /// Where.
     pub at: At,
     /// What.

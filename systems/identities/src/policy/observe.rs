@@ -1,6 +1,6 @@
 //! What is seen of a Policy, and of what the cloud has for it.
 
-use super::decide::{Facts, Look, Place as CloudPlace, State};
+use super::decide::{CloudPlace, Facts, Look, State};
 use crate::document;
 use crate::journal::Journal;
 use crate::kinds::POLICY;

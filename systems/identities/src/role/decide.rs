@@ -53,7 +53,7 @@ pub struct Look {
     /// What is known of calls.
     pub journal: Journal,
     /// What is where; none: the cloud was not read.
-    pub places: Vec<Place>,
+    pub places: Vec<CloudPlace>,
     /// The time on the clock of the cloud, in seconds since 1970.
     pub date: Option<i64>,
     /// The policies that must be attached, by ARN.
@@ -76,7 +76,7 @@ pub enum Home {
 
 /// What is at one place.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Place {
+pub struct CloudPlace {
     /// Where.
     pub at: At,
     /// What.

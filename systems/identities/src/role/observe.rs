@@ -1,6 +1,6 @@
 //! What is seen of a Role, of its namespace and its Policy, and of what the cloud has for it.
 
-use super::decide::{Facts, Home, Look, Place as CloudPlace, State};
+use super::decide::{CloudPlace, Facts, Home, Look, State};
 use super::placed::{Issuer, Placement};
 use crate::document::{Trusted, only_subject};
 use crate::journal::Journal;

@@ -28,10 +28,16 @@ fn writes(tenant: usize) -> u16 {
     reads(tenant) | Link::Quorum.bit(tenant)
 }
 
+/// What happens, and the state after it.
+struct Step {
+    action: ActionId,
+    to: State,
+}
+
 impl DpuMultiTenant {
     /// A step that needs these links: with unlimited faults they are flags, and the engine asks.
-    fn offer(&self, state: &State, needs: u16, step: (ActionId, State), steps: &mut Steps<State>) {
-        let (action, to) = step;
+    fn offer(&self, state: &State, needs: u16, step: Step, steps: &mut Steps<State>) {
+        let Step { action, to } = step;
         if self.is_unlimited() {
             return steps.step_while(u64::from(needs) & self.flag_mask(), action, to);
         }
@@ -56,12 +62,12 @@ impl DpuMultiTenant {
             });
             next.pool &= !(1 << node);
             let action = self.numbering.of_tenant(Kind::MgmtAssign, t);
-            self.offer(state, needs, (action, next), steps);
+            self.offer(state, needs, Step { action, to: next }, steps);
         }
         for node in each(tenant.nodes & !tenant.deleting) {
             let next = self.with_tenant(state, t, |tenant| tenant.deleting |= 1 << node);
             let action = self.numbering.of_tenant(Kind::MgmtReclaim, t);
-            self.offer(state, needs, (action, next), steps);
+            self.offer(state, needs, Step { action, to: next }, steps);
         }
         for node in each(tenant.deleting) {
             let is_released = tenant.records & (1 << node) == 0;
@@ -75,7 +81,7 @@ impl DpuMultiTenant {
                 next.pool |= 1 << node;
                 let about = About { tenant: t, node, ..About::default() };
                 let action = self.numbering.id(Kind::MgmtReturn, about);
-                self.offer(state, needs, (action, next), steps);
+                self.offer(state, needs, Step { action, to: next }, steps);
             }
         }
     }
@@ -89,7 +95,12 @@ impl DpuMultiTenant {
                 let listed = tenant.nodes & !tenant.deleting;
                 tenant.buffer = if self.rules.list_on_recovery { listed } else { 0 };
             });
-            return self.offer(state, reads(t), (id(Kind::TenantRecover), next), steps);
+            return self.offer(
+                state,
+                reads(t),
+                Step { action: id(Kind::TenantRecover), to: next },
+                steps,
+            );
         }
         for node in each(tenant.events) {
             let next = self.with_tenant(state, t, |tenant| {
@@ -98,7 +109,7 @@ impl DpuMultiTenant {
             });
             let about = About { tenant: t, node, ..About::default() };
             let action = self.numbering.id(Kind::TenantWatch, about);
-            self.offer(state, reads(t), (action, next), steps);
+            self.offer(state, reads(t), Step { action, to: next }, steps);
         }
         if tenant.buffer != 0 {
             let wanted = tenant.buffer & tenant.nodes & !tenant.deleting;
@@ -110,12 +121,12 @@ impl DpuMultiTenant {
                 }
                 tenant.buffer = 0;
             });
-            self.offer(state, writes(t), (id(Kind::TenantFlush), next), steps);
+            self.offer(state, writes(t), Step { action: id(Kind::TenantFlush), to: next }, steps);
         }
         let stale = tenant.records & tenant.deleting & !tenant.records_deleting;
         if stale != 0 && self.rules.clean_up {
             let next = self.with_tenant(state, t, |tenant| tenant.records_deleting |= stale);
-            self.offer(state, writes(t), (id(Kind::TenantCleanup), next), steps);
+            self.offer(state, writes(t), Step { action: id(Kind::TenantCleanup), to: next }, steps);
         }
         for next in self.failures(state, Fault::Tenant) {
             let next = self.with_tenant(&next, t, |tenant| {
@@ -163,7 +174,7 @@ impl DpuMultiTenant {
         if is_wanted != is_programmed {
             let next = self.with_tenant(state, t, |tenant| tenant.programmed[dpu] ^= node);
             let action = self.numbering.id(Kind::DpuReconcile, about);
-            self.offer(state, network | reads(t), (action, next), steps);
+            self.offer(state, network | reads(t), Step { action, to: next }, steps);
         }
         let is_held = tenant.records_deleting & tenant.finalizers[dpu] & node != 0;
         if is_held && (!is_programmed || !self.rules.finalize_when_clean) {
@@ -175,7 +186,7 @@ impl DpuMultiTenant {
                 }
             });
             let action = self.numbering.id(Kind::DpuFinalize, about);
-            self.offer(state, network | writes(t), (action, next), steps);
+            self.offer(state, network | writes(t), Step { action, to: next }, steps);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Deliberate breakages, each of which the simulation must find.
 
-use crate::World;
+use crate::SimulatedWorld;
 use interlock_api::names::{ANNOTATION_EPOCH, ANNOTATION_RELEASED, hold_finalizer};
 use interlock_kernel::{
     Controller, Index, Kind, LiveReads, Name, Object, Outside, Place, Read, Step, Subject, View,
@@ -77,13 +77,13 @@ impl Flaw {
     ];
 
     /// The world that it is in; None: it is nothing that is broken.
-    pub fn world(self) -> Option<World> {
+    pub fn world(self) -> Option<SimulatedWorld> {
         match self {
             Flaw::None => None,
             Flaw::ProcessNameStays
             | Flaw::SentIsForgotten
             | Flaw::NamesCollide
-            | Flaw::RoleBelievesItsCache => Some(World::Identities),
+            | Flaw::RoleBelievesItsCache => Some(SimulatedWorld::Identities),
             Flaw::GoneTooEarly
             | Flaw::LocksAreAlwaysFree
             | Flaw::SyncerSeesNoLocks
@@ -96,7 +96,7 @@ impl Flaw {
             | Flaw::FalseAttestation
             | Flaw::DoneBeforeAllIsCopied
             | Flaw::CopyIsEmpty
-            | Flaw::SnapshotIsNotHeld => Some(World::Fleet),
+            | Flaw::SnapshotIsNotHeld => Some(SimulatedWorld::Fleet),
         }
     }
 }

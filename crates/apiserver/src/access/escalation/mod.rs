@@ -3,7 +3,6 @@
 use super::identity::Identity;
 use super::rbac::{Attributes, GROUP, RoleReference, RoleSet};
 use super::rules::{Rule, has, has_or_all, quoted_list, url_covers};
-use crate::resource::Resource;
 use crate::status::Status;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,19 +15,10 @@ const MAX_COMBINATIONS: usize = 100_000;
 const MAX_NAMED: usize = 200;
 
 /// Whether somebody may write a role or a binding, by what they hold in the same cluster.
-/// Everything that `resource` may be: `roles`, `clusterroles`, `rolebindings`,
-/// `clusterrolebindings`.
-pub(crate) fn check_write(
-    set: &RoleSet,
-    identity: &Identity,
-    resource: &Resource,
-    old: Option<&Value>,
-    new: &Value,
-) -> Result<(), Status> {
-    let write = Write { set, identity, resource: &resource.plural, old, new };
-    match &*resource.plural {
-        "roles" | "clusterroles" => check_role_write(&write),
-        "rolebindings" | "clusterrolebindings" => check_binding_write(&write),
+pub(crate) fn check_write(write: &Write<'_>) -> Result<(), Status> {
+    match write.resource {
+        "roles" | "clusterroles" => check_role_write(write),
+        "rolebindings" | "clusterrolebindings" => check_binding_write(write),
         _ => Ok(()),
     }
 }

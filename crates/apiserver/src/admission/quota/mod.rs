@@ -12,7 +12,7 @@ pub(crate) use count::{count_again, has_quotas};
 
 use super::amounts::{Amounts, amounts, sum};
 use crate::behaviour::read::at;
-use crate::handlers::call::Call;
+use crate::call::Call;
 use crate::object;
 use crate::resource::Resource;
 use crate::server::Server;
@@ -20,30 +20,7 @@ use crate::status::Status;
 use crate::storage::{self, NotCommitted, Owner};
 use interlock_store::{Guard, KeyRange, Operation, Table, Transaction, Versioned};
 use serde_json::{Value, json};
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
-use std::sync::Arc;
-use tokio::sync::{Mutex, OwnedMutexGuard};
-
-/// Writers of one namespace wait for each other by one of so many locks.
-const LOCK_COUNT: usize = 64;
-
-/// Lets those who charge or count one namespace's quotas wait for each other.
-pub(crate) struct Locks(Vec<Arc<Mutex<()>>>);
-
-impl Default for Locks {
-    fn default() -> Self {
-        Locks((0..LOCK_COUNT).map(|_| Arc::default()).collect())
-    }
-}
-
-impl Locks {
-    async fn take(&self, cluster: &str, namespace: &str) -> OwnedMutexGuard<()> {
-        let hasher = BuildHasherDefault::<DefaultHasher>::default();
-        let hash = hasher.hash_one((cluster, namespace));
-        let place = usize::try_from(hash % LOCK_COUNT as u64).unwrap_or_default();
-        Arc::clone(&self.0[place]).lock_owned().await
-    }
-}
+use tokio::sync::OwnedMutexGuard;
 
 /// What is committed along with a write that uses more of a quota.
 #[derive(Default)]

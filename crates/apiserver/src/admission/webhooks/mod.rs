@@ -5,33 +5,22 @@
 //! logical cluster has a limited number of writes that wait for webhooks.
 
 mod client;
-mod hook;
 mod mutate;
-mod reach;
 mod resolve;
 mod review;
 mod rounds;
 mod run;
-mod set;
 mod validate;
 mod validation;
 
 pub(crate) use mutate::{mutate, mutate_posted};
-pub use reach::{Network, WebhookReach};
 pub(crate) use rounds::Admitting;
-pub(crate) use set::Webhooks;
 pub(crate) use validate::validate as ask;
 pub(super) use validation::configuration;
 
+use crate::admission_registration::WebhookReach;
 use crate::clusters::Cluster;
 use crate::server::Server;
-
-/// Whether webhook configurations are kept in a table.
-pub(crate) fn is_table(table: &str) -> bool {
-    table.strip_prefix(super::GROUP).is_some_and(|rest| {
-        rest.starts_with("/validatingwebhook") || rest.starts_with("/mutatingwebhook")
-    })
-}
 
 /// Where the webhooks of a cluster may be.
 fn reach_of<'s>(server: &'s Server, cluster: &Cluster) -> &'s WebhookReach {

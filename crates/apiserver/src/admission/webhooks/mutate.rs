@@ -1,14 +1,13 @@
 //! Mutating webhooks: one after the other, each sees what the one before made of the object.
 
-use super::hook::{Hook, Sort};
 use super::review;
 use super::rounds::{Admitting, Asked};
 use super::run::{self, Facts, Turn};
-use super::set::HookSet;
 use crate::admission::is_exempt;
 use crate::admission::request::{Change, Operation, Request};
-use crate::handlers::call::{Call, Endpoint, Shown};
-use crate::handlers::notes::Admitted;
+use crate::admission_registration::HookSet;
+use crate::admission_registration::hook::{Hook, Sort};
+use crate::call::{Admitted, Call, Endpoint, Shown};
 use crate::object;
 use crate::patch;
 use crate::resource::Resource;
@@ -32,7 +31,7 @@ pub(crate) async fn mutate(
     if is_exempt(call) || matches!(call.shown, Shown::Posted(_)) {
         return Ok(None);
     }
-    let set = call.cluster.webhooks.get(&call.cluster, call.server.storage()).await?;
+    let set = call.cluster.webhooks.get(&call.cluster.id, call.server.storage()).await?;
     if set.of(Sort::Mutating).next().is_none() {
         return Ok(None);
     }
@@ -59,7 +58,7 @@ pub(crate) async fn mutate(
 /// to admission from then on.
 pub(crate) async fn mutate_posted(call: &mut Call, posted: Value) -> Result<Arc<Value>, Status> {
     call.shown = Shown::Posted(Arc::new(posted));
-    let set = call.cluster.webhooks.get(&call.cluster, call.server.storage()).await?;
+    let set = call.cluster.webhooks.get(&call.cluster.id, call.server.storage()).await?;
     if !is_exempt(call) && set.of(Sort::Mutating).next().is_some() {
         let subject = Subject {
             call,

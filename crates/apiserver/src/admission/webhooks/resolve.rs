@@ -1,9 +1,9 @@
 //! At which addresses a webhook is: by its URL, or by the service of the logical cluster that it names.
 
-use super::client::{Address, ServiceName};
 use super::{flag_of, reach_of};
+use crate::admission_registration::target::{Address, ServiceName};
 use crate::behaviour::read::{at, integer, list, text};
-use crate::handlers::call::Call;
+use crate::call::Call;
 use crate::object;
 use crate::storage::{self, Owner};
 use interlock_store::{Key, KeyRange};

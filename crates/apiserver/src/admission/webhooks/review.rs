@@ -1,7 +1,7 @@
 //! An AdmissionReview: the question that a webhook is asked, and its answer.
 
-use super::hook::{Hook, Sort};
 use crate::admission::request::Request;
+use crate::admission_registration::hook::{Hook, Sort, Version};
 use crate::behaviour::read::{at, entries, integer, is_set, is_true, list, text};
 use crate::resource::Resource;
 use crate::status::{Cause, Status};
@@ -35,32 +35,6 @@ const REASONS: [&str; 18] = [
     "InternalError",
     "ServiceUnavailable",
 ];
-
-/// The versions of AdmissionReview. They differ in what is demanded of the answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Version {
-    V1,
-    V1Beta1,
-}
-
-impl Version {
-    /// The first version of a webhook's list that this server speaks.
-    pub(super) fn chosen(versions: &[Value]) -> Version {
-        let known = versions.iter().find_map(|version| match version.as_str() {
-            Some("v1") => Some(Version::V1),
-            Some("v1beta1") => Some(Version::V1Beta1),
-            Some(_) | None => None,
-        });
-        known.unwrap_or(Version::V1)
-    }
-
-    fn text(self) -> &'static str {
-        match self {
-            Version::V1 => "v1",
-            Version::V1Beta1 => "v1beta1",
-        }
-    }
-}
 
 /// What a webhook says.
 #[derive(Debug, PartialEq)]

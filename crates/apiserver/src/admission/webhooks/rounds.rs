@@ -1,7 +1,7 @@
 //! What admission remembers of one write while it is tried: a write that is tried again because somebody else was
 //! faster does not ask webhooks again about the same object.
 
-use crate::handlers::call::Call;
+use crate::call::Call;
 use serde_json::Value;
 use std::time::Duration;
 use tokio::time::Instant;

@@ -1,10 +1,10 @@
 //! Whether a webhook is about a write, and one call of it.
 
-use super::hook::{Hook, Sort};
 use super::review::{self, Answer};
 use crate::admission::evaluate::{self, Values};
 use crate::admission::request::{Operation, Request};
-use crate::handlers::notes::Admitted;
+use crate::admission_registration::hook::{Hook, Sort};
+use crate::call::Admitted;
 use crate::object;
 use crate::resource::Resource;
 use crate::schema::cel::{Val, Who};

@@ -1,13 +1,12 @@
 //! Validating webhooks: all are asked at the same time, and the first refusal in their order counts.
 
-use super::hook::{Hook, Sort};
 use super::rounds::{Admitting, Asked};
 use super::run::{self, Facts, Heard, Turn};
 use crate::admission::is_exempt;
 use crate::admission::judge::judge;
 use crate::admission::request::{Change, Request};
-use crate::handlers::call::Call;
-use crate::handlers::notes::Admitted;
+use crate::admission_registration::hook::{Hook, Sort};
+use crate::call::{Admitted, Call};
 use crate::resource::Resource;
 use crate::status::Status;
 use std::future::Future;
@@ -29,7 +28,7 @@ pub(crate) async fn validate(
     if is_exempt(call) {
         return Ok(());
     }
-    let set = call.cluster.webhooks.get(&call.cluster, call.server.storage()).await?;
+    let set = call.cluster.webhooks.get(&call.cluster.id, call.server.storage()).await?;
     if set.of(Sort::Validating).next().is_none() {
         return Ok(());
     }

@@ -1,12 +1,13 @@
 //! What is refused of webhook configurations when they are written, in upstream's words.
 
-use super::{WebhookReach, flag_of, reach_of};
-use crate::admission::expressions::Environment;
+use super::{flag_of, reach_of};
 use crate::admission::validation::conditions;
 use crate::admission::validation_of_matching as matching;
+use crate::admission_registration::WebhookReach;
+use crate::admission_registration::expressions::Environment;
 use crate::behaviour::read::{at, integer, is_set, list, text};
 use crate::behaviour::selector::validate as validate_selector;
-use crate::handlers::call::Call;
+use crate::call::Call;
 use crate::name;
 use crate::status::{FieldError, Path};
 use serde_json::{Value, json};

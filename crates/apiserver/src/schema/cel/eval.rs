@@ -35,6 +35,13 @@ pub(super) fn fault<T>(text: impl Into<String>) -> Result<T, Fault> {
     Err(Fault::Other(text.into()))
 }
 
+/// What the variables of a macro stand for once: a key and its value, or an index and its element.
+#[derive(Clone)]
+struct Iteration<'a> {
+    key: Val<'a>,
+    value: Val<'a>,
+}
+
 pub(super) struct Evaluator<'a> {
     variables: Variables<'a>,
     /// The variables of the macros around, innermost last.
@@ -274,22 +281,30 @@ impl<'a> Evaluator<'a> {
         Ok(())
     }
 
-    /// What a macro runs over: pairs of key and value, or of index and element.
-    fn pairs(&mut self, range: Val<'a>) -> Result<Vec<(Val<'a>, Val<'a>)>, Fault> {
+    /// What a macro runs over.
+    fn iterations(&mut self, range: Val<'a>) -> Result<Vec<Iteration<'a>>, Fault> {
         match range {
             Val::List(list) => {
                 self.charge(list.len())?;
                 let number = |index: usize| Val::Int(i64::try_from(index).unwrap_or(i64::MAX));
-                Ok(list.iter().enumerate().map(|(index, item)| (number(index), item)).collect())
+                let iteration = |(index, value)| Iteration { key: number(index), value };
+                Ok(list.iter().enumerate().map(iteration).collect())
             }
             Val::Map(map) => {
                 let keys = map.keys();
                 self.charge(keys.len())?;
                 if let MapVal::Made(entries) = &map {
-                    return Ok(entries.to_vec());
+                    let iteration = |(key, value): &(Val<'a>, Val<'a>)| Iteration {
+                        key: key.clone(),
+                        value: value.clone(),
+                    };
+                    return Ok(entries.iter().map(iteration).collect());
                 }
                 let value = |key: &Val<'a>| map.get(key).unwrap_or(Val::Null);
-                Ok(keys.iter().map(|key| (key.clone(), value(key))).collect())
+                Ok(keys
+                    .iter()
+                    .map(|key| Iteration { key: key.clone(), value: value(key) })
+                    .collect())
             }
             _ => Err(Fault::NoSuchOverload),
         }
@@ -299,10 +314,11 @@ impl<'a> Evaluator<'a> {
     fn within(
         &mut self,
         inner: &'a Macro,
-        (key, value): (Val<'a>, Val<'a>),
+        iteration: Iteration<'a>,
         body: &'a Expr,
         is_map: bool,
     ) -> Evaluated<'a> {
+        let Iteration { key, value } = iteration;
         let before = self.scope.len();
         match &inner.second {
             Some(second) => {
@@ -323,28 +339,29 @@ impl<'a> Evaluator<'a> {
             return self.map_optional(inner, range);
         }
         let is_map = matches!(range, Val::Map(_));
-        let pairs = self.pairs(range)?;
+        let iterations = self.iterations(range)?;
         match inner.kind {
-            MacroKind::All => self.quantify(inner, pairs, is_map, false),
-            MacroKind::Exists => self.quantify(inner, pairs, is_map, true),
+            MacroKind::All => self.quantify(inner, iterations, is_map, false),
+            MacroKind::Exists => self.quantify(inner, iterations, is_map, true),
             MacroKind::ExistsOne => {
                 let mut found = 0;
-                for pair in pairs {
-                    match self.within(inner, pair, &inner.body, is_map)? {
+                for iteration in iterations {
+                    match self.within(inner, iteration, &inner.body, is_map)? {
                         Val::Bool(value) => found += usize::from(value),
                         _ => return Err(Fault::NoSuchOverload),
                     }
                 }
                 Ok(Val::Bool(found == 1))
             }
-            _ => self.transform(inner, pairs, is_map),
+            _ => self.transform(inner, iterations, is_map),
         }
     }
 
     fn map_optional(&mut self, inner: &'a Macro, range: Val<'a>) -> Evaluated<'a> {
         let Val::Optional(found) = range else { return Err(Fault::NoSuchOverload) };
         let Some(value) = found else { return Ok(Val::Optional(None)) };
-        let result = self.within(inner, (Val::Null, (*value).clone()), &inner.body, false)?;
+        let iteration = Iteration { key: Val::Null, value: (*value).clone() };
+        let result = self.within(inner, iteration, &inner.body, false)?;
         match (inner.kind, result) {
             (MacroKind::OptMap, value) => Ok(Val::some(value)),
             (_, value @ Val::Optional(_)) => Ok(value),
@@ -355,13 +372,13 @@ impl<'a> Evaluator<'a> {
     fn quantify(
         &mut self,
         inner: &'a Macro,
-        pairs: Vec<(Val<'a>, Val<'a>)>,
+        iterations: Vec<Iteration<'a>>,
         is_map: bool,
         decides: bool,
     ) -> Evaluated<'a> {
         let mut last_fault = None;
-        for pair in pairs {
-            match self.within(inner, pair, &inner.body, is_map) {
+        for iteration in iterations {
+            match self.within(inner, iteration, &inner.body, is_map) {
                 Ok(Val::Bool(value)) if value == decides => return Ok(Val::Bool(decides)),
                 Ok(Val::Bool(_)) => {}
                 Ok(_) => last_fault = Some(Fault::NoSuchOverload),
@@ -376,21 +393,21 @@ impl<'a> Evaluator<'a> {
     fn transform(
         &mut self,
         inner: &'a Macro,
-        pairs: Vec<(Val<'a>, Val<'a>)>,
+        iterations: Vec<Iteration<'a>>,
         is_map: bool,
     ) -> Evaluated<'a> {
         let mut items = Vec::new();
         let mut entries = Vec::new();
-        for pair in pairs {
+        for iteration in iterations {
             if let Some(filter) = &inner.filter {
-                match self.within(inner, pair.clone(), filter, is_map)? {
+                match self.within(inner, iteration.clone(), filter, is_map)? {
                     Val::Bool(true) => {}
                     Val::Bool(false) => continue,
                     _ => return Err(Fault::NoSuchOverload),
                 }
             }
-            let (key, value) = pair.clone();
-            let result = self.within(inner, pair, &inner.body, is_map)?;
+            let Iteration { key, value } = iteration.clone();
+            let result = self.within(inner, iteration, &inner.body, is_map)?;
             match (inner.kind, result) {
                 (MacroKind::Filter, Val::Bool(true)) => {
                     items.push(if is_map { key } else { value })

@@ -135,9 +135,16 @@ fn parse_ip(text: &str) -> Option<IpAddr> {
     }
 }
 
-fn parse_network(text: &str) -> Option<(IpAddr, u8)> {
+/// A network, as it was written: bits behind the prefix may be set.
+#[derive(Clone, Copy)]
+struct Network {
+    address: IpAddr,
+    prefix: u8,
+}
+
+fn parse_network(text: &str) -> Option<Network> {
     let (address, prefix) = parse_cidr(text)?;
-    parse_ip(&address.to_string()).map(|address| (address, prefix))
+    parse_ip(&address.to_string()).map(|address| Network { address, prefix })
 }
 
 /// The address with the bits behind the prefix cleared.
@@ -155,9 +162,9 @@ fn masked(address: IpAddr, prefix: u8) -> IpAddr {
     }
 }
 
-fn holds(network: (IpAddr, u8), address: IpAddr) -> bool {
-    let same_family = network.0.is_ipv4() == address.is_ipv4();
-    same_family && masked(network.0, network.1) == masked(address, network.1)
+fn holds(network: Network, address: IpAddr) -> bool {
+    let same_family = network.address.is_ipv4() == address.is_ipv4();
+    same_family && masked(network.address, network.prefix) == masked(address, network.prefix)
 }
 
 fn parse_url(text: &str) -> Option<Url> {
@@ -266,7 +273,7 @@ pub(super) fn global<'a>(name: &str, values: &[Val<'a>]) -> Evaluated<'a> {
             None => fault(format!("IP Address {text:?} parse error during conversion from string")),
         },
         ("cidr", []) => match parse_network(text) {
-            Some((address, prefix)) => Ok(Val::Cidr(address, prefix)),
+            Some(network) => Ok(Val::Cidr(network.address, network.prefix)),
             None => {
                 fault(format!("network address parse error during conversion from string: {text}"))
             }
@@ -292,7 +299,9 @@ pub(super) fn global<'a>(name: &str, values: &[Val<'a>]) -> Evaluated<'a> {
 pub(super) fn method<'a>(name: &str, values: &[Val<'a>]) -> Evaluated<'a> {
     match values {
         [Val::Ip(address)] => ip_method(name, *address),
-        [Val::Cidr(address, prefix), rest @ ..] => cidr_method(name, (*address, *prefix), rest),
+        [Val::Cidr(address, prefix), rest @ ..] => {
+            cidr_method(name, Network { address: *address, prefix: *prefix }, rest)
+        }
         [Val::Url(url)] => {
             let (host, port) = url.host_and_port();
             Ok(match name {
@@ -351,26 +360,26 @@ fn ip_method<'a>(name: &str, address: IpAddr) -> Evaluated<'a> {
     })
 }
 
-fn cidr_method<'a>(name: &str, own: (IpAddr, u8), rest: &[Val<'a>]) -> Evaluated<'a> {
+fn cidr_method<'a>(name: &str, own: Network, rest: &[Val<'a>]) -> Evaluated<'a> {
     let wrong = |text: &str| {
         Fault::Other(format!("network address parse error during conversion from string: {text}"))
     };
     match (name, rest) {
-        ("ip", []) => Ok(Val::Ip(own.0)),
-        ("prefixLength", []) => Ok(Val::Int(i64::from(own.1))),
-        ("masked", []) => Ok(Val::Cidr(masked(own.0, own.1), own.1)),
+        ("ip", []) => Ok(Val::Ip(own.address)),
+        ("prefixLength", []) => Ok(Val::Int(i64::from(own.prefix))),
+        ("masked", []) => Ok(Val::Cidr(masked(own.address, own.prefix), own.prefix)),
         ("containsIP", [Val::Ip(address)]) => Ok(Val::Bool(holds(own, *address))),
         ("containsIP", [Val::String(text)]) => match parse_ip(text) {
             Some(address) => Ok(Val::Bool(holds(own, address))),
             None => Err(wrong(text)),
         },
         ("containsCIDR", [other]) => {
-            let (address, prefix) = match other {
-                Val::Cidr(address, prefix) => (*address, *prefix),
+            let inner = match other {
+                Val::Cidr(address, prefix) => Network { address: *address, prefix: *prefix },
                 Val::String(text) => parse_network(text).ok_or_else(|| wrong(text))?,
                 _ => return Err(Fault::NoSuchOverload),
             };
-            Ok(Val::Bool(prefix >= own.1 && holds(own, address)))
+            Ok(Val::Bool(inner.prefix >= own.prefix && holds(own, inner.address)))
         }
         _ => Err(Fault::NoSuchOverload),
     }

@@ -42,18 +42,26 @@ pub(super) fn format<'a>(
             return fault("error during formatting: index out of range");
         };
         let before = out.len();
-        put(evaluator, &mut out, (verb, precision), value)?;
+        put(evaluator, &mut out, Clause { verb, precision }, value)?;
         evaluator.charge_text(out.len() - before)?;
     }
     Ok(Val::text(out))
 }
 
+/// How one value is put in: `%.3f`.
+#[derive(Clone, Copy)]
+struct Clause {
+    verb: char,
+    precision: Option<usize>,
+}
+
 fn put(
     evaluator: &mut Evaluator<'_>,
     out: &mut String,
-    (verb, precision): (char, Option<usize>),
+    clause: Clause,
     value: &Val<'_>,
 ) -> Result<(), Fault> {
+    let Clause { verb, precision } = clause;
     let text = match (verb, value) {
         ('s', value) => return show(evaluator, out, value),
         ('d', Val::Int(_) | Val::Uint(_)) => shown(value),

@@ -3,6 +3,7 @@
 use super::eval::{Evaluated, Evaluator, Fault, as_list, fault};
 use super::printf;
 use super::value::Val;
+use crate::schema::checks::Pattern;
 
 pub(super) fn method<'a>(
     evaluator: &mut Evaluator<'a>,
@@ -18,7 +19,9 @@ pub(super) fn method<'a>(
         ("startsWith", [Val::String(part)]) => Ok(Val::Bool(own.starts_with(&**part))),
         ("endsWith", [Val::String(part)]) => Ok(Val::Bool(own.ends_with(&**part))),
         ("matches" | "find" | "findAll", [Val::String(pattern), rest @ ..]) => {
-            search(evaluator, own, (name, pattern), rest)
+            // Matching is linear in the text, times the size of the pattern at worst.
+            evaluator.charge((1 + own.len() / 10).saturating_mul(1 + pattern.len() / 4))?;
+            search(name, own, &evaluator.pattern(pattern)?, rest)
         }
         ("lowerAscii", []) => Ok(Val::text(own.to_ascii_lowercase())),
         ("upperAscii", []) => Ok(Val::text(own.to_ascii_uppercase())),
@@ -39,10 +42,10 @@ pub(super) fn method<'a>(
         ("substring", [Val::Int(from)]) => substring(own, *from, None),
         ("substring", [Val::Int(from), Val::Int(to)]) => substring(own, *from, Some(*to)),
         ("replace", [Val::String(from), Val::String(to)]) => {
-            replace(evaluator, own, (from, to), -1)
+            replace(evaluator, own, &Replacement { from, to, most: -1 })
         }
         ("replace", [Val::String(from), Val::String(to), Val::Int(most)]) => {
-            replace(evaluator, own, (from, to), *most)
+            replace(evaluator, own, &Replacement { from, to, most: *most })
         }
         ("split", [Val::String(at)]) => split(evaluator, own, at, -1),
         ("split", [Val::String(at), Val::Int(most)]) => split(evaluator, own, at, *most),
@@ -59,15 +62,7 @@ fn count<'a>(value: usize) -> Val<'a> {
     Val::Int(i64::try_from(value).unwrap_or(i64::MAX))
 }
 
-fn search<'a>(
-    evaluator: &mut Evaluator<'a>,
-    own: &str,
-    (name, pattern): (&str, &str),
-    rest: &[Val<'a>],
-) -> Evaluated<'a> {
-    // Matching is linear in the text, times the size of the pattern at worst.
-    evaluator.charge((1 + own.len() / 10).saturating_mul(1 + pattern.len() / 4))?;
-    let pattern = evaluator.pattern(pattern)?;
+fn search<'a>(name: &str, own: &str, pattern: &Pattern, rest: &[Val<'a>]) -> Evaluated<'a> {
     let regex = pattern.regex();
     match (name, rest) {
         ("matches", []) => Ok(Val::Bool(regex.is_match(own))),
@@ -134,14 +129,21 @@ fn substring<'a>(own: &str, from: i64, to: Option<i64>) -> Evaluated<'a> {
     }
 }
 
+/// What is replaced by what, and how often at most; less than 0 is always.
+struct Replacement<'r> {
+    from: &'r str,
+    to: &'r str,
+    most: i64,
+}
+
 /// What is replaced may be nothing, and what is put in may be long: the result is paid for before
 /// it is made.
 fn replace<'a>(
     evaluator: &mut Evaluator<'a>,
     own: &str,
-    (from, to): (&str, &str),
-    most: i64,
+    replacement: &Replacement<'_>,
 ) -> Evaluated<'a> {
+    let Replacement { from, to, most } = *replacement;
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     let times = own.matches(from).take(most).count();
     evaluator.charge_text(own.len().saturating_add(times.saturating_mul(to.len())))?;

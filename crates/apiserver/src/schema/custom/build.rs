@@ -50,11 +50,20 @@ struct Builder<'j, 'm> {
     errors: Vec<FieldError>,
 }
 
+/// Where a node is in the schema of its kind.
 #[derive(Clone, Copy, Default)]
-struct Place<'p> {
+struct NodePosition<'p> {
     is_root: bool,
     is_in_meta: bool,
     uncorrelatable: Option<&'p str>,
+}
+
+/// Which words of a schema only repeat what its form says already.
+#[derive(Clone, Copy)]
+struct Skipped {
+    any_of: bool,
+    /// The first of `allOf`.
+    all_of: bool,
 }
 
 /// Builds the nodes. Fails only where a limit is passed.
@@ -69,14 +78,14 @@ pub(super) fn build<'j>(
         patterns: HashMap::new(),
         errors: Vec::new(),
     };
-    let place = Place { is_root: true, ..Place::default() };
+    let place = NodePosition { is_root: true, ..NodePosition::default() };
     let root = builder.node(json, place, path);
     builder.built.schema.root = root;
     if builder.errors.is_empty() { Ok(builder.built) } else { Err(builder.errors) }
 }
 
 impl<'j> Builder<'j, '_> {
-    fn node(&mut self, json: &'j Json, place: Place<'_>, path: &Path<'_>) -> NodeId {
+    fn node(&mut self, json: &'j Json, place: NodePosition<'_>, path: &Path<'_>) -> NodeId {
         let form = self.form(json, place, path);
         let mut checks = self.checks(json, path);
         let type_name = text(json, "type");
@@ -112,7 +121,7 @@ impl<'j> Builder<'j, '_> {
         id
     }
 
-    fn form(&mut self, json: &'j Json, place: Place<'_>, path: &Path<'_>) -> Form {
+    fn form(&mut self, json: &'j Json, place: NodePosition<'_>, path: &Path<'_>) -> Form {
         if flag(json, "x-kubernetes-int-or-string") {
             return Form::IntOrString;
         }
@@ -135,7 +144,7 @@ impl<'j> Builder<'j, '_> {
         }
     }
 
-    fn list(&mut self, json: &'j Json, place: Place<'_>, path: &Path<'_>) -> Form {
+    fn list(&mut self, json: &'j Json, place: NodePosition<'_>, path: &Path<'_>) -> Form {
         let kind = match text(json, "x-kubernetes-list-type") {
             "set" => ListKind::Set,
             "map" => {
@@ -147,7 +156,7 @@ impl<'j> Builder<'j, '_> {
         let own = path.to_string();
         let is_lost = !matches!(kind, ListKind::Keyed(_));
         let uncorrelatable = place.uncorrelatable.or(is_lost.then_some(own.as_str()));
-        let place = Place { is_root: false, uncorrelatable, ..place };
+        let place = NodePosition { is_root: false, uncorrelatable, ..place };
         let items = match schema_at(json, "items") {
             Some(items) => self.node(items, place, &path.field("items")),
             None => self.built.schema.add(Node::default()),
@@ -176,13 +185,13 @@ impl<'j> Builder<'j, '_> {
         }
     }
 
-    fn map(&mut self, json: &'j Json, place: Place<'_>, path: &Path<'_>) -> Form {
+    fn map(&mut self, json: &'j Json, place: NodePosition<'_>, path: &Path<'_>) -> Form {
         let is_atomic = text(json, "x-kubernetes-map-type") == "atomic";
         let values = match schema_at(json, "additionalProperties") {
             Some(inner) => {
                 let own = path.to_string();
                 let uncorrelatable = place.uncorrelatable.or(is_atomic.then_some(own.as_str()));
-                let place = Place { is_root: false, uncorrelatable, ..place };
+                let place = NodePosition { is_root: false, uncorrelatable, ..place };
                 self.node(inner, place, &path.field("additionalProperties"))
             }
             // `additionalProperties: true` keeps the keys, but nothing is known of what is in the
@@ -196,7 +205,7 @@ impl<'j> Builder<'j, '_> {
         Form::Map(Map { values, is_atomic })
     }
 
-    fn object(&mut self, json: &'j Json, place: Place<'_>, path: &Path<'_>) -> Form {
+    fn object(&mut self, json: &'j Json, place: NodePosition<'_>, path: &Path<'_>) -> Form {
         let is_embedded = flag(json, "x-kubernetes-embedded-resource");
         let is_whole = place.is_root || is_embedded;
         let is_atomic = text(json, "x-kubernetes-map-type") == "atomic";
@@ -206,7 +215,7 @@ impl<'j> Builder<'j, '_> {
         for (name, inner) in schemas_by_name(json, "properties") {
             let is_meta = is_whole && matches!(name, "apiVersion" | "kind" | "metadata");
             let is_in_meta = is_meta || (place.is_in_meta && !is_embedded);
-            let place = Place { is_root: false, is_in_meta, uncorrelatable };
+            let place = NodePosition { is_root: false, is_in_meta, uncorrelatable };
             let node = self.node(inner, place, &path.field("properties").key(name));
             let node =
                 if is_whole && name == "metadata" { self.metadata(Some(node)) } else { node };
@@ -257,24 +266,19 @@ impl<'j> Builder<'j, '_> {
     }
 
     fn checks(&mut self, json: &Json, path: &Path<'_>) -> Checks {
-        let skips_any_of = repeats_in_any_of(json);
-        let skips_all_of = repeats_in_all_of(json);
-        self.checks_without(json, (skips_any_of, skips_all_of), path)
+        let skipped = Skipped { any_of: repeats_in_any_of(json), all_of: repeats_in_all_of(json) };
+        self.checks_without(json, skipped, path)
     }
 
-    fn checks_without(
-        &mut self,
-        json: &Json,
-        (skips_any_of, skips_all_of): (bool, bool),
-        path: &Path<'_>,
-    ) -> Checks {
+    fn checks_without(&mut self, json: &Json, skipped: Skipped, path: &Path<'_>) -> Checks {
         let limit = |word: &str, exclusive: &str| {
             let is_exclusive = flag(json, exclusive);
             number(json, word).map(|value| Limit { value, is_exclusive })
         };
         let format = text(json, "format");
         let enumeration = json.get("enum").and_then(Value::as_array).cloned().unwrap_or_default();
-        let any_of = if skips_any_of { Vec::new() } else { self.constraints(json, "anyOf", path) };
+        let any_of =
+            if skipped.any_of { Vec::new() } else { self.constraints(json, "anyOf", path) };
         Checks {
             format: (!format.is_empty()).then(|| format.into()),
             enumeration,
@@ -288,7 +292,7 @@ impl<'j> Builder<'j, '_> {
             max_items: count(json, "maxItems"),
             min_properties: count(json, "minProperties"),
             max_properties: count(json, "maxProperties"),
-            all_of: self.all_of(json, skips_all_of, path),
+            all_of: self.all_of(json, skipped.all_of, path),
             any_of,
             one_of: self.constraints(json, "oneOf", path),
             not: schema_at(json, "not")
@@ -331,7 +335,11 @@ impl<'j> Builder<'j, '_> {
             fields.insert(Arc::from(name), inner);
         }
         Constraint {
-            checks: self.checks_without(json, (skips_any_of, false), path),
+            checks: self.checks_without(
+                json,
+                Skipped { any_of: skips_any_of, all_of: false },
+                path,
+            ),
             required: texts(json, "required").into_iter().map(Arc::from).collect(),
             fields,
             items: schema_at(json, "items")

@@ -33,7 +33,7 @@ pub(crate) fn compile(
         errors.push(FieldError::forbidden(path.field("nullable"), detail));
     }
     errors.extend(structural::check(json, path));
-    let root = openapi::Place { is_root: true, ..openapi::Place::default() };
+    let root = openapi::SchemaPosition { is_root: true, ..openapi::SchemaPosition::default() };
     openapi::check(json, root, path, &mut errors);
     if !errors.is_empty() {
         return Err(errors);

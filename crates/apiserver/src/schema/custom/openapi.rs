@@ -10,7 +10,7 @@ use serde_json::Value;
 
 /// Where the walk is.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Place {
+pub(super) struct SchemaPosition {
     /// The schema of the whole object.
     pub(super) is_root: bool,
     /// Inside `metadata`, `kind` or `apiVersion` of an object.
@@ -22,7 +22,12 @@ pub(super) struct Place {
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
 /// Checks a schema and all in it.
-pub(super) fn check(schema: &Json, place: Place, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+pub(super) fn check(
+    schema: &Json,
+    place: SchemaPosition,
+    path: &Path<'_>,
+    errors: &mut Vec<FieldError>,
+) {
     check_words(schema, place, path, errors);
     check_children(schema, place, path, errors);
     if schema.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(false)) {
@@ -37,7 +42,12 @@ pub(super) fn check(schema: &Json, place: Place, path: &Path<'_>, errors: &mut V
     check_rules(schema, path, errors);
 }
 
-fn check_words(schema: &Json, place: Place, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn check_words(
+    schema: &Json,
+    place: SchemaPosition,
+    path: &Path<'_>,
+    errors: &mut Vec<FieldError>,
+) {
     let type_name = text(schema, "type");
     if !type_name.is_empty() && !TYPES.contains(&type_name) {
         let value = Value::from(type_name);
@@ -97,13 +107,18 @@ fn check_words(schema: &Json, place: Place, path: &Path<'_>, errors: &mut Vec<Fi
     }
 }
 
-fn check_children(schema: &Json, place: Place, path: &Path<'_>, errors: &mut Vec<FieldError>) {
-    let inside = Place { is_root: false, ..place };
+fn check_children(
+    schema: &Json,
+    place: SchemaPosition,
+    path: &Path<'_>,
+    errors: &mut Vec<FieldError>,
+) {
+    let inside = SchemaPosition { is_root: false, ..place };
     if let Some(inner) = schema_at(schema, "additionalProperties") {
         let because = "inside additionalProperties applying to object metadata";
         let no_default_because =
             if place.is_in_meta { Some(because) } else { place.no_default_because };
-        let place = Place { no_default_because, ..inside };
+        let place = SchemaPosition { no_default_because, ..inside };
         check(inner, place, &path.field("additionalProperties"), errors);
     }
     let is_root = place.is_root;
@@ -139,7 +154,7 @@ fn check_map_type(schema: &Json, path: &Path<'_>, errors: &mut Vec<FieldError>) 
     if !is_set(schema, word) {
         return;
     }
-    check_goes_with(schema, (word, "object"), path, errors);
+    errors.extend(goes_with(schema, word, "object", path));
     if !matches!(text(schema, word), "atomic" | "granular") {
         let supported = ["atomic", "granular"];
         errors.push(FieldError::not_supported(path.field(word), &schema[word], &supported));
@@ -147,22 +162,17 @@ fn check_map_type(schema: &Json, path: &Path<'_>, errors: &mut Vec<FieldError>) 
 }
 
 /// A word that only goes with one type.
-fn check_goes_with(
-    schema: &Json,
-    (word, wanted): (&str, &str),
-    path: &Path<'_>,
-    errors: &mut Vec<FieldError>,
-) {
+fn goes_with(schema: &Json, word: &str, wanted: &str, path: &Path<'_>) -> Option<FieldError> {
     let type_name = text(schema, "type");
     if type_name == wanted {
-        return;
+        return None;
     }
     let detail = format!("must be {wanted} if {word} is specified");
-    errors.push(if type_name.is_empty() {
+    Some(if type_name.is_empty() {
         FieldError::required(path.field("type"), detail)
     } else {
         FieldError::invalid(path.field("type"), &Value::from(type_name), detail)
-    });
+    })
 }
 
 fn check_list_type(schema: &Json, path: &Path<'_>, errors: &mut Vec<FieldError>) {
@@ -170,7 +180,7 @@ fn check_list_type(schema: &Json, path: &Path<'_>, errors: &mut Vec<FieldError>)
     let kind = text(schema, word);
     let items = schema_at(schema, "items");
     if is_set(schema, word) {
-        check_goes_with(schema, (word, "array"), path, errors);
+        errors.extend(goes_with(schema, word, "array", path));
         if !matches!(kind, "atomic" | "set" | "map") {
             let supported = ["atomic", "set", "map"];
             errors.push(FieldError::not_supported(path.field(word), &schema[word], &supported));

@@ -1,14 +1,13 @@
 //! What is compiled of the configurations of one cluster: when it is first asked for, and again after a change.
 
 use super::GROUP;
-use crate::clusters::Cluster;
 use crate::status::Status;
 use crate::storage::{self, Owner, Storage};
 use interlock_store::{KeyRange, Versioned};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Compiled once, until a change.
-pub(super) struct Compiled<T>(Mutex<Known<T>>);
+pub(crate) struct Compiled<T>(Mutex<Known<T>>);
 
 struct Known<T> {
     set: Option<Arc<T>>,
@@ -18,9 +17,9 @@ struct Known<T> {
 }
 
 /// Something has to be compiled.
-pub(super) struct Begun<T> {
+pub(crate) struct Begun<T> {
     /// What was compiled before the last change.
-    pub(super) before: Option<Arc<T>>,
+    pub(crate) before: Option<Arc<T>>,
     changes: u64,
 }
 
@@ -32,7 +31,7 @@ impl<T> Default for Compiled<T> {
 
 impl<T> Compiled<T> {
     /// What is compiled already, or what to begin with.
-    pub(super) fn get(&self) -> Result<Arc<T>, Begun<T>> {
+    pub(crate) fn get(&self) -> Result<Arc<T>, Begun<T>> {
         let known = self.known();
         match &known.set {
             Some(set) => Ok(Arc::clone(set)),
@@ -41,7 +40,7 @@ impl<T> Compiled<T> {
     }
 
     /// Keeps what was compiled. What changed while we read must not be hidden by what we read before.
-    pub(super) fn keep(&self, begun: &Begun<T>, set: T) -> Arc<T> {
+    pub(crate) fn keep(&self, begun: &Begun<T>, set: T) -> Arc<T> {
         let set = Arc::new(set);
         let mut known = self.known();
         if known.changes == begun.changes {
@@ -52,7 +51,7 @@ impl<T> Compiled<T> {
     }
 
     /// A configuration changed.
-    pub(super) fn forget(&self) {
+    pub(crate) fn forget(&self) {
         let mut known = self.known();
         if let Some(set) = known.set.take() {
             known.before = Some(set);
@@ -67,13 +66,13 @@ impl<T> Compiled<T> {
 }
 
 /// All configurations of one kind in a cluster.
-pub(super) async fn all(
+pub(crate) async fn all(
     plural: &str,
-    cluster: &Cluster,
+    cluster_id: &str,
     storage: &Storage,
 ) -> Result<Vec<Versioned>, Status> {
     let table = storage::table_of(GROUP, plural, "-");
-    let prefix = storage::prefix(Owner::Cluster(&cluster.id), None);
+    let prefix = storage::prefix(Owner::Cluster(cluster_id), None);
     let range = KeyRange::prefix(table, prefix.as_str());
     let found = storage.range(range, None, usize::MAX).await.map_err(storage::read_refused)?;
     Ok(found.items)

@@ -1,9 +1,8 @@
 //! The webhooks of one cluster, compiled when they are first needed, and how many writes wait for them.
 
+use super::compiled::{Compiled, all};
 use super::hook::{Hook, Sort};
-use crate::admission::compiled::{Compiled, all};
 use crate::behaviour::read::list;
-use crate::clusters::Cluster;
 use crate::object;
 use crate::status::Status;
 use crate::storage::{self, Storage};
@@ -25,7 +24,7 @@ pub(crate) struct Webhooks {
 
 /// The compiled configurations of one cluster, in the order of their names.
 #[derive(Debug, Default)]
-pub(super) struct HookSet {
+pub(crate) struct HookSet {
     mutating: Vec<Arc<Configuration>>,
     validating: Vec<Arc<Configuration>>,
 }
@@ -45,17 +44,17 @@ impl Default for Webhooks {
 
 impl Webhooks {
     /// The webhooks as they are now.
-    pub(super) async fn get(
+    pub(crate) async fn get(
         &self,
-        cluster: &Cluster,
+        cluster_id: &str,
         storage: &Storage,
     ) -> Result<Arc<HookSet>, Status> {
         let begun = match self.compiled.get() {
             Ok(set) => return Ok(set),
             Err(begun) => begun,
         };
-        let mutating = all("mutatingwebhookconfigurations", cluster, storage).await?;
-        let validating = all("validatingwebhookconfigurations", cluster, storage).await?;
+        let mutating = all("mutatingwebhookconfigurations", cluster_id, storage).await?;
+        let validating = all("validatingwebhookconfigurations", cluster_id, storage).await?;
         let before = begun.before.clone().unwrap_or_default();
         let set = HookSet {
             mutating: compiled(&mutating, Sort::Mutating, &before.mutating),
@@ -70,7 +69,7 @@ impl Webhooks {
     }
 
     /// A place for a write that waits for webhooks, or 429.
-    pub(super) async fn place(&self) -> Result<SemaphorePermit<'_>, Status> {
+    pub(crate) async fn place(&self) -> Result<SemaphorePermit<'_>, Status> {
         match tokio::time::timeout(PLACE_WAIT, self.places.acquire()).await {
             Ok(Ok(place)) => Ok(place),
             Ok(Err(_)) | Err(_) => Err(Status::too_many_requests(
@@ -86,7 +85,7 @@ impl Webhooks {
 
 impl HookSet {
     /// The webhooks of one sort, in the order in which they are called.
-    pub(super) fn of(&self, sort: Sort) -> impl Iterator<Item = &Hook> {
+    pub(crate) fn of(&self, sort: Sort) -> impl Iterator<Item = &Hook> {
         let configurations = match sort {
             Sort::Mutating => &self.mutating,
             Sort::Validating => &self.validating,

@@ -12,7 +12,7 @@ type Variables<'s> = Vec<(Box<str>, Ty<'s>)>;
 
 /// What the expressions of one policy may refer to.
 #[derive(Debug, Clone)]
-pub(super) struct Environment<'s> {
+pub(crate) struct Environment<'s> {
     /// The type of `object` and `oldObject`.
     object: Ty<'s>,
     /// The type of `params`, if the policy has any.
@@ -24,7 +24,7 @@ pub(super) struct Environment<'s> {
 
 /// What an expression must give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Gives {
+pub(crate) enum Gives {
     Anything,
     Bool,
     String,
@@ -33,7 +33,7 @@ pub(super) enum Gives {
 
 impl<'s> Environment<'s> {
     /// Objects of which nothing is known, as they are when a policy is evaluated.
-    pub(super) fn new(has_params: bool) -> Self {
+    pub(crate) fn new(has_params: bool) -> Self {
         Environment {
             object: Ty::Dyn,
             params: has_params.then_some(Ty::Dyn),
@@ -43,23 +43,23 @@ impl<'s> Environment<'s> {
     }
 
     /// Objects, and parameters, of known kinds.
-    pub(super) fn typed(object: Ty<'s>, params: Option<Ty<'s>>) -> Self {
+    pub(crate) fn typed(object: Ty<'s>, params: Option<Ty<'s>>) -> Self {
         Environment { object, params, variables: None, has_authorizer: true }
     }
 
     /// The same, in which variables can be referred to.
-    pub(super) fn with_variables(mut self) -> Self {
+    pub(crate) fn with_variables(mut self) -> Self {
         self.variables = Some(Rc::default());
         self
     }
 
     /// The same for expressions that cannot ask what somebody may do.
-    pub(super) fn without_authorizer(&self) -> Self {
+    pub(crate) fn without_authorizer(&self) -> Self {
         Environment { has_authorizer: false, ..self.clone() }
     }
 
     /// Compiles a variable; those that follow can refer to it.
-    pub(super) fn variable(&mut self, name: &str, source: &str) -> Result<Program, String> {
+    pub(crate) fn variable(&mut self, name: &str, source: &str) -> Result<Program, String> {
         let compiled = cel::compile(source, self);
         let ty = compiled.as_ref().map_or(Ty::Dyn, |(_, ty)| ty.clone());
         if let Some(variables) = &mut self.variables {
@@ -69,7 +69,7 @@ impl<'s> Environment<'s> {
     }
 
     /// Compiles an expression.
-    pub(super) fn compile(&self, source: &str, gives: Gives) -> Result<Program, String> {
+    pub(crate) fn compile(&self, source: &str, gives: Gives) -> Result<Program, String> {
         let (program, ty) =
             cel::compile(source, self).map_err(|why| format!("compilation failed: {why}"))?;
         let is_right = match gives {

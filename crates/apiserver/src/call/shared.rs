@@ -3,7 +3,7 @@
 //!
 //! A cluster that changes one of them stores a copy of its own, which then hides the shared one.
 
-use super::call::{Call, time_text};
+use super::{Call, time_text};
 use crate::access::{bootstrap, stable_uid};
 use crate::discovery;
 use crate::flowcontrol;

@@ -1,6 +1,16 @@
 //! A call: one request that passed the gate, with all that its handler needs to know.
 
-use super::notes::Notes;
+mod live;
+mod notes;
+mod own;
+mod scale;
+mod shared;
+
+pub(crate) use live::Live;
+pub(crate) use notes::{Admitted, Notes};
+pub(crate) use own::{own_call, own_call_for};
+pub(crate) use scale::scale_of;
+
 use crate::access::Identity;
 use crate::behaviour;
 use crate::clusters::Cluster;
@@ -200,7 +210,7 @@ impl Call {
     }
 
     /// What a strict client is refused for, and a warned one is reported.
-    pub(super) fn report_fields(
+    pub(crate) fn report_fields(
         &self,
         unknown: &[String],
         problems: &[String],

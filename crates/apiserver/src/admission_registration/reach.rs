@@ -25,7 +25,7 @@ pub struct Network {
 
 impl WebhookReach {
     /// Whether a webhook at this address may be called.
-    pub(super) fn allows(&self, address: IpAddr) -> bool {
+    pub(crate) fn allows(&self, address: IpAddr) -> bool {
         match self {
             WebhookReach::Nowhere => false,
             WebhookReach::Anywhere => true,

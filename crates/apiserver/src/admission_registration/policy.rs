@@ -14,62 +14,62 @@ use std::sync::Arc;
 /// The policies of one cluster that have bindings, in the order of their names.
 #[derive(Debug, Default)]
 pub(crate) struct PolicySet {
-    pub(super) policies: Vec<Bound>,
+    pub(crate) policies: Vec<Bound>,
 }
 
 /// A policy with its bindings.
 #[derive(Debug)]
-pub(super) struct Bound {
-    pub(super) policy: Arc<Policy>,
-    pub(super) bindings: Vec<Binding>,
+pub(crate) struct Bound {
+    pub(crate) policy: Arc<Policy>,
+    pub(crate) bindings: Vec<Binding>,
 }
 
 /// A compiled policy.
 #[derive(Debug)]
-pub(super) struct Policy {
-    pub(super) name: String,
+pub(crate) struct Policy {
+    pub(crate) name: String,
     revision: Revision,
     /// Whether a policy that cannot be evaluated lets writes pass.
-    pub(super) ignores_failures: bool,
-    pub(super) matching: Matching,
-    pub(super) param_kind: Option<ParamKind>,
-    pub(super) conditions: Vec<Expression>,
-    pub(super) variables: Vec<Composed>,
-    pub(super) validations: Vec<Validation>,
-    pub(super) annotations: Vec<Annotation>,
+    pub(crate) ignores_failures: bool,
+    pub(crate) matching: Matching,
+    pub(crate) param_kind: Option<ParamKind>,
+    pub(crate) conditions: Vec<Expression>,
+    pub(crate) variables: Vec<Composed>,
+    pub(crate) validations: Vec<Validation>,
+    pub(crate) annotations: Vec<Annotation>,
 }
 
 /// The kind of a policy's parameters.
 #[derive(Debug)]
-pub(super) struct ParamKind {
-    pub(super) api_version: String,
-    pub(super) kind: String,
+pub(crate) struct ParamKind {
+    pub(crate) api_version: String,
+    pub(crate) kind: String,
 }
 
 /// An expression, or why it cannot be evaluated.
-pub(super) type Expression = Result<Program, String>;
+pub(crate) type Expression = Result<Program, String>;
 
 /// One of a policy's validations.
 #[derive(Debug)]
-pub(super) struct Validation {
-    pub(super) expression: Expression,
-    pub(super) source: String,
-    pub(super) message: String,
-    pub(super) message_expression: Option<Expression>,
+pub(crate) struct Validation {
+    pub(crate) expression: Expression,
+    pub(crate) source: String,
+    pub(crate) message: String,
+    pub(crate) message_expression: Option<Expression>,
     /// The reason of the refusal, and its code.
-    pub(super) reason: Reason,
+    pub(crate) reason: Reason,
 }
 
 /// Why a write is refused, as the Status says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Reason {
-    pub(super) word: &'static str,
-    pub(super) code: u16,
+pub(crate) struct Reason {
+    pub(crate) word: &'static str,
+    pub(crate) code: u16,
 }
 
 impl Reason {
     /// What a refusal is unless a validation says something else.
-    pub(super) const INVALID: Reason = Reason { word: "Invalid", code: 422 };
+    pub(crate) const INVALID: Reason = Reason { word: "Invalid", code: 422 };
 
     fn read(word: &str) -> Reason {
         match word {
@@ -83,33 +83,33 @@ impl Reason {
 
 /// One of a policy's audit annotations.
 #[derive(Debug)]
-pub(super) struct Annotation {
-    pub(super) key: String,
-    pub(super) value: Expression,
+pub(crate) struct Annotation {
+    pub(crate) key: String,
+    pub(crate) value: Expression,
 }
 
 /// A binding of a policy.
 #[derive(Debug)]
-pub(super) struct Binding {
-    pub(super) name: String,
-    pub(super) matching: Option<Matching>,
-    pub(super) param_ref: Option<ParamRef>,
-    pub(super) actions: Vec<String>,
+pub(crate) struct Binding {
+    pub(crate) name: String,
+    pub(crate) matching: Option<Matching>,
+    pub(crate) param_ref: Option<ParamRef>,
+    pub(crate) actions: Vec<String>,
 }
 
 /// Which parameters a binding uses.
 #[derive(Debug)]
-pub(super) struct ParamRef {
-    pub(super) name: String,
-    pub(super) namespace: String,
+pub(crate) struct ParamRef {
+    pub(crate) name: String,
+    pub(crate) namespace: String,
     /// Those with these labels, if it does not name one.
-    pub(super) selector: Option<Result<LabelSelector, String>>,
-    pub(super) denies_without: bool,
+    pub(crate) selector: Option<Result<LabelSelector, String>>,
+    pub(crate) denies_without: bool,
 }
 
 impl PolicySet {
     /// Compiles what is stored. What did not change is taken from an earlier set.
-    pub(super) fn read(
+    pub(crate) fn read(
         policies: &[Versioned],
         bindings: &[Versioned],
         before: Option<&PolicySet>,
@@ -139,7 +139,7 @@ impl PolicySet {
     }
 
     /// Whether objects of this resource are parameters that bindings find by their labels.
-    pub(super) fn finds_by_labels(&self, resource: &Resource) -> bool {
+    pub(crate) fn finds_by_labels(&self, resource: &Resource) -> bool {
         self.policies.iter().any(|bound| {
             let is_its_kind = bound.policy.param_kind.as_ref().is_some_and(|kind| {
                 let (group, _) = kind.api_version.split_once('/').unwrap_or(("", ""));
@@ -194,7 +194,7 @@ impl Policy {
     }
 
     /// Whether any of its expressions refers to this name.
-    pub(super) fn uses(&self, name: &str) -> bool {
+    pub(crate) fn uses(&self, name: &str) -> bool {
         let messages = self.validations.iter().filter_map(|one| one.message_expression.as_ref());
         self.conditions
             .iter()

@@ -1,10 +1,9 @@
 //! One webhook of a configuration, compiled.
 
-use super::client::Target;
-use super::review::Version;
-use crate::admission::expressions::{Environment, Gives};
-use crate::admission::matching::Matching;
-use crate::admission::policy::Expression;
+use super::expressions::{Environment, Gives};
+use super::matching::Matching;
+use super::policy::Expression;
+use super::target::Target;
 use crate::behaviour::read::{at, integer, list, text};
 use crate::object;
 use serde_json::Value;
@@ -15,36 +14,63 @@ const DEFAULT_TIMEOUT_SECONDS: i64 = 10;
 
 /// What a webhook does with a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sort {
+pub(crate) enum Sort {
     /// It may change the object.
     Mutating,
     /// It only answers yes or no.
     Validating,
 }
 
+/// The versions of AdmissionReview. They differ in what is demanded of the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Version {
+    V1,
+    V1Beta1,
+}
+
+impl Version {
+    /// The first version of a webhook's list that this server speaks.
+    pub(crate) fn chosen(versions: &[Value]) -> Version {
+        let known = versions.iter().find_map(|version| match version.as_str() {
+            Some("v1") => Some(Version::V1),
+            Some("v1beta1") => Some(Version::V1Beta1),
+            Some(_) | None => None,
+        });
+        known.unwrap_or(Version::V1)
+    }
+
+    /// The word in `apiVersion`.
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Version::V1 => "v1",
+            Version::V1Beta1 => "v1beta1",
+        }
+    }
+}
+
 /// One webhook.
 #[derive(Debug)]
-pub(super) struct Hook {
+pub(crate) struct Hook {
     /// The object that it is part of.
-    pub(super) configuration: String,
-    pub(super) name: String,
-    pub(super) sort: Sort,
-    pub(super) matching: Matching,
-    pub(super) conditions: Vec<Expression>,
+    pub(crate) configuration: String,
+    pub(crate) name: String,
+    pub(crate) sort: Sort,
+    pub(crate) matching: Matching,
+    pub(crate) conditions: Vec<Expression>,
     /// Whether a write passes if the webhook cannot be called.
-    pub(super) ignores_failures: bool,
-    pub(super) timeout: Duration,
+    pub(crate) ignores_failures: bool,
+    pub(crate) timeout: Duration,
     /// Whether it may be called for a write that is not stored.
-    pub(super) takes_dry_run: bool,
+    pub(crate) takes_dry_run: bool,
     /// Whether it is called again if another webhook changed the object after it.
-    pub(super) is_reinvoked: bool,
-    pub(super) version: Version,
-    pub(super) target: Target,
+    pub(crate) is_reinvoked: bool,
+    pub(crate) version: Version,
+    pub(crate) target: Target,
 }
 
 impl Hook {
     /// Compiles a webhook; none if it is about no write.
-    pub(super) fn read(configuration: &Value, webhook: &Value, sort: Sort) -> Option<Hook> {
+    pub(crate) fn read(configuration: &Value, webhook: &Value, sort: Sort) -> Option<Hook> {
         let matching = Matching::of_webhook(webhook)?;
         let environment = Environment::new(false);
         let condition =
@@ -67,7 +93,7 @@ impl Hook {
     }
 
     /// Whether its conditions ask what the caller may do.
-    pub(super) fn asks_authorizer(&self) -> bool {
+    pub(crate) fn asks_authorizer(&self) -> bool {
         let asks = |condition: &Expression| {
             condition.as_ref().is_ok_and(|program| {
                 program.uses("authorizer") || program.uses("authorizer.requestResource")
