@@ -145,7 +145,7 @@ fn is_enough(found: &Found, asked: &Asked) -> bool {
     match (found, asked) {
         (Found::Policy(policy), Asked::Policy { reading, .. }) => match reading {
             PolicyReading::Unless(_) => true,
-            PolicyReading::Documents => policy.versions.is_some(),
+            PolicyReading::Wanted(_) => policy.versions.is_some(),
             PolicyReading::Attachments => policy.attached_to.is_some(),
         },
         (Found::Role(role), Asked::Role { reading, .. }) => match reading {
