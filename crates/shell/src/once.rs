@@ -171,6 +171,7 @@ where
         return Ended::NotLeading;
     }
     let Effect { action, because, event, then } = effect;
+    let afterwards = Afterwards { event, then };
     let words = match &action {
         Action::Write(write) => write::in_words(write),
         Action::Outside(action) => name_of(action),
@@ -182,7 +183,7 @@ where
         Fault::Crash => return Ended::Crashed,
         Fault::LoseRequest => return lost(wiring, &action).await,
     }
-    let ended = perform(wiring, &action, (event, then)).await;
+    let ended = perform(wiring, &action, afterwards).await;
     match wiring.seam.after(number, controller, subject, &words) {
         Fault::Crash => return Ended::Crashed,
         Fault::LoseReply => return lost(wiring, &action).await,
@@ -194,10 +195,16 @@ where
     ended
 }
 
+/// What follows an effect that was done.
+struct Afterwards {
+    event: Option<Event>,
+    then: Option<Duration>,
+}
+
 async fn perform<C, H>(
     wiring: &Wiring<C, H>,
     action: &Action<C::Outside>,
-    (event, then): (Option<Event>, Option<Duration>),
+    Afterwards { event, then }: Afterwards,
 ) -> Ended
 where
     C: Controller,
