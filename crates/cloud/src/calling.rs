@@ -1,6 +1,7 @@
 //! An action as one request.
 
 use crate::account::Account;
+use crate::documents::Key;
 use crate::place::Target;
 use interlock_iam::Outcome;
 use interlock_iam::client::{NewPolicy, NewProvider, NewRole};
@@ -19,13 +20,14 @@ pub(crate) async fn send(account: &Account, target: &Target, call: Call) -> Outc
             let policy = NewPolicy { path, name: new_name, document, tags, ..NewPolicy::default() };
             let made = client.create_policy(&policy).await;
             made.map(|made| {
-                let (id, version) = (made.id, made.default_version);
-                account.documents.put(&id, &version, &policy.document, account.uptime());
+                let of = Key { arn: made.arn, id: made.id, version: made.default_version };
+                account.documents.put(of, &policy.document, account.uptime());
             })
         }
         Call::TagPolicy { tags } => client.tag_policy(arn, &tags).await,
         Call::CreatePolicyVersion { document } => {
-            client.create_policy_version(arn, &document).await.map(drop)
+            let made = client.create_policy_version(arn, &document).await;
+            made.map(|made| account.documents.made(arn, &made.id, &document, account.uptime()))
         }
         Call::SetDefaultPolicyVersion { version } => {
             client.set_default_policy_version(arn, &version).await

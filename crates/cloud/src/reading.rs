@@ -2,11 +2,13 @@
 
 use crate::account::Account;
 use crate::counts::Result as Counted;
+use crate::documents::Key;
 use crate::failures::{no_token, of_read};
 use crate::place::{Home, Kind};
 use crate::tokens::NotYet;
 use interlock_iam::Outcome;
 use interlock_iam::outcome::Class;
+use interlock_identities::document;
 use interlock_identities::outside::{
     Asked, At, FRESH_SECONDS, Failure, Found, PolicyFound, PolicyReading, RoleFound, RoleReading,
     Version,
@@ -71,17 +73,25 @@ impl<'a> Reading<'a> {
             PolicyReading::Unless(known) if *known == found.default_version => {
                 return Ok(Some(Found::Policy(found)));
             }
-            PolicyReading::Unless(_) | PolicyReading::Documents => {
-                let Some(versions) = self.versions(&found).await? else { return Ok(None) };
-                found.versions = Some(versions);
-                return Ok(Some(Found::Policy(found)));
+            PolicyReading::Unless(_) => {
+                found.versions = self.versions(&found).await?;
+                return Ok(found.versions.is_some().then_some(Found::Policy(found)));
+            }
+            PolicyReading::Wanted(digest) => {
+                let default = self.version(&found, &found.default_version).await?;
+                let is_wanted = |it: &Version| document::digest(&it.document) == *digest;
+                found.versions = match default.filter(is_wanted) {
+                    Some(default) => Some(vec![default]),
+                    None => self.versions(&found).await?,
+                };
+                return Ok(found.versions.is_some().then_some(Found::Policy(found)));
             }
             PolicyReading::Attachments => {}
         }
-        let Some(ids) = self.version_ids(arn).await? else { return Ok(None) };
-        let version = |id| Version { id, document: String::new() };
-        found.versions = Some(ids.into_iter().map(version).collect());
         if policy.attachments == 0 {
+            let Some(ids) = self.version_ids(arn).await? else { return Ok(None) };
+            let version = |id| Version { id, document: String::new() };
+            found.versions = Some(ids.into_iter().map(version).collect());
             found.attached_to = Some(Vec::new());
             return Ok(Some(Found::Policy(found)));
         }
@@ -106,24 +116,27 @@ impl<'a> Reading<'a> {
 
     /// The versions of a policy, the oldest first.
     async fn versions(&self, policy: &PolicyFound) -> Read<Vec<Version>> {
-        let (client, documents) = (&self.account.client, &self.account.documents);
-        let PolicyFound { arn, id, .. } = policy;
-        let Some(ids) = self.version_ids(arn).await? else { return Ok(None) };
+        let Some(ids) = self.version_ids(&policy.arn).await? else { return Ok(None) };
         let mut versions = Vec::new();
-        for version in ids {
-            if let Some(document) = documents.get(id, &version, self.account.uptime()) {
-                versions.push(Version { id: version, document });
-                continue;
-            }
-            let read = client.get_policy_version(arn, &version);
+        for id in ids {
             // Whoever deleted it since has left the others.
-            if let Some(read) = self.read("iam:GetPolicyVersion", read).await? {
-                let document = read.document.unwrap_or_default();
-                documents.put(id, &version, &document, self.account.uptime());
-                versions.push(Version { id: version, document });
-            }
+            versions.extend(self.version(policy, &id).await?);
         }
         Ok(Some(versions))
+    }
+
+    /// One version of a policy, with its document.
+    async fn version(&self, policy: &PolicyFound, version: &str) -> Read<Version> {
+        let (client, documents) = (&self.account.client, &self.account.documents);
+        let (of, id) = (Key::of(policy, version), version.to_owned());
+        if let Some(document) = documents.get(&of, self.account.uptime()) {
+            return Ok(Some(Version { id, document }));
+        }
+        let read = client.get_policy_version(&policy.arn, version);
+        let Some(read) = self.read("iam:GetPolicyVersion", read).await? else { return Ok(None) };
+        let document = read.document.unwrap_or_default();
+        documents.put(of, &document, self.account.uptime());
+        Ok(Some(Version { id, document }))
     }
 
     async fn role(&self, at: &At, reading: RoleReading) -> Read<Found> {

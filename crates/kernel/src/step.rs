@@ -66,7 +66,17 @@ impl<O: Outside> Step<O> {
             action: Action::Write(write),
             because: because.into(),
             event: None,
+            then: None,
         }))
+    }
+
+    /// The same, with nothing to do afterwards until something else changes or this time has passed.
+    #[must_use]
+    pub fn then_waiting(mut self, at_most: Duration) -> Self {
+        if let Step::Act(effect) = &mut self {
+            effect.then = Some(at_most);
+        }
+        self
     }
 
     /// The same, with an event for the owner of the object once it is done.
@@ -131,6 +141,9 @@ pub struct Effect<O: Outside> {
     pub because: String,
     /// The event for the owner of an object once it is done.
     pub event: Option<Event>,
+    /// Once it is done, there is nothing to do until something else changes or this time has passed. None: the
+    /// next step is at once. It saves work and decides nothing: a shell may take the next step at any time.
+    pub then: Option<Duration>,
 }
 
 /// What is done.

@@ -351,7 +351,7 @@ impl TestServers {
                 }
                 Step::LiveRead { .. } => unreachable!("looks are answered"),
                 Step::Act(effect) => {
-                    let Effect { action, because, event } = *effect;
+                    let Effect { action, because, event, .. } = *effect;
                     assert!(!because.is_empty(), "an effect says why");
                     match action {
                         Action::Write(write) => {

@@ -78,6 +78,8 @@ pub enum Ended {
         event: Option<Event>,
         /// Whether the next step sees it.
         news: News,
+        /// Nothing is to be done until something else changes or this time has passed; None: who knows.
+        then: Option<Duration>,
     },
     /// Somebody else was faster: what the decision rests on is no longer so.
     WriteConflict(Outcome),
@@ -168,7 +170,8 @@ where
     if wiring.leadership.as_ref().is_some_and(|leadership| !leadership.holds()) {
         return Ended::NotLeading;
     }
-    let Effect { action, because, event } = effect;
+    let Effect { action, because, event, then } = effect;
+    let afterwards = Afterwards { event, then };
     let words = match &action {
         Action::Write(write) => write::in_words(write),
         Action::Outside(action) => name_of(action),
@@ -180,7 +183,7 @@ where
         Fault::Crash => return Ended::Crashed,
         Fault::LoseRequest => return lost(wiring, &action).await,
     }
-    let ended = perform(wiring, &action, event).await;
+    let ended = perform(wiring, &action, afterwards).await;
     match wiring.seam.after(number, controller, subject, &words) {
         Fault::Crash => return Ended::Crashed,
         Fault::LoseReply => return lost(wiring, &action).await,
@@ -192,10 +195,16 @@ where
     ended
 }
 
+/// What follows an effect that was done.
+struct Afterwards {
+    event: Option<Event>,
+    then: Option<Duration>,
+}
+
 async fn perform<C, H>(
     wiring: &Wiring<C, H>,
     action: &Action<C::Outside>,
-    event: Option<Event>,
+    Afterwards { event, then }: Afterwards,
 ) -> Ended
 where
     C: Controller,
@@ -204,7 +213,7 @@ where
     let write = match action {
         Action::Outside(action) => {
             return match wiring.driver.perform(action.clone()).await {
-                Ok(()) => Ended::Acted { event, news: News::Seen },
+                Ok(()) => Ended::Acted { event, news: News::Seen, then },
                 Err(reason) => Ended::Refused(reason),
             };
         }
@@ -221,7 +230,7 @@ where
         Outcome::Done(object) => {
             let news =
                 object.map_or(News::Coming, |object| take_in(watched, write, before, object));
-            Ended::Acted { event, news }
+            Ended::Acted { event, news, then }
         }
         Outcome::Refused(reason) => {
             Ended::Refused(format!("the API server refuses the write: {reason}"))

@@ -237,11 +237,11 @@ where
                 let wait = self.poll_backoff.wait(subject, at_most.max(Duration::from_millis(1)));
                 self.work_queue.add_after(Arc::clone(subject), wait);
             }
-            Ended::Acted { event, news } => {
+            Ended::Acted { event, news, then } => {
                 if let Some(event) = event {
                     self.tell(event);
                 }
-                self.turns_after(subject, news);
+                self.turns_after(subject, news, then);
             }
             Ended::WriteConflict(by) => {
                 debug!(controller, subject = about, ?by, "write conflict; requeued");
@@ -288,18 +288,23 @@ where
         }
     }
 
-    fn turns_after(&self, subject: &Subject, news: News) {
-        match news {
-            News::Seen => {
+    fn turns_after(&self, subject: &Subject, news: News, then: Option<Duration>) {
+        match (news, then) {
+            // Whether what was written is worth a turn, the watch says, as of any other change.
+            (News::Seen | News::Coming, Some(at_most)) => {
+                self.work_queue.succeeded(subject);
+                self.work_queue.add_after(Arc::clone(subject), at_most);
+            }
+            (News::Seen, None) => {
                 self.work_queue.succeeded(subject);
                 self.work_queue.add(Arc::clone(subject));
             }
-            News::Coming => {
+            (News::Coming, None) => {
                 self.work_queue.succeeded(subject);
                 self.work_queue.add_after(Arc::clone(subject), ECHO);
             }
             // A controller that goes on to write what is there already must not do so at full speed.
-            News::NoneAtAll => {
+            (News::NoneAtAll, _) => {
                 self.again(subject);
             }
         }

@@ -142,17 +142,26 @@ impl Journal {
         Some(Mark { instance: self.process.instance.clone(), quiet_at, settled: false })
     }
 
-    /// The mark with which this process says that the cloud is as declared; None: there is nothing to say.
-    pub fn settling(&self) -> Option<Mark> {
+    /// The mark that says whether this process has found the cloud as declared, with nothing under way that could
+    /// change it; None: the mark says so already.
+    pub fn settling(&self, is_as_declared: bool) -> Option<Mark> {
         let mine =
             self.mark.as_ref().filter(|mark| self.is_mine(mark) && mark.quiet_at.is_some())?;
-        (!mine.settled).then(|| Mark { settled: true, ..mine.clone() })
+        let settled = is_as_declared && !self.is_early(mine) && !self.has_unanswered();
+        (mine.settled != settled).then(|| Mark { settled, ..mine.clone() })
     }
 
-    /// Whether this process has found the cloud as declared under its mark. It saves reads, and decides nothing
-    /// else: whoever believes it waits, or removes the mark once nothing is under way, and compares after that.
+    /// Whether this process has found the cloud as declared under its mark, and all that it sent since is answered.
+    /// It saves reads, and decides nothing else: whoever believes it waits, or removes the mark once nothing is under
+    /// way.
     pub fn is_settled(&self) -> bool {
-        self.mark.as_ref().is_some_and(|mark| self.is_mine(mark) && mark.settled)
+        let is_it = |mark: &Mark| self.is_mine(mark) && mark.settled;
+        self.mark.as_ref().is_some_and(is_it) && !self.has_unanswered()
+    }
+
+    /// Whether a call of this process may still take effect.
+    fn has_unanswered(&self) -> bool {
+        self.sent.iter().any(|sent| !sent.is_answered)
     }
 
     /// Whether this process knows that no call about the object can take effect any more.
@@ -207,6 +216,15 @@ impl Journal {
         let register = call.register();
         let last = self.sent.iter().rev().find(|sent| sent.call.register() == register);
         last.is_some_and(|sent| sent.is_answered && sent.call == *call)
+    }
+
+    /// Whether this process made the cloud object, by the answer to its last call about whether it is there.
+    pub fn has_created(&self) -> bool {
+        let is_about = |sent: &&Sent| sent.call.register() == Register::Existence;
+        let last = self.sent.iter().rev().find(is_about);
+        let creates =
+            |call: &Call| matches!(call, Call::CreatePolicy { .. } | Call::CreateRole { .. });
+        last.is_some_and(|sent| sent.is_answered && creates(&sent.call))
     }
 
     /// Whether a call on the same register is unanswered.
@@ -317,17 +335,35 @@ mod tests {
     #[test]
     fn only_the_own_mark_says_that_the_cloud_is_as_declared() {
         let mine = journal(Some(("me", 0)));
-        let settled = mine.settling().expect("a mark");
+        assert!(mine.settling(false).is_none());
+        let settled = mine.settling(true).expect("a mark");
         assert!(settled.settled && !mine.is_settled());
         let mine = Journal { mark: Some(settled), ..mine };
-        assert!(mine.is_settled() && mine.settling().is_none());
+        assert!(mine.is_settled() && mine.settling(true).is_none());
+        assert_eq!(mine.settling(false).map(|mark| mark.settled), Some(false));
         // What another process says of its calls says nothing of this one's.
         let other = Mark { instance: "other".to_owned(), quiet_at: Some(0), settled: true };
         let other = Journal { mark: Some(other), ..mine };
-        assert!(!other.is_settled() && other.settling().is_none());
+        assert!(!other.is_settled() && other.settling(true).is_none());
         assert!(
-            journal(None).settling().is_none() && journal(Some(("me", -1))).settling().is_none()
+            journal(None).settling(true).is_none()
+                && journal(Some(("me", -1))).settling(true).is_none()
         );
+    }
+
+    #[test]
+    fn while_a_call_may_be_late_the_mark_does_not_say_that_the_cloud_is_as_declared() {
+        let early = journal(Some(("me", 130)));
+        assert!(early.settling(true).is_none());
+        let mine = journal(Some(("me", 0)));
+        let answered = Journal { sent: vec![sent(CREATE, true)], ..mine.clone() };
+        assert_eq!(answered.settling(true).map(|mark| mark.settled), Some(true));
+        let late = Journal { sent: vec![sent(CREATE, false)], ..mine.clone() };
+        assert!(late.settling(true).is_none());
+        // It was said before the call was sent: it is taken back.
+        let late = Journal { mark: mine.settling(true), ..late };
+        assert!(!late.is_settled());
+        assert_eq!(late.settling(true).map(|mark| mark.settled), Some(false));
     }
 
     #[test]

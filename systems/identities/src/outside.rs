@@ -86,9 +86,9 @@ pub enum Asked {
 pub enum PolicyReading {
     /// Its versions with their documents, unless this is its default version.
     Unless(String),
-    /// Its versions with their documents.
-    Documents,
-    /// Its versions, and what it is attached to: it is to be deleted.
+    /// Its default version with its document, if that has this digest; else all versions with their documents.
+    Wanted(String),
+    /// What it is attached to, and its versions if that is nothing: it is to be deleted.
     Attachments,
 }
 
@@ -161,7 +161,8 @@ pub struct PolicyFound {
     pub tags: Tags,
     /// Its default version.
     pub default_version: String,
-    /// Its versions, the oldest first; None: the default version is the known one.
+    /// Its versions, the oldest first, or only the default version, if that is the wanted one. None: the default
+    /// version is the known one, or the policy is attached and to be deleted.
     pub versions: Option<Vec<Version>>,
     /// The roles, users and groups that it is attached to, by name; None: not asked for.
     pub attached_to: Option<Vec<String>>,

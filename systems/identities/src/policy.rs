@@ -9,9 +9,11 @@ mod tests;
 use crate::kinds::{POLICY, ROLE};
 use crate::outside::Cloud;
 use crate::settings::Settings;
-use crate::subject::subject_of;
+use crate::subject::{is_only_unmarked, subject_of};
+use interlock_kernel::metadata::is_deleting;
 use interlock_kernel::{
-    LiveReads, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch, Watcher,
+    LiveReads, Name, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch,
+    Watcher,
 };
 use std::sync::Arc;
 
@@ -30,15 +32,20 @@ impl Watcher for Policies {
     fn watches(&self) -> Vec<Watch> {
         // A cloud policy is deleted when the cloud role has let go of it: both go when their namespace is deleted.
         let all = |kind| Watch::all(Place::HUB, kind);
-        vec![all(&POLICY), all(&ROLE).unless(observe::is_same_role)]
+        vec![all(&POLICY).unless(is_only_unmarked), all(&ROLE).unless(observe::is_same_role)]
     }
 
     fn rights(&self) -> Vec<Right> {
         Right::to(Place::HUB, &POLICY, &[Verb::Patch, Verb::PatchStatus])
     }
 
-    fn subjects(&self, _: &Watch, object: &Object, _: &dyn View) -> Vec<Subject> {
-        vec![subject_of(object)]
+    fn subjects(&self, watch: &Watch, object: &Object, view: &dyn View) -> Vec<Subject> {
+        // What a Role does is of interest only to a Policy that waits to be deleted. One that is deleted later has
+        // its turn then.
+        let is_own = watch.kind == POLICY;
+        let waits =
+            || view.get(Place::HUB, &POLICY, &Name::of(object)).is_some_and(|it| is_deleting(&it));
+        if is_own || waits() { vec![subject_of(object)] } else { Vec::new() }
     }
 }
 

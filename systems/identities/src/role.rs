@@ -16,7 +16,7 @@ mod tests;
 use crate::kinds::{CLUSTER, GRANT, NAMESPACE, POLICY, ROLE};
 use crate::outside::Cloud;
 use crate::settings::Settings;
-use crate::subject::subject_of;
+use crate::subject::{is_only_unmarked, subject_of};
 use interlock_api::placement::GrantSpec;
 use interlock_kernel::metadata::name_of;
 use interlock_kernel::{
@@ -40,7 +40,7 @@ impl Watcher for Roles {
     fn watches(&self) -> Vec<Watch> {
         let all = |kind| Watch::all(Place::HUB, kind);
         vec![
-            all(&ROLE),
+            all(&ROLE).unless(is_only_unmarked),
             all(&POLICY).unless(observe::is_same_policy),
             all(&NAMESPACE),
             all(&GRANT).unless(observe::is_same_grant),

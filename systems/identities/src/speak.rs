@@ -38,5 +38,10 @@ pub(crate) fn reason_of_call(was_as_declared: bool) -> &'static str {
 
 /// One call.
 pub(crate) fn call(request: Request, because: String) -> Step<Cloud> {
-    Step::Act(Box::new(Effect { action: Action::Outside(request), because, event: None }))
+    Step::Act(Box::new(Effect {
+        action: Action::Outside(request),
+        because,
+        event: None,
+        then: None,
+    }))
 }

@@ -18,6 +18,22 @@ pub(crate) fn name_in(subject: &Subject) -> Option<Name> {
 /// An object as a cache has it.
 pub(crate) type Cached = <Object as Deref>::Target;
 
+/// Whether nothing but the end of a mark is new, under which the cloud was found as declared. It is compared again
+/// with the next resync.
+pub(crate) fn is_only_unmarked(before: &Cached, after: &Cached) -> bool {
+    let mark = |object: &Cached| object.data["status"]["mark"].clone();
+    let rest = |object: &Cached| {
+        let mut data = object.data.clone();
+        if let Some(status) = data["status"].as_object_mut() {
+            status.remove("mark");
+        }
+        let mut metadata = object.metadata.clone();
+        (metadata.resource_version, metadata.managed_fields) = (None, None);
+        (data, metadata)
+    };
+    mark(before)["settled"] == true && mark(after).is_null() && rest(before) == rest(after)
+}
+
 /// Whether it is the same object, and as much being deleted.
 pub(crate) fn is_same_object(before: &Cached, after: &Cached) -> bool {
     before.metadata.uid == after.metadata.uid

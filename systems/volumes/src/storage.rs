@@ -66,7 +66,12 @@ fn handle_for(claim: &DynamicObject) -> String {
 
 fn perform(action: DiskAction, because: &str) -> Step<Disk> {
     let because = because.to_owned();
-    Step::Act(Box::new(Effect { action: Action::Outside(action), because, event: None }))
+    Step::Act(Box::new(Effect {
+        action: Action::Outside(action),
+        because,
+        event: None,
+        then: None,
+    }))
 }
 
 /// The step about something that was decided upon, and so was seen.

@@ -5,13 +5,16 @@ use crate::fleet::table;
 use crate::output::{self, Format};
 use anyhow::{Context, anyhow, bail};
 use interlock_api::identities::{IamRoleServiceAccount, Policy, Role, condition as words};
+use interlock_api::names::{ANNOTATION_PROVIDER, grant_name};
+use interlock_api::placement::condition::ISSUER_READY;
+use interlock_api::placement::{Grant, WorkloadCluster};
 use interlock_identities::outside::Request;
-use interlock_identities::{irsa, policy, role};
-use interlock_kernel::conditions::Condition;
+use interlock_identities::{irsa, policy, providers, role};
+use interlock_kernel::conditions::{Condition, find};
 use interlock_kernel::{Action, Controller, Nothing, Object, Outside, Place, Step, Subject, Write};
 use interlock_shell::{Driver, Places, Server, foresee};
-use k8s_openapi::api::core::v1::ServiceAccount;
-use kube::Api;
+use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use kube::{Api, Client, ResourceExt};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -72,6 +75,7 @@ pub(super) async fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
 
     let (settings, driver) = identities.for_reader(&hub, &account, READER).await?;
     let settings = Arc::new(settings);
+    let client = hub.clone();
     let places = Places::from([(Place::HUB, Server::new("hub", hub))]);
     let subject = Subject::from(args.identity.as_str());
     let at = At { places: &places, driver: &driver, subject: &subject };
@@ -93,8 +97,20 @@ pub(super) async fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     )];
     let next = at.next(&policy::Policies { settings: Arc::clone(&settings) }, call).await?;
     rows.push(row("Policy", policy.arn, &policy.conditions, next));
-    let next = at.next(&role::Roles { settings }, call).await?;
+    let next = at.next(&role::Roles { settings: Arc::clone(&settings) }, call).await?;
     rows.push(row("Role", role.arn, &role.conditions, next));
+    if let Some(owner) = owner(&client, namespace).await? {
+        let subject = Subject::from(owner.name_any().as_str());
+        let at = At { subject: &subject, ..at };
+        let next = at.next(&providers::Providers { settings }, call).await?;
+        let status = owner.status.unwrap_or_default();
+        let mut provider = row("OIDC provider", status.issuer, &[], next);
+        if let Some(ready) = find(&status.conditions, ISSUER_READY) {
+            let Condition { status, reason, message, .. } = ready.clone();
+            provider = Row { ready: status, reason, message, ..provider };
+        }
+        rows.push(provider);
+    }
     let annotated = service_account.as_ref().and_then(|it| it.metadata.annotations.as_ref());
     let annotated = annotated.and_then(|it| it.get(interlock_api::identities::ANNOTATION_ROLE_ARN));
     let because = "the IamRoleServiceAccount makes it".to_owned();
@@ -109,6 +125,21 @@ pub(super) async fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
         Format::Text => output::say(&text(&explained))?,
     }
     Ok(if is_stuck { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// The cluster that owns the namespace, if it is placed.
+async fn owner(hub: &Client, namespace: &str) -> anyhow::Result<Option<WorkloadCluster>> {
+    let namespaces: Api<Namespace> = Api::all(hub.clone());
+    let Some(found) = read(namespaces.get_opt(namespace).await)? else { return Ok(None) };
+    let name = grant_name(namespace, &found.metadata.uid.unwrap_or_default());
+    let grants: Api<Grant> = Api::all(hub.clone());
+    // Where namespaces are not placed, the kinds of placement may not be installed.
+    let grant = grants.get_opt(&name).await.ok().flatten();
+    let owner = grant.and_then(|grant| grant.status).and_then(|status| status.owner);
+    let Some(owner) = owner else { return Ok(None) };
+    let clusters: Api<WorkloadCluster> = Api::all(hub.clone());
+    let cluster = read(clusters.get_opt(&owner.name).await)?;
+    Ok(cluster.filter(|cluster| cluster.metadata.uid.as_ref() == Some(&owner.uid)))
 }
 
 fn call(request: &Request) -> &'static str {
@@ -133,6 +164,7 @@ fn field(conditions: &[Condition], of: impl Fn(&Condition) -> &String) -> String
 }
 
 /// Where the next step is looked for.
+#[derive(Clone, Copy)]
 struct At<'a> {
     places: &'a Places,
     driver: &'a interlock_cloud::Driver,
@@ -160,18 +192,30 @@ impl At<'_> {
 /// What an action outside of the API is called.
 type NameOf<O> = fn(&<O as Outside>::Action) -> &'static str;
 
-pub(super) fn unmarked(mut object: Object) -> Object {
-    let data = &mut Arc::make_mut(&mut object).data;
-    if let Some(status) = data.get_mut("status").and_then(Value::as_object_mut) {
-        status.remove("mark");
-    }
-    object
+pub(super) fn unmarked(object: Object) -> Object {
+    with_mark(object, None)
 }
 
-fn marked(mut object: Object) -> Object {
-    let data = &mut Arc::make_mut(&mut object).data;
-    if data.get("status").is_some_and(Value::is_object) {
-        data["status"]["mark"] = json!({"instance": READER, "quietAt": 0});
+fn marked(object: Object) -> Object {
+    with_mark(object, Some(json!({"instance": READER, "quietAt": 0})))
+}
+
+/// An object with another mark. That of an OIDC provider is in an annotation of its WorkloadCluster, which also says
+/// when the cloud was compared: here it is compared now.
+fn with_mark(mut object: Object, mark: Option<Value>) -> Object {
+    let bent = Arc::make_mut(&mut object);
+    let annotations = bent.metadata.annotations.iter_mut().flatten();
+    for (_, text) in annotations.filter(|(key, _)| *key == ANNOTATION_PROVIDER) {
+        let mut record: Value = serde_json::from_str(text).unwrap_or_default();
+        record["checked"] = Value::Null;
+        record["mark"] = mark.clone().unwrap_or_default();
+        *text = record.to_string();
+    }
+    if let Some(status) = bent.data.get_mut("status").and_then(Value::as_object_mut) {
+        match mark {
+            Some(mark) => status.insert("mark".to_owned(), mark),
+            None => status.remove("mark"),
+        };
     }
     object
 }
@@ -179,7 +223,10 @@ fn marked(mut object: Object) -> Object {
 fn is_mark<O: Outside>(step: &Step<O>) -> bool {
     let Step::Act(effect) = step else { return false };
     let Action::Write(Write::Patch { change, .. }) = &effect.action else { return false };
-    change.pointer("/status/mark").is_some_and(|mark| !mark.is_null())
+    let record = change["metadata"]["annotations"][ANNOTATION_PROVIDER].as_str();
+    let record: Value = record.and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
+    let marks = [change.pointer("/status/mark"), record.get("mark")];
+    marks.into_iter().flatten().any(|mark| !mark.is_null())
 }
 
 fn next<O: Outside>(step: Step<O>, name: NameOf<O>) -> Next {
@@ -219,6 +266,24 @@ fn text(explained: &Explained) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whoever_asks_has_the_mark_of_an_object_and_compares_the_cloud_now() {
+        let record = json!({"issuer": "https://e", "checked": 7, "mark": {"instance": "x"}});
+        let cluster = json!({"apiVersion": "v1", "kind": "WorkloadCluster", "status": {"issuer": "e"},
+            "metadata": {"name": "e", "annotations": {ANNOTATION_PROVIDER: record.to_string()}}});
+        let cluster: Object = Arc::new(serde_json::from_value(cluster).expect("an object"));
+        let record = |object: &Object| -> Value {
+            let annotations = object.metadata.annotations.as_ref().expect("annotations");
+            serde_json::from_str(&annotations[ANNOTATION_PROVIDER]).expect("a record")
+        };
+        let shown = record(&unmarked(cluster.clone()));
+        assert_eq!(shown, json!({"issuer": "https://e", "checked": null, "mark": null}));
+        let shown = marked(cluster);
+        assert_eq!(record(&shown)["mark"]["instance"], READER);
+        assert_eq!(shown.data["status"]["mark"]["instance"], READER);
+        assert_eq!(unmarked(shown).data["status"], json!({"issuer": "e"}));
+    }
 
     #[test]
     fn a_step_is_said_in_words() {

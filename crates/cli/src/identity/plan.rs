@@ -9,11 +9,12 @@ use crate::output::{self, Format, ProgressLine};
 use account::Played;
 use anyhow::{anyhow, bail};
 use interlock_api::identities::condition as words;
+use interlock_api::placement::condition::ISSUER_READY;
 use interlock_iam::Outcome;
-use interlock_identities::kinds::{ACCOUNT, POLICY, ROLE};
+use interlock_identities::kinds::{ACCOUNT, CLUSTER, POLICY, ROLE};
 use interlock_identities::outside::{Call, Cloud};
 use interlock_identities::settings::Settings;
-use interlock_identities::{irsa, policy, role};
+use interlock_identities::{irsa, policy, providers, role};
 use interlock_kernel::conditions::{Condition, find};
 use interlock_kernel::{
     Controller, Kind, Name, Nothing, Object, Outside, Part, Place, Subject, Watcher, Write,
@@ -70,6 +71,20 @@ struct Plan {
     fleet: String,
     verdicts: BTreeMap<String, usize>,
     identities: Vec<Planned>,
+    providers: Vec<Provider>,
+}
+
+/// What would happen to the OIDC provider of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Provider {
+    cluster: String,
+    verdict: Verdict,
+    /// Calls to the cloud, in their order.
+    calls: Vec<String>,
+    /// The reason of the condition `IssuerReady` at the end.
+    reason: String,
+    /// Its sentence, unless it is ready.
+    message: String,
 }
 
 /// Plans all identities, or these, and prints the plan.
@@ -106,11 +121,12 @@ fn home_of(arn: &str, account: &str) -> String {
     format!("arn:{partition}:iam::{account}:")
 }
 
-/// The three controllers of an identity, and what they work on.
+/// The controllers of an identity and of the providers that roles trust, and what they work on.
 struct Planner {
     accounts: irsa::Accounts,
     policies: policy::Policies,
     roles: role::Roles,
+    providers: providers::Providers,
     fleet: String,
     places: Places,
     cloud: Played,
@@ -132,7 +148,8 @@ impl Planner {
         Planner {
             accounts: irsa::Accounts { settings: Arc::clone(&settings) },
             policies: policy::Policies { settings: Arc::clone(&settings) },
-            roles: role::Roles { settings },
+            roles: role::Roles { settings: Arc::clone(&settings) },
+            providers: providers::Providers { settings },
             fleet,
             places,
             cloud,
@@ -143,6 +160,7 @@ impl Planner {
         let mut watches = self.accounts.watches();
         watches.extend(self.policies.watches());
         watches.extend(self.roles.watches());
+        watches.extend(self.providers.watches());
         // Which process has calls under way is not the question.
         let copy = Rehearsal::of(&watches, &self.places, super::explain::unmarked).await;
         let mut copy = copy.map_err(|why| anyhow!("the hub cannot be read: {why}"))?;
@@ -154,6 +172,8 @@ impl Planner {
             bail!("there is no IamRoleServiceAccount, Policy or Role {missing}");
         }
         subjects.retain(|name| only.is_empty() || only.contains(name));
+        // Roles trust only issuers that are ready, so it is planned first which are.
+        let providers = self.planned_providers(&mut copy).await?;
         let (progress, all) = (ProgressLine::default(), subjects.len());
         let mut identities = Vec::new();
         for (number, subject) in subjects.into_iter().enumerate() {
@@ -167,7 +187,29 @@ impl Planner {
         for planned in &identities {
             *verdicts.entry(planned.verdict.word().to_owned()).or_default() += 1;
         }
-        Ok(Plan { fleet: self.fleet.clone(), verdicts, identities })
+        Ok(Plan { fleet: self.fleet.clone(), verdicts, identities, providers })
+    }
+
+    /// The OIDC providers of all clusters.
+    async fn planned_providers(&self, copy: &mut Rehearsal) -> anyhow::Result<Vec<Provider>> {
+        let mut planned = Vec::new();
+        for cluster in copy.list(Place::HUB, &CLUSTER) {
+            let name = Name::of(&cluster);
+            let (subject, mut steps) = (Subject::from(&*name.name), Steps::default());
+            self.cloud.forget();
+            self.turn::<_, Cloud>(&self.providers, copy, &subject, &mut steps).await?;
+            let after = copy.get(Place::HUB, &CLUSTER, &name);
+            let (reason, message) = match after.map(|cluster| conditions(&cluster)) {
+                Some(all) => said(&all, ISSUER_READY),
+                None => ("Gone".to_owned(), String::new()),
+            };
+            let verdict = verdict_of_provider(&steps.calls, &reason);
+            let calls = steps.calls.iter().map(in_words).collect();
+            let cluster = name.name.to_string();
+            planned.push(Provider { cluster, verdict, calls, reason, message });
+        }
+        planned.sort_by(|one, other| one.cluster.cmp(&other.cluster));
+        Ok(planned)
     }
 
     /// One controller after the other steps, until none of them has anything to do.
@@ -224,15 +266,32 @@ fn ready(copy: &Rehearsal, identity: &str) -> (String, String) {
     let Some(object) = get(&ACCOUNT).or_else(|| get(&ROLE)).or_else(|| get(&POLICY)) else {
         return ("Gone".to_owned(), String::new());
     };
-    let all = conditions(&object);
-    let Some(ready) = find(&all, words::READY) else { return Default::default() };
-    let message = if ready.status == "True" { String::new() } else { ready.message.clone() };
-    (ready.reason.clone(), message)
+    said(&conditions(&object), words::READY)
+}
+
+/// The reason of a condition, and its sentence unless it holds.
+fn said(conditions: &[Condition], kind: &str) -> (String, String) {
+    let Some(it) = find(conditions, kind) else { return Default::default() };
+    let message = if it.status == "True" { String::new() } else { it.message.clone() };
+    (it.reason.clone(), message)
 }
 
 fn conditions(object: &Object) -> Vec<Condition> {
     let conditions = object.data.pointer("/status/conditions").cloned().unwrap_or_default();
     serde_json::from_value(conditions).unwrap_or_default()
+}
+
+/// Roles trust no issuer that two clusters have, or that the cloud does not know: a person has to act.
+fn verdict_of_provider(calls: &[Call], reason: &str) -> Verdict {
+    let has = |is: fn(&Call) -> bool| calls.iter().any(is);
+    if has(|call| matches!(call, Call::DeleteOpenIdConnectProvider)) {
+        return Verdict::Delete;
+    }
+    if has(|call| matches!(call, Call::CreateOpenIdConnectProvider { .. })) {
+        return Verdict::Create;
+    }
+    let stuck = [words::ISSUER_SHARED, words::NO_PROVIDER];
+    if stuck.contains(&reason) { Verdict::Stalled } else { verdict(calls, reason) }
 }
 
 fn verdict(calls: &[Call], reason: &str) -> Verdict {
@@ -303,6 +362,21 @@ impl Verdict {
 }
 
 fn text(plan: &Plan) -> String {
+    let mut text = text_of_identities(plan);
+    let is_shown = |it: &&Provider| it.verdict != Verdict::Nothing;
+    let cells = |it: &Provider| {
+        let mut does = it.calls.clone();
+        does.extend((!it.message.is_empty()).then(|| it.message.clone()));
+        vec![it.cluster.clone(), it.verdict.word().to_owned(), does.join("; ")]
+    };
+    let rows: Vec<Vec<String>> = plan.providers.iter().filter(is_shown).map(cells).collect();
+    if !rows.is_empty() {
+        text += &format!("\n{}", table(&["CLUSTER", "WOULD", "OIDC PROVIDER"], &rows));
+    }
+    text
+}
+
+fn text_of_identities(plan: &Plan) -> String {
     if plan.identities.is_empty() {
         return "no identity is declared\n".to_owned();
     }
@@ -362,6 +436,19 @@ mod tests {
     }
 
     #[test]
+    fn an_issuer_that_no_role_may_trust_needs_a_person() {
+        let (issuer, audience) = ("https://e.example".to_owned(), "sts".to_owned());
+        let create = Call::CreateOpenIdConnectProvider { issuer, audience, tags: tags() };
+        assert_eq!(verdict_of_provider(&[], "ProviderFound"), Verdict::Nothing);
+        assert_eq!(verdict_of_provider(&[create], "ProviderFound"), Verdict::Create);
+        let delete = [Call::DeleteOpenIdConnectProvider];
+        assert_eq!(verdict_of_provider(&delete, "Gone"), Verdict::Delete);
+        assert_eq!(verdict_of_provider(&[], "IssuerShared"), Verdict::Stalled);
+        assert_eq!(verdict_of_provider(&[], "NoProvider"), Verdict::Stalled);
+        assert_eq!(verdict_of_provider(&[], "Unavailable"), Verdict::Unknown);
+    }
+
+    #[test]
     fn what_needs_a_person_comes_first_and_what_stays_is_only_counted() {
         let planned = |identity: &str, verdict, calls: &[&str]| Planned {
             identity: identity.to_owned(),
@@ -375,6 +462,13 @@ mod tests {
                 String::new()
             },
         };
+        let provider = |cluster: &str, verdict, call: &str, message: &str| Provider {
+            cluster: cluster.to_owned(),
+            verdict,
+            calls: if call.is_empty() { Vec::new() } else { vec![call.to_owned()] },
+            reason: String::new(),
+            message: message.to_owned(),
+        };
         let plan = Plan {
             fleet: "f".to_owned(),
             verdicts: BTreeMap::from([("create".to_owned(), 1), ("stalled".to_owned(), 1)]),
@@ -383,6 +477,11 @@ mod tests {
                 planned("b/new", Verdict::Create, &["CreatePolicy", "CreateRole"]),
                 planned("c/taken", Verdict::Stalled, &[]),
             ],
+            providers: vec![
+                provider("east", Verdict::Create, "CreateOpenIDConnectProvider", ""),
+                provider("north", Verdict::Nothing, "", ""),
+                provider("west", Verdict::Stalled, "", "the cluster north reports it, too"),
+            ],
         };
         assert_eq!(
             text(&plan),
@@ -390,7 +489,10 @@ mod tests {
              IDENTITY  WOULD    CALLS AND WRITES, IN ORDER\n\
              c/taken   stalled  it is another's\n\
              b/new     create   CreatePolicy; CreateRole\n\n\
-             next: interlock identity explain c/taken\n"
+             next: interlock identity explain c/taken\n\n\
+             CLUSTER  WOULD    OIDC PROVIDER\n\
+             east     create   CreateOpenIDConnectProvider\n\
+             west     stalled  the cluster north reports it, too\n"
         );
     }
 

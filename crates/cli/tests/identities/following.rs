@@ -83,8 +83,12 @@ fn the_role_stays_the_same_and_trusts_the_cluster_that_has_the_namespace() {
     let (code, said) = up.run(&["identity", "explain", &format!("shop/{NAME}"), "-o", "json"]);
     assert_eq!(code, Some(0), "{said}");
     let said: Value = serde_json::from_str(&said).expect("it is JSON");
-    let role = said["objects"].as_array().expect("rows").iter().find(|row| row["object"] == "Role");
-    assert_eq!(role.expect("a row of the Role")["arn"], arn, "{said:#}");
+    let row = |object: &str| {
+        let mut rows = said["objects"].as_array().expect("rows").iter();
+        rows.find(|row| row["object"] == object).unwrap_or_else(|| panic!("{object}: {said:#}"))
+    };
+    assert_eq!(row("Role")["arn"], arn, "{said:#}");
+    assert_eq!(row("OIDC provider")["ready"], "True", "that of the owner: {said:#}");
     for row in said["objects"].as_array().expect("rows") {
         assert_ne!(row["next"]["does"], "call", "all is as declared: {said:#}");
     }

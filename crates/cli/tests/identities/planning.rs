@@ -187,6 +187,42 @@ fn a_plan_says_what_would_be_done_and_does_nothing_and_then_that_is_done() {
 }
 
 #[test]
+fn a_plan_says_what_would_be_done_to_the_oidc_providers_of_clusters() {
+    let scene = Scene::start();
+    let group = super::up::GROUP;
+    let secret = json!({"kubeconfigSecret": {"namespace": "default", "name": "none"}});
+    for (name, issuer) in [("east", "east"), ("north", "shared"), ("west", "shared")] {
+        let cluster = json!({"apiVersion": "interlock.dev/v1alpha1", "kind": "WorkloadCluster",
+            "metadata": {"name": name}, "spec": {"connection": secret}});
+        let client = &mut scene.hub.client();
+        client.must("POST", &format!("{group}/workloadclusters"), Some(&cluster));
+        let status = json!({"status": {"issuer": format!("https://{issuer}.example")}});
+        client.must("PATCH", &format!("{group}/workloadclusters/{name}/status"), Some(&status));
+    }
+    let plan = |more: &[&str]| -> Value {
+        let said = scene.run(&[&["identity", "plan", "-o", "json"], more].concat());
+        assert_eq!(said.code, Some(0), "{}{}", said.out, said.errors);
+        let plan: Value = serde_json::from_str(&said.out).expect("it is JSON");
+        plan["providers"].clone()
+    };
+    let of = |providers: &Value, cluster: &str, field: &str| -> Value {
+        let mut all = providers.as_array().expect("providers").iter();
+        let found = all.find(|it| it["cluster"] == cluster);
+        found.unwrap_or_else(|| panic!("{providers:#}"))[field].clone()
+    };
+    let checked = plan(&[]);
+    assert_eq!(of(&checked, "east", "reason"), "NoProvider", "{checked:#}");
+    assert_eq!(of(&checked, "east", "calls"), json!([]), "{checked:#}");
+    let managed = plan(&["--oidc-providers", "manage"]);
+    assert_eq!(of(&managed, "east", "verdict"), "create", "{managed:#}");
+    assert_eq!(of(&managed, "east", "calls"), json!(["CreateOpenIDConnectProvider"]));
+    for shared in ["north", "west"] {
+        assert_eq!(of(&managed, shared, "verdict"), "stalled", "{managed:#}");
+        assert_eq!(of(&managed, shared, "reason"), "IssuerShared", "{managed:#}");
+    }
+}
+
+#[test]
 fn who_looks_has_the_options_of_the_controllers_and_is_warned_of_others() {
     let scene = Scene::start();
     let kept = scene.get(&kept())["data"].clone();

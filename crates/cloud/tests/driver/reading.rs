@@ -6,6 +6,7 @@ use crate::support::{
 };
 use interlock_iam::Credentials;
 use interlock_iam::client::NewRole;
+use interlock_identities::document;
 use interlock_identities::outside::{
     Asked, Call, Failure, Found, PolicyReading, Question, RoleReading, Sent,
 };
@@ -89,6 +90,26 @@ async fn what_this_process_sent_is_known_without_a_request_and_so_is_the_documen
 }
 
 #[tokio::test]
+async fn of_a_policy_that_has_the_wanted_document_nothing_else_is_read() {
+    let scene = Scene::new().await;
+    scene.make([create_policy()]).await;
+    scene.policy().await;
+    let wanted = allow("s3:List*");
+    scene.make([Call::CreatePolicyVersion { document: wanted.clone() }]).await;
+    let reading = |document: &str| PolicyReading::Wanted(document::digest(document));
+    let requests = scene.proxy.passed_on();
+    let found = scene.policy_by(reading(&wanted)).await;
+    let ids: Vec<String> = found.versions.into_iter().flatten().map(|it| it.id).collect();
+    assert_eq!((ids, found.default_version), (vec!["v2".to_owned()], "v2".to_owned()));
+    // The policy alone: this process wrote the document.
+    assert_eq!(scene.proxy.passed_on() - requests, 1);
+    // Another document is wanted: the list is read, too, as an older version may have it.
+    let found = scene.policy_by(reading(&allow("s3:Put*"))).await;
+    assert_eq!(found.versions.map(|it| it.len()), Some(2));
+    assert_eq!(scene.proxy.passed_on() - requests, 3);
+}
+
+#[tokio::test]
 async fn a_list_of_several_pages_is_read_to_its_end() {
     let scene = Scene::new().await;
     scene.make([create_policy()]).await;
@@ -102,8 +123,8 @@ async fn a_list_of_several_pages_is_read_to_its_end() {
     let requests = scene.proxy.passed_on();
     let attached_to = scene.policy_by(PolicyReading::Attachments).await.attached_to;
     assert_eq!(attached_to.map(|it| it.len()), Some(1_001));
-    // The policy, its versions, and two pages of roles; documents are of no interest.
-    assert_eq!(scene.proxy.passed_on() - requests, 4);
+    // The policy, and two pages of roles; while it is attached, its versions are of no interest.
+    assert_eq!(scene.proxy.passed_on() - requests, 3);
 }
 
 #[tokio::test]

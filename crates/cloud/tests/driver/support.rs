@@ -116,7 +116,7 @@ impl Scene {
     }
 
     pub(crate) async fn policy(&self) -> PolicyFound {
-        self.policy_by(PolicyReading::Documents).await
+        self.policy_by(all_versions()).await
     }
 
     pub(crate) async fn policy_by(&self, reading: PolicyReading) -> PolicyFound {
@@ -160,9 +160,14 @@ pub(crate) fn place() -> At {
     At::Name { path: "/interlock/f/".to_owned(), name: "x".to_owned() }
 }
 
+/// No document has this digest.
+fn all_versions() -> PolicyReading {
+    PolicyReading::Wanted("none".to_owned())
+}
+
 pub(crate) fn policy(known_version: Option<&str>) -> Asked {
     let known = known_version.map(str::to_owned);
-    let reading = known.map_or(PolicyReading::Documents, PolicyReading::Unless);
+    let reading = known.map_or_else(all_versions, PolicyReading::Unless);
     Asked::Policy { at: place(), reading }
 }
 

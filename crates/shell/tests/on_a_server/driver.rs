@@ -53,6 +53,7 @@ impl Controller for Porter {
                 action: Action::Outside(Open),
                 because: "it is shut".to_owned(),
                 event: None,
+                then: None,
             })),
             None => Step::LiveRead {
                 reads: vec![Read::Ask(IsItOpen)],
@@ -85,7 +86,7 @@ async fn an_action_outside_is_done_after_the_question_and_tried_again() {
     let wiring = Wiring::new(Porter, Places::default(), Stuck::default());
     let door = Subject::from("the door");
     assert_eq!(step_once(&wiring, &door).await, Ended::Refused("it is stuck".to_owned()));
-    let opened = Ended::Acted { event: None, news: News::Seen };
+    let opened = Ended::Acted { event: None, news: News::Seen, then: None };
     assert_eq!(step_once(&wiring, &door).await, opened);
     assert_eq!(step_once(&wiring, &door).await, Ended::Rests);
 }

@@ -8,6 +8,7 @@ use interlock_kernel::{
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 pub(crate) const CONFIG_MAP: Kind =
     Kind::namespaced(GroupVersion::new("", "v1"), "ConfigMap", "configmaps");
@@ -68,6 +69,46 @@ impl Controller for Mirror {
             return Step::write(write, "the copy is right and nothing says so");
         }
         Step::rest("the copy is right")
+    }
+}
+
+/// Notes on every ConfigMap that it has seen it, once, and then has nothing to do for this long.
+#[derive(Clone)]
+pub(crate) struct Noting {
+    pub(crate) steps: Arc<AtomicUsize>,
+    pub(crate) at_most: Duration,
+}
+
+impl Watcher for Noting {
+    fn name(&self) -> &'static str {
+        "test/noting"
+    }
+
+    fn watches(&self) -> Vec<Watch> {
+        // Its own notes are no news.
+        vec![Watch::all(Place::HUB, &CONFIG_MAP).unless(|before, after| before.data == after.data)]
+    }
+
+    fn subjects(&self, _: &Watch, object: &Object, _: &dyn View) -> Vec<Subject> {
+        vec![Subject::from(Name::of(object).to_string().as_str())]
+    }
+}
+
+impl Controller for Noting {
+    type Outside = Nothing;
+
+    fn step(&self, subject: &Subject, view: &dyn View, _: &LiveReads<Nothing>) -> Step<Nothing> {
+        self.steps.fetch_add(1, Ordering::SeqCst);
+        let Some((namespace, name)) = subject.split_once('/') else { return Step::rest("no name") };
+        let seen = view.get(Place::HUB, &CONFIG_MAP, &Name::within(namespace, name));
+        let Some(seen) = seen else { return Step::rest("nothing is known of it") };
+        let notes = seen.metadata.annotations.clone().unwrap_or_default();
+        if notes.contains_key("noted") {
+            return Step::rest("it is noted");
+        }
+        let change = json!({"metadata": {"annotations": {"noted": "yes"}}});
+        let write = Write::patch(Place::HUB, &CONFIG_MAP, &seen, change);
+        Step::write(write, "nothing says that it was seen").then_waiting(self.at_most)
     }
 }
 

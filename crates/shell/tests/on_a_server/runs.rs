@@ -1,7 +1,7 @@
 //! Runners: from news to rest, on caches that are shared and outlive their connection.
 
 use crate::line::line;
-use crate::mirror::{CONFIG_MAP, Mirror};
+use crate::mirror::{CONFIG_MAP, Mirror, Noting};
 use crate::{TIMEOUT, config_maps, is_mirrored, make_original, server, set_value, until};
 use interlock_kernel::{Name, Place, Selector, Watch};
 use interlock_shell::{Cache, NoDriver, Places, Server, Settings, Shell};
@@ -11,6 +11,7 @@ use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 fn at_hub(server: &Server) -> [(Place, Server); 1] {
     [(Place::HUB, server.clone())]
@@ -39,6 +40,31 @@ async fn a_controller_runs_until_there_is_nothing_left_to_do() {
     assert!(text.contains("cache_objects{server=\"hub\",kind=\"ConfigMap\""), "{text}");
     shell.stop().await;
     assert!(runner.is_over());
+}
+
+#[tokio::test]
+async fn who_has_nothing_to_do_after_a_write_has_its_next_turn_when_the_time_has_passed() {
+    for (at_most, turns) in [(Duration::from_secs(3_600), 1), (Duration::from_millis(20), 2)] {
+        let (client, _) = line(&server().await);
+        let hub = Server::new("hub", client.clone());
+        let shell = Shell::default();
+        let noting = Noting { steps: Arc::default(), at_most };
+        let steps = noting.steps.clone();
+        let _runner = shell.run(noting, at_hub(&hub), NoDriver).expect("it is wired");
+        let names = ["a", "b", "c"];
+        for (number, name) in names.into_iter().enumerate() {
+            make_original(&client, name, "yes").await;
+            // The news of the one before has come before this one is noted.
+            until("noted", async || {
+                let seen = config_maps(&client).get(name).await.expect("it is there");
+                seen.metadata.annotations.unwrap_or_default().contains_key("noted")
+            })
+            .await;
+            until("a turn", async || steps.load(Ordering::SeqCst) >= turns * (number + 1)).await;
+        }
+        assert_eq!(steps.load(Ordering::SeqCst), turns * names.len());
+        shell.stop().await;
+    }
 }
 
 #[tokio::test]

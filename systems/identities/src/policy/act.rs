@@ -38,7 +38,12 @@ pub(super) fn act(settings: &Settings, scene: &Scene, decision: Decision) -> Ste
             status(scene, change, "calls of this process may be under way from now on")
         }
         Decision::Unmark => {
-            status(scene, json!({"mark": null}), "no call can be under way any more")
+            let step = status(scene, json!({"mark": null}), "no call can be under way any more");
+            match scene.status.mark.as_ref().is_some_and(|mark| mark.settled) {
+                // The cloud was compared under the mark.
+                true => step.then_waiting(settings.resync(policy)),
+                false => step,
+            }
         }
         Decision::Call(at, call) => {
             let because = format!("the cloud is not as declared: {}", call.name());

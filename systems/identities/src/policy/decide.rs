@@ -318,7 +318,7 @@ fn compared(facts: &Facts, look: &Look, at: &At, found: &PolicyFound) -> Decisio
             &facts.status.conditions,
         ),
         known: Some(known),
-        mark: look.journal.settling(),
+        mark: look.journal.settling(true),
     };
     if !report.is_in(facts) {
         return Decision::Report(Box::new(report));
@@ -337,13 +337,13 @@ fn rest(journal: &Journal) -> Decision {
 
 /// The Policy is being deleted, and its cloud policy is there.
 fn delete(facts: &Facts, look: &Look, at: &At, found: &PolicyFound) -> Decision {
-    let (Some(versions), Some(attached)) = (&found.versions, &found.attached_to) else {
-        return Decision::LiveRead { places: look.places.len(), whole: true };
-    };
+    let again = Decision::LiveRead { places: look.places.len(), whole: true };
+    let Some(attached) = &found.attached_to else { return again };
     if !attached.is_empty() {
         let standing = attached_standing(facts, attached);
         return facts.say(standing, Decision::Wait("the policy is attached", DETACHED_SECONDS));
     }
+    let Some(versions) = &found.versions else { return again };
     match versions.iter().find(|version| version.id != found.default_version) {
         Some(other) => {
             call(facts, look, at, Call::DeletePolicyVersion { version: other.id.clone() })
@@ -425,6 +425,9 @@ impl Report {
     /// Whether the status says all of it already.
     fn is_in(&self, facts: &Facts) -> bool {
         let status = &facts.status;
+        if self.mark.is_some() {
+            return false;
+        }
         let is_known = self.known.as_ref().is_none_or(|known| {
             status.arn.as_ref() == Some(&known.arn)
                 && status.policy_id.as_ref() == Some(&known.id)

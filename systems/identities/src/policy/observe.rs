@@ -15,6 +15,7 @@ use interlock_api::identities::{
 use interlock_kernel::metadata::{has_finalizer, is_deleting};
 use interlock_kernel::{Address, LiveReads, Object, Observed, Place, Subject, View, read_part};
 use jiff::Timestamp;
+use serde_json::Value;
 
 /// What one step is about.
 #[derive(Debug)]
@@ -68,7 +69,7 @@ pub(super) fn observe(
     let known = status.version_id.clone().filter(|_| is_recorded);
     let whole = match is_deleting {
         true => PolicyReading::Attachments,
-        false => PolicyReading::Documents,
+        false => PolicyReading::Wanted(digest.clone()),
     };
     let question = |object: Asked| Question { object, about: owner.uid.clone() };
     let about = |at: &At, reading: &PolicyReading| {
@@ -127,10 +128,13 @@ fn places(owner: &Owner, spec: &PolicySpec, status: &PolicyStatus, legacy: Optio
 /// Whether a Role is as it was for its Policy: it has not let go of anything. Each step costs live reads of the
 /// cloud.
 pub(super) fn is_same_role(before: &Cached, after: &Cached) -> bool {
-    let attached = |role: &Cached| role.data["status"]["attached"].clone();
+    let attached = |role: &Cached| -> Vec<Value> {
+        role.data["status"]["attached"].as_array().cloned().unwrap_or_default()
+    };
+    let still = attached(after);
     is_same_object(before, after)
         && after.metadata.deletion_timestamp.is_none()
-        && attached(before) == attached(after)
+        && attached(before).iter().all(|arn| still.contains(arn))
 }
 
 /// What can be asked about which places.

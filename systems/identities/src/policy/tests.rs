@@ -7,6 +7,7 @@ use interlock_kernel::Name;
 use interlock_kernel::testing::{Run, TestServers, condition, survives};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 const SUBJECT: &str = "shop/s3";
 
@@ -75,6 +76,14 @@ impl World {
         self.hub.delete(Place::HUB, &POLICY, &name());
     }
 
+    /// Who has a turn when a Role of its name changes.
+    fn woken_by_its_role(&mut self) -> Vec<Subject> {
+        let metadata = json!({"namespace": "shop", "name": "s3", "uid": "u-2"});
+        self.hub.put(Place::HUB, json!({"kind": "Role", "metadata": metadata}));
+        let role = self.hub.get(Place::HUB, &ROLE, &name()).expect("a Role");
+        room().subjects(&room().watches()[1], &role, &self.hub.view())
+    }
+
     fn held(&mut self) -> &mut HeldPolicy {
         self.cloud.account.policies.values_mut().next().expect("a policy")
     }
@@ -95,9 +104,13 @@ fn a_policy_is_created_with_its_tags_after_finalizer_and_mark() {
     assert_eq!(world.held().tags["interlock.dev/owner-uid"], "u-1");
     // Finalizer, mark, status: the mark is removed once nothing can be under way.
     assert_eq!((run.writes.len(), run.waits_seconds), (3, Some(60)));
-    // The account is read before the call and after it, and once when the mark is removed.
+    // The account is read before the call and after it, and not when the mark is removed.
     assert_eq!(world.cloud.take_reads(), 2);
-    world.quiet();
+    world.cloud.pass(61);
+    let step = world.hub.step(&room(), &world.cloud, SUBJECT);
+    assert!(matches!(step, Step::Act(effect) if effect.then >= Some(Duration::from_secs(540))));
+    assert_eq!(world.cloud.take_reads(), 0);
+    world.settle();
     assert_eq!(world.json()["status"]["mark"], Value::Null);
     assert_eq!(world.cloud.take_reads(), 1);
     let run = world.settle();
@@ -262,11 +275,49 @@ fn a_policy_waits_for_its_own_role_without_asking_for_a_person() {
     world.delete();
     world.settle();
     assert_eq!(world.ready_reason(), "False WaitingForRole");
-    let metadata = json!({"namespace": "shop", "name": "s3", "uid": "u-2"});
-    world.hub.put(Place::HUB, json!({"kind": "Role", "metadata": metadata}));
-    let role = world.hub.get(Place::HUB, &ROLE, &name()).expect("a Role");
-    let woken = room().subjects(&room().watches()[1], &role, &world.hub.view());
-    assert_eq!(woken, [Subject::from(SUBJECT)], "it is woken when the Role is gone");
+    assert_eq!(world.woken_by_its_role(), [Subject::from(SUBJECT)]);
+}
+
+#[test]
+fn a_policy_that_stays_is_not_compared_because_its_role_changes() {
+    let mut world = World::ready(&json!({}));
+    assert_eq!(world.woken_by_its_role(), [Subject::from(""); 0]);
+    world.delete();
+    assert_eq!(world.woken_by_its_role(), [Subject::from(SUBJECT)]);
+}
+
+#[test]
+fn a_role_that_attaches_more_has_let_go_of_nothing() {
+    let with = |metadata: Value, attached: &[&str]| -> Object {
+        let role = json!({"apiVersion": "v1", "kind": "Role", "metadata": metadata,
+            "status": {"attached": attached}});
+        Arc::new(serde_json::from_value(role).expect("a Role"))
+    };
+    let role = |attached: &[&str]| with(json!({"name": "s3", "uid": "u"}), attached);
+    assert!(observe::is_same_role(&role(&["a"]), &role(&["a", "b"])));
+    assert!(!observe::is_same_role(&role(&["a", "b"]), &role(&["b"])));
+    let time = "2026-01-01T00:00:00Z";
+    let deleting = json!({"name": "s3", "uid": "u", "deletionTimestamp": time});
+    assert!(!observe::is_same_role(&role(&["a"]), &with(deleting, &["a"])));
+}
+
+#[test]
+fn the_end_of_a_mark_is_no_reason_to_read_the_cloud_again() {
+    let policy = |status: Value, labels: Value| -> Object {
+        let policy = json!({"apiVersion": "v1", "kind": "Policy", "status": status,
+            "metadata": {"name": "s3", "uid": "u", "labels": labels}});
+        Arc::new(serde_json::from_value(policy).expect("a Policy"))
+    };
+    let marked = |settled: bool| {
+        let mark = json!({"instance": "me", "quietAt": 0, "settled": settled});
+        policy(json!({"arn": "a", "mark": mark}), json!({}))
+    };
+    let unmarked = policy(json!({"arn": "a"}), json!({}));
+    assert!(is_only_unmarked(&marked(true), &unmarked));
+    assert!(!is_only_unmarked(&marked(false), &unmarked), "nobody has compared it");
+    assert!(!is_only_unmarked(&marked(true), &marked(true)));
+    assert!(!is_only_unmarked(&marked(true), &policy(json!({"arn": "b"}), json!({}))));
+    assert!(!is_only_unmarked(&marked(true), &policy(json!({"arn": "a"}), json!({"x": "y"}))));
 }
 
 #[test]

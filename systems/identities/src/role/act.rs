@@ -44,7 +44,12 @@ pub(super) fn act(settings: &Settings, scene: &Scene, decision: Decision) -> Ste
             status(scene, change, "calls of this process may be under way from now on")
         }
         Decision::Unmark => {
-            status(scene, json!({"mark": null}), "no call can be under way any more")
+            let step = status(scene, json!({"mark": null}), "no call can be under way any more");
+            match scene.status.mark.as_ref().is_some_and(|mark| mark.settled) {
+                // The cloud was compared under the mark.
+                true => step.then_waiting(settings.resync(role)),
+                false => step,
+            }
         }
         Decision::Record(attached) => {
             status(scene, json!({"attached": attached}), "these attachments are Interlock's own")

@@ -40,6 +40,8 @@ pub struct Facts {
     pub boundary: Option<String>,
     /// Where the cloud role may be, in the order in which it is looked for.
     pub places: Vec<At>,
+    /// Whether the owner of the Grant waits for the role, as a cache shows it: then calls are to be expected.
+    pub is_awaited: bool,
     /// Whom the role must trust, by a live read; None: not read yet.
     pub home: Option<Home>,
     /// What was read live, in this order: the cloud (or only what this process sent), the Role, its namespace, the Grant of the namespace, the
@@ -252,13 +254,38 @@ fn begin(facts: &Facts, look: &Look) -> Decision {
     if journal.is_settled() && facts.is_as_declared(look) {
         return idle(look);
     }
-    let Some(mark) = journal.mark_first().filter(|_| facts.awaits_call()) else { return read };
     // Of a role that Interlock makes it is known beforehand what is attached to it by Interlock.
     let is_made = facts.status.arn.is_none() && !facts.may_adopt;
-    match is_made && facts.status.attached.is_empty() && !look.policies.is_empty() {
-        true => Decision::Begin { mark, attached: look.policies.clone() },
-        false => Decision::Mark(mark),
+    let recorded = &facts.status.attached;
+    let missing = || look.policies.iter().filter(|arn| !recorded.contains(arn)).cloned();
+    if let Some(mark) = journal.mark_first() {
+        return match facts.awaits_call() {
+            false => read,
+            true if is_made && recorded.is_empty() && !look.policies.is_empty() => {
+                Decision::Begin { mark, attached: look.policies.clone() }
+            }
+            true => Decision::Mark(mark),
+        };
     }
+    if !is_made || !journal.has_created() {
+        return read;
+    }
+    if missing().next().is_some() {
+        return Decision::Record(recorded.iter().cloned().chain(missing()).collect());
+    }
+    // It trusts whom it has to trust since it was made; what is missing is its Policy.
+    match &facts.home {
+        Some(Home::Unplaced(Some(_))) if look.awaits_policy => {
+            let wait = Decision::Wait("the Policy is not ready", journal.quiet_in());
+            facts.say(awaiting_policy(), wait)
+        }
+        Some(Home::Unplaced(_) | Home::Placed(_) | Home::Unknown(_)) | None => read,
+    }
+}
+
+/// The Policy of the role is not ready.
+pub(super) fn awaiting_policy() -> Standing {
+    Standing::reconciling(words::WAITING_FOR_POLICY, "the Policy of the role is not ready")
 }
 
 /// Nothing is to be done: the mark is removed once nothing is under way.
@@ -406,7 +433,8 @@ pub(super) fn call(facts: &Facts, look: &Look, at: &At, call: Call) -> Decision 
 impl Facts {
     /// Whether calls are to be expected: what this process sent, and whose mark it is, is then read first.
     fn is_under_way(&self) -> bool {
-        self.is_deleting || self.status.mark.is_some() || !self.is_observed()
+        let is_marked = self.status.mark.is_some();
+        self.is_deleting || self.is_awaited || is_marked || !self.is_observed()
     }
 
     /// Whether the status is about the spec as it is.
@@ -464,8 +492,12 @@ impl Facts {
 }
 
 impl Report {
+    /// Whether the status says all of it already.
     fn is_in(&self, facts: &Facts) -> bool {
         let status = &facts.status;
+        if self.mark.is_some() {
+            return false;
+        }
         let is_known = self.known.as_ref().is_none_or(|(arn, id)| {
             (status.arn.as_ref(), status.role_id.as_ref()) == (Some(arn), Some(id))
         });

@@ -1,6 +1,6 @@
 //! A cloud role that is ours: brought to what is declared, or deleted.
 
-use super::decide::{CHECKED_SECONDS, Decision, Facts, Look, Report, call, idle};
+use super::decide::{CHECKED_SECONDS, Decision, Facts, Look, Report, awaiting_policy, call, idle};
 use super::placed::Placement;
 use super::rights;
 use crate::document;
@@ -54,14 +54,12 @@ pub(super) fn keep(facts: &Facts, look: &Look, held: &Held<'_>, wanted: &Wanted<
     };
     let awaits_issuer = untrusted.is_some();
     let standing = match untrusted {
-        _ if look.awaits_policy => {
-            Standing::reconciling(words::WAITING_FOR_POLICY, "the Policy of the role is not ready")
-        }
+        _ if look.awaits_policy => awaiting_policy(),
         Some(standing) => standing,
         None => Standing::Ready("the cloud role is as declared"),
     };
     let is_settled = matches!(standing, Standing::Ready(_)) && recorded == facts.status.attached;
-    let mark = look.journal.settling().filter(|_| is_settled);
+    let mark = look.journal.settling(is_settled);
     let report = Report { standing, known, is_spec_arn_ignored, mark };
     let then = match rest(facts, look, recorded) {
         // Clusters change with every heartbeat, so no change of them wakes this controller.

@@ -5,7 +5,7 @@ use super::placed::{Issuer, Placement};
 use crate::document::{Trusted, only_subject};
 use crate::journal::Journal;
 use crate::kinds::{CLUSTER, GRANT, NAMESPACE, POLICY, ROLE};
-use crate::outside::{Answer, Asked, At, Cloud, Found, Process, Question, RoleReading};
+use crate::outside::{Answer, Asked, At, Call, Cloud, Found, Process, Question, RoleReading};
 use crate::owner::{Owner, Shown};
 use crate::settings::Settings;
 use crate::subject::{Cached, is_same_object, name_in};
@@ -14,7 +14,7 @@ use interlock_api::identities::{
     Adopt, DeletionPolicy, FINALIZER_ROLE, PolicyStatus, RoleSpec, RoleStatus, condition as words,
 };
 use interlock_api::names::{LABEL_PLACED, downstream_namespace, grant_name};
-use interlock_api::placement::{GrantStatus, Ref};
+use interlock_api::placement::{GrantStatus, Phase, RightsState};
 use interlock_kernel::conditions::is_true;
 use interlock_kernel::metadata::{has_finalizer, is_deleting, label, uid_of};
 use interlock_kernel::{
@@ -73,15 +73,17 @@ pub(super) fn observe(
     let places = reading.places();
     // While there is a fence, it is seen to that it is there.
     let has_fence = status.fence.as_ref().is_some_and(|fence| fence.before.is_some());
+    let question = |object: Asked| Question { object, about: owner.uid.clone() };
+    let calls = question(Asked::Calls);
+    let is_emptied = live_reads.answers.get(&calls).is_some_and(is_emptied);
     let read = match (is_deleting(&role), has_fence) {
+        (true, false) if is_emptied => RoleReading::Attached,
         (true, _) => RoleReading::Deletion,
         (false, true) => RoleReading::Inline,
         (false, false) => RoleReading::Attached,
     };
-    let question = |object: Asked| Question { object, about: owner.uid.clone() };
     let about = |at: &At| question(Asked::Role { at: at.clone(), reading: read });
     let questions: Vec<Question> = places.iter().map(about).collect();
-    let calls = question(Asked::Calls);
     let asked = places.iter().zip(&questions);
     let answers = asked.filter_map(|(at, question)| Some((at, live_reads.answers.get(question)?)));
     let answers: Vec<(&At, &Answer)> = answers.collect();
@@ -110,6 +112,7 @@ pub(super) fn observe(
         boundary: boundary.filter(|arn| !arn.is_empty()),
         owner: owner.clone(),
         places: places.clone(),
+        is_awaited: objects.is_awaited(&owner.uid),
         home: objects.home(&reading, live_reads),
         look,
     };
@@ -124,6 +127,14 @@ pub(super) fn observe(
         now: view.now(),
     };
     Observed::Seen { facts, scene }
+}
+
+/// Whether this process took something off the role just now: all was read before that. What somebody put into the
+/// role since, the cloud names when it refuses to delete the role; then all is read again.
+fn is_emptied(calls: &Answer) -> bool {
+    let last = calls.sent.last().filter(|sent| sent.is_answered);
+    calls.refused.is_none()
+        && last.is_some_and(|sent| matches!(sent.call, Call::DetachRolePolicy { .. }))
 }
 
 fn invalid(spec: &RoleSpec, settings: &Settings) -> Option<String> {
@@ -148,8 +159,8 @@ struct Objects {
     namespace_uid: String,
     grant: Address,
     policy: Address,
-    /// The owner of the Grant: as the Grant was read, else as the cache shows it.
-    owner: Option<Ref>,
+    /// The status of the Grant: as the Grant was read, else as the cache shows it.
+    granted: GrantStatus,
 }
 
 impl Objects {
@@ -168,7 +179,7 @@ impl Objects {
             namespace: Address::new(Place::HUB, &NAMESPACE, namespace),
             grant,
             policy: Address::new(Place::HUB, &POLICY, name),
-            owner: status.and_then(|status| status.owner),
+            granted: status.unwrap_or_default(),
             namespace_uid,
         }
     }
@@ -180,8 +191,16 @@ impl Objects {
     }
 
     fn cluster(&self) -> Option<Address> {
-        let name = Name::cluster_wide(&self.owner.as_ref()?.name);
+        let name = Name::cluster_wide(&self.granted.owner.as_ref()?.name);
         Some(Address::new(Place::HUB, &CLUSTER, name))
+    }
+
+    /// Whether the owner of the Grant waits for the role of this uid.
+    fn is_awaited(&self, uid: &str) -> bool {
+        let GrantStatus { phase, epoch, rights, .. } = &self.granted;
+        let mut own = rights.iter().filter(|entry| entry.uid == uid);
+        *phase == Phase::Granted
+            && own.any(|entry| (entry.epoch, entry.state) != (*epoch, RightsState::Ready))
     }
 
     /// Whom the role must trust; None: not read yet.
@@ -202,7 +221,7 @@ impl Objects {
         let account = &reading.spec.service_account_name;
         let runs_as = downstream_namespace(&reading.owner.namespace, &self.namespace_uid);
         Some(Home::Placed(Some(Box::new(Placement {
-            issuer: Issuer::of(self.owner.as_ref(), cluster),
+            issuer: Issuer::of(self.granted.owner.as_ref(), cluster),
             subject: format!("system:serviceaccount:{runs_as}:{account}"),
             audience: reading.settings.audience.clone(),
             ..placement
@@ -310,16 +329,17 @@ pub(super) fn is_same_policy(before: &Cached, after: &Cached) -> bool {
 }
 
 /// Whether a Grant is as it was for the roles of its namespace: claims, copies and conditions change often
-/// while a namespace moves.
+/// while a namespace moves, and a role trusts an owner that leaves until the next one is there.
 pub(super) fn is_same_grant(before: &Cached, after: &Cached) -> bool {
-    let seen = |grant: &Cached| {
-        let status = read_part::<GrantStatus>(grant, "status").ok().flatten().unwrap_or_default();
-        let GrantStatus { phase, epoch, owner, fenced_epoch, rights, .. } = status;
-        (phase, epoch, owner, fenced_epoch, rights)
+    let status = |grant: &Cached| -> GrantStatus {
+        read_part(grant, "status").ok().flatten().unwrap_or_default()
     };
+    let (old, new) = (status(before), status(after));
+    let is_followed = matches!(new.phase, Phase::Granted | Phase::Fenced);
     is_same_object(before, after)
         && before.data.get("spec") == after.data.get("spec")
-        && seen(before) == seen(after)
+        && (old.epoch, old.fenced_epoch, &old.rights) == (new.epoch, new.fenced_epoch, &new.rights)
+        && (!is_followed || (old.phase, &old.owner) == (new.phase, &new.owner))
 }
 
 /// The ARN of a Policy that is ready for its generation.

@@ -1,5 +1,6 @@
 //! A cloud account that answers and refuses as IAM does: for the world, and for the tests of the rooms.
 
+use crate::document;
 use crate::outside::{
     Asked, At, Call, Code, Found, PolicyFound, PolicyReading, RoleFound, RoleReading, Tags, Version,
 };
@@ -102,19 +103,30 @@ impl Account {
     fn policy(&self, name: &str, policy: &HeldPolicy, reading: &PolicyReading) -> PolicyFound {
         let default_version = format!("v{}", policy.default);
         let own = arn("policy", &policy.path, name);
-        let is_whole =
-            !matches!(reading, PolicyReading::Unless(known) if *known == default_version);
         let is_deletion = *reading == PolicyReading::Attachments;
+        let default = policy.versions.get(&policy.default).map(String::as_str).unwrap_or_default();
         let version = |(id, text): (&u32, &String)| {
             let document = if is_deletion { String::new() } else { text.clone() };
             Version { id: format!("v{id}"), document }
         };
         let users = self.roles.iter().filter(|(_, role)| role.attached.contains(&own));
+        let users: Vec<String> = users.map(|(name, _)| name.clone()).collect();
+        let all = policy.versions.iter();
+        let versions = match reading {
+            PolicyReading::Unless(known) if *known == default_version => None,
+            PolicyReading::Wanted(digest) if *digest == document::digest(default) => {
+                Some(all.filter(|(id, _)| **id == policy.default).map(version).collect())
+            }
+            PolicyReading::Attachments if !users.is_empty() => None,
+            PolicyReading::Unless(_) | PolicyReading::Wanted(_) | PolicyReading::Attachments => {
+                Some(all.map(version).collect())
+            }
+        };
         PolicyFound {
             id: format!("ANPA{}", policy.id),
             tags: policy.tags.clone(),
-            versions: is_whole.then(|| policy.versions.iter().map(version).collect()),
-            attached_to: is_deletion.then(|| users.map(|(name, _)| name.clone()).collect()),
+            versions,
+            attached_to: is_deletion.then_some(users),
             default_version,
             arn: own,
         }

@@ -296,12 +296,12 @@ impl<C: Controller<Outside = Cloud>> Controller for InProcess<C> {
                 Step::LiveRead { reads: reads.collect(), because }
             }
             Step::Act(effect) => {
-                let Effect { action, because, event } = *effect;
+                let Effect { action, because, event, then } = *effect;
                 let action = match action {
                     Action::Write(write) => Action::Write(write),
                     Action::Outside(request) => Action::Outside((self.number, request)),
                 };
-                Step::Act(Box::new(Effect { action, because, event }))
+                Step::Act(Box::new(Effect { action, because, event, then }))
             }
         }
     }

@@ -5,7 +5,7 @@ use super::refine::REFINED;
 use super::size::Size;
 use crate::irsa::{Accounts, decide as irsa};
 use crate::kinds::POLICY;
-use crate::outside::{Asked, Call, Cloud, Code, PolicyReading, Question};
+use crate::outside::{Asked, Call, Cloud, Code, PolicyReading, Question, Version};
 use crate::policy::Policies;
 use crate::policy::decide::{Decision, Facts, Left, Look, State};
 use crate::role::{Roles, decide as role};
@@ -113,7 +113,10 @@ fn about_others() -> Vec<Row> {
                 Policies::decide(&with_look(facts, |look| {
                     for place in &mut look.places {
                         if let State::Policy { found, .. } = &mut place.state {
+                            let id = found.default_version.clone();
+                            let default = Version { id, document: String::new() };
                             found.attached_to = found.attached_to.as_ref().map(|_| Vec::new());
+                            found.versions.get_or_insert_with(|| vec![default]);
                         }
                     }
                 }))

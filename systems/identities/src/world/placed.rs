@@ -94,7 +94,7 @@ impl Placed {
         }
     }
 
-    /// The issuer of a cluster.
+    /// The issuer of a cluster, as it reports it at first.
     fn issuer(&self, cluster: usize) -> String {
         let name = if self.size.shared == 1 { NAMES[0] } else { NAMES[cluster] };
         format!("https://{name}.example")

@@ -144,7 +144,12 @@ fn no_effect(scene: &PodScene) -> Event {
 
 fn perform(action: MachineAction, because: &str) -> Step<Machine> {
     let because = because.to_owned();
-    Step::Act(Box::new(Effect { action: Action::Outside(action), because, event: None }))
+    Step::Act(Box::new(Effect {
+        action: Action::Outside(action),
+        because,
+        event: None,
+        then: None,
+    }))
 }
 
 fn write_status(scene: &PodScene, status: Value, because: &str) -> Step<Machine> {

@@ -141,7 +141,12 @@ fn gone() -> Step<Mover> {
 
 fn perform(action: MoverAction, because: &str) -> Step<Mover> {
     let because = because.to_owned();
-    Step::Act(Box::new(Effect { action: Action::Outside(action), because, event: None }))
+    Step::Act(Box::new(Effect {
+        action: Action::Outside(action),
+        because,
+        event: None,
+        then: None,
+    }))
 }
 
 fn nothing(scene: &Scene, why: Why) -> Step<Mover> {

@@ -96,12 +96,17 @@ impl Played {
             At::Arn(arn) => (String::new(), arn.rsplit('/').next().unwrap_or_default().to_owned()),
         };
         let made_arn = format!("{}{kind}{path}{name}", self.home);
+        let place = match call {
+            Call::CreateOpenIdConnectProvider { issuer, .. } => of_provider(issuer),
+            Call::DeleteOpenIdConnectProvider => of_provider(host_in(at)),
+            _ => (kind, at.clone()),
+        };
         match call {
             Call::AttachRolePolicy { arn } => state.is_attached(arn, &name, true),
             Call::DetachRolePolicy { arn } => state.is_attached(arn, &name, false),
             _ => {}
         }
-        let known = state.found.get_mut(&(kind, at.clone()));
+        let known = state.found.get_mut(&place);
         let known = known.ok_or("a call rests on no live read")?;
         known.found = after(&known.found, call, &made_arn);
         state.calls.push(call.clone());
@@ -136,8 +141,22 @@ fn about(asked: &Asked) -> Option<(&'static str, At)> {
         Asked::Calls => None,
         Asked::Policy { at, .. } => Some(("policy", at.clone())),
         Asked::Role { at, .. } => Some(("role", at.clone())),
-        Asked::Provider { issuer } => Some(("oidc-provider", At::Arn(issuer.clone()))),
+        Asked::Provider { issuer } => Some(of_provider(issuer)),
     }
+}
+
+/// What the ARN of an OIDC provider has of its issuer.
+fn host_in(at: &At) -> &str {
+    match at {
+        At::Arn(arn) => arn.split_once("oidc-provider/").map_or(arn.as_str(), |(_, host)| host),
+        At::Name { name, .. } => name,
+    }
+}
+
+/// The OIDC provider of an issuer, by what follows its scheme: that is all that the cloud has of it.
+fn of_provider(issuer: &str) -> (&'static str, At) {
+    let host = issuer.split_once("://").map_or(issuer, |(_, host)| host);
+    ("oidc-provider", At::Arn(host.to_owned()))
 }
 
 /// Whether what was found is all that is asked for.
@@ -145,7 +164,7 @@ fn is_enough(found: &Found, asked: &Asked) -> bool {
     match (found, asked) {
         (Found::Policy(policy), Asked::Policy { reading, .. }) => match reading {
             PolicyReading::Unless(_) => true,
-            PolicyReading::Documents => policy.versions.is_some(),
+            PolicyReading::Wanted(_) => policy.versions.is_some(),
             PolicyReading::Attachments => policy.attached_to.is_some(),
         },
         (Found::Role(role), Asked::Role { reading, .. }) => match reading {

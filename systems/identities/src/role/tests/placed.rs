@@ -109,10 +109,13 @@ fn in_a_planned_move_the_trust_stays_until_the_next_owner_is_granted() {
         assert_eq!(world.trusts(), ("Epoch1".to_owned(), provider(0)));
         assert_eq!(world.ready_reason(), "True AsDeclared");
     }
+    world.cloud.take_reads();
     let run = world.grants(&owned("Granted", 2, "west"));
     assert_eq!(world.cloud.take(), ["UpdateAssumeRolePolicy"]);
-    // The mark, and the entry.
-    assert_eq!(run.writes.len(), 2);
+    // Before the call, after it, and once the Grant knows.
+    assert_eq!(world.cloud.take_reads(), 3);
+    // The mark, the entry, and that the cloud is as declared.
+    assert_eq!(run.writes.len(), 3);
     assert_eq!(world.entry(), (2, "Ready".to_owned()));
     assert_eq!(world.trusts(), ("Epoch2".to_owned(), provider(1)));
 }

@@ -4,7 +4,7 @@ use super::refine::REFINED;
 use super::size::Size;
 use super::{Placed, settings};
 use crate::entries::{self, Entries};
-use crate::kinds::{GRANT, NAMESPACE, ROLE};
+use crate::kinds::{CLUSTER, GRANT, NAMESPACE, ROLE};
 use crate::outside::{Call, Cloud};
 use crate::providers::Providers;
 use crate::providers::decide as providers;
@@ -17,7 +17,7 @@ use crate::world::mistakes::copied;
 use interlock_api::identities::Mark;
 use interlock_api::names::LABEL_PLACED;
 use interlock_api::placement::{GrantStatus, Phase};
-use interlock_kernel::{Bent, LiveReads, Observe, Place, Room, View, read_part};
+use interlock_kernel::{Bent, LiveReads, Object, Observe, Place, Room, View, read_part};
 use interlock_world::Mistake;
 use std::sync::Arc;
 
@@ -255,6 +255,21 @@ fn about_names() -> Vec<Row> {
             }),
         },
         Row {
+            name: "condition-of-the-old-issuer-believed",
+            sentence: "a role trusts the issuer that a cluster reports, though another one was found to be ready",
+            breaks: &["OneIssuer"],
+            size: Size { shared: 2, ..Size::SMALL },
+            rule: Rule::Observe(|room, subject, view, live_reads| {
+                let mut bent = copied(live_reads);
+                for (address, object) in &mut bent.objects {
+                    if address.kind == CLUSTER {
+                        *object = object.as_ref().map(of_its_issuer);
+                    }
+                }
+                room.observe(subject, view, &bent)
+            }),
+        },
+        Row {
             name: "provider-gone-at-once",
             sentence: "an OIDC provider that the cloud does not show is gone",
             breaks: &["NoProviderIsLeft"],
@@ -398,6 +413,20 @@ impl Row {
 }
 
 /// The name of the owner of the Grant: as it was read, else as the cache shows it.
+/// A cluster whose conditions are about the issuer that it reports, whichever they were about.
+fn of_its_issuer(cluster: &Object) -> Object {
+    let mut bent = (**cluster).clone();
+    let status = &mut bent.data["status"];
+    let message =
+        format!("the cloud trusts the issuer {}", status["issuer"].as_str().unwrap_or(""));
+    for condition in status["conditions"].as_array_mut().into_iter().flatten() {
+        if condition["status"] == "True" {
+            condition["message"] = message.clone().into();
+        }
+    }
+    Arc::new(bent)
+}
+
 fn owner(view: &dyn View, live_reads: &LiveReads<Cloud>) -> String {
     let read = live_reads.objects.iter().find(|(address, _)| address.kind == GRANT);
     let grant = match read {

@@ -46,6 +46,7 @@ const GIVE: usize = ELAPSE + 4;
 const PERMIT: usize = ELAPSE + 5;
 const STOP: usize = ELAPSE + 6;
 const DELETE: usize = ELAPSE + 7;
+const REPORT_ISSUER: usize = ELAPSE + 8;
 
 /// What happens by itself: its name, who does it, and whether it must happen in the end.
 pub(super) fn moves() -> Vec<(&'static str, &'static str, bool)> {
@@ -58,6 +59,7 @@ pub(super) fn moves() -> Vec<(&'static str, &'static str, bool)> {
         ("Permit", "placement", true),
         ("Stop", "placement", true),
         ("Delete", "tenant", false),
+        ("ReportIssuer", "operator", false),
     ];
     ON_THE_WAY.into_iter().chain(others).collect()
 }
@@ -90,7 +92,20 @@ pub(super) fn next(system: &Placed, scene: &Scene<'_, Placed>, left: Left) -> Ve
         to(ELAPSE, machine.elapsed(), Left { elapses: left.elapses - 1, ..left });
     }
     next.extend(placement(system, scene, left));
+    next.extend(shares_its_issuer(system, scene));
     next
+}
+
+/// The first cluster is set up anew, with the issuer of the other one.
+fn shares_its_issuer(system: &Placed, scene: &Scene<'_, Placed>) -> Option<Move<Machine>> {
+    let first = Name::cluster_wide(NAMES[0]);
+    let reported = scene.hub().part(&CLUSTER, &first, "status")["issuer"].clone();
+    let may_share = system.size.shared == 2 && reported == system.issuer(0);
+    may_share.then(|| {
+        let change = json!({"status": {"issuer": system.issuer(1)}});
+        let hub = scene.servers.change(scene.contents[0], &CLUSTER, &first, &change);
+        scene.at_hub(REPORT_ISSUER, hub)
+    })
 }
 
 impl Machine {

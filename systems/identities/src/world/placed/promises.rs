@@ -33,10 +33,10 @@ pub(super) fn promises() -> Vec<Promise<Placed>> {
             sentence: "a role admits the owner of the epoch that its trust names, and no other cluster",
             holds: |system, truth| {
                 truth.admits.iter().all(|(epoch, issuer)| {
-                    let is_its = *issuer == host(system, *epoch);
-                    let shares =
-                        |it: &usize| system.issuer(*it).trim_start_matches("https://") == *issuer;
-                    is_its && (0..CLUSTERS).filter(shares).count() == 1
+                    let owner = system.owner(*epoch);
+                    let is_its = *issuer == host(system, *epoch) || *issuer == truth.issuers[owner];
+                    let mut others = (0..CLUSTERS).filter(|it| *it != owner);
+                    is_its && others.all(|it| truth.issuers[it] != *issuer)
                 })
             },
         },

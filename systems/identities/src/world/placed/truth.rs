@@ -13,7 +13,7 @@ use interlock_api::placement::condition::ISSUER_READY;
 use interlock_api::placement::{GrantStatus, Phase, RightsState};
 use interlock_kernel::conditions::is_true;
 use interlock_kernel::metadata::{finalizers, is_deleting, uid_of};
-use interlock_kernel::{Object, read_part};
+use interlock_kernel::{Name, Object, read_part};
 use interlock_world::Scene;
 use std::collections::BTreeMap;
 
@@ -46,6 +46,8 @@ pub struct Truth {
     pub(super) running: [i64; 2],
     /// The clusters: the uid of each, whether it has a finalizer, and whether its issuer is ready.
     pub(super) clusters: Vec<(String, bool, bool)>,
+    /// The issuer that each cluster reports, as the cloud names it.
+    pub(super) issuers: Vec<String>,
     /// For which clusters there are OIDC providers, or may be: by uid.
     pub(super) provided: Vec<String>,
     /// Whether any call is on its way, or reads lag.
@@ -60,6 +62,11 @@ fn cluster(cluster: &Object) -> (String, bool, bool) {
     let status = read_part::<WorkloadClusterStatus>(cluster, "status").ok().flatten();
     let is_ready = status.is_some_and(|it| is_true(&it.conditions, ISSUER_READY));
     (uid_of(cluster).to_owned(), finalizers(cluster).next().is_some(), is_ready)
+}
+
+fn reported(scene: &Scene<'_, Placed>, cluster: &str) -> String {
+    let status = scene.hub().part(&CLUSTER, &Name::cluster_wide(cluster), "status");
+    status["issuer"].as_str().unwrap_or_default().trim_start_matches("https://").to_owned()
 }
 
 /// The owners of the OIDC providers that are there, or may still be created.
@@ -103,6 +110,7 @@ impl Truth {
             sessions: machine.clusters.sessions.clone(),
             running: machine.clusters.running,
             clusters: scene.hub().list(&CLUSTER).iter().map(cluster).collect(),
+            issuers: NAMES.iter().map(|name| reported(scene, name)).collect(),
             provided: provided(machine),
             is_busy: !machine.calls.is_empty() || machine.shown.is_some(),
             is_out_of_time: Left::unpack(scene.chance).elapses == 0,
@@ -155,9 +163,12 @@ impl Truth {
         }
     }
 
-    /// The issuer is not ready, and the Grant says so.
+    /// The issuer is not ready, and the Grant says so. A role that was opened before two clusters shared their
+    /// issuer stays open for the old one.
     fn is_waiting(&self) -> bool {
-        self.rights.contains(&(self.epoch, RightsState::Waiting)) && self.admits.is_empty()
+        let is_shared = self.issuers[0] == self.issuers[1];
+        self.rights.contains(&(self.epoch, RightsState::Waiting))
+            && (self.admits.is_empty() || is_shared)
     }
 
     pub(super) fn show(&self) -> Vec<(&'static str, String)> {

@@ -318,7 +318,7 @@ impl TestFleet {
     }
 
     pub(crate) fn perform<O: Driver>(&mut self, cluster: &str, effect: Effect<O>) {
-        let Effect { action, because, event } = effect;
+        let Effect { action, because, event, .. } = effect;
         assert!(!because.is_empty());
         self.events.extend(event);
         match action {

@@ -260,7 +260,7 @@ pub(super) fn begins_before_its_intent(
             });
             let action = Action::Outside(MoverAction::Begin { id, job });
             let because = "the intent can wait".to_owned();
-            Step::Act(Box::new(Effect { action, because, event: None }))
+            Step::Act(Box::new(Effect { action, because, event: None, then: None }))
         }
         Some(_) => step,
     }
