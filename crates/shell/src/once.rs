@@ -75,7 +75,7 @@ pub enum Ended {
     /// The effect was done.
     Acted {
         /// The event for the owner of an object.
-        event: Option<Event>,
+        event: Option<Box<Event>>,
         /// Whether the next step sees it.
         news: News,
         /// Nothing is to be done until something else changes or this time has passed; None: who knows.
@@ -171,7 +171,7 @@ where
         return Ended::NotLeading;
     }
     let Effect { action, because, event, then } = effect;
-    let afterwards = Afterwards { event, then };
+    let afterwards = Afterwards { event: event.map(Box::new), then };
     let words = match &action {
         Action::Write(write) => write::in_words(write),
         Action::Outside(action) => name_of(action),
@@ -197,7 +197,7 @@ where
 
 /// What follows an effect that was done.
 struct Afterwards {
-    event: Option<Event>,
+    event: Option<Box<Event>>,
     then: Option<Duration>,
 }
 

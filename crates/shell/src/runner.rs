@@ -239,7 +239,7 @@ where
             }
             Ended::Acted { event, news, then } => {
                 if let Some(event) = event {
-                    self.tell(event);
+                    self.tell(*event);
                 }
                 self.turns_after(subject, news, then);
             }

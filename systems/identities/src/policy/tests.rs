@@ -281,7 +281,7 @@ fn a_policy_waits_for_its_own_role_without_asking_for_a_person() {
 #[test]
 fn a_policy_that_stays_is_not_compared_because_its_role_changes() {
     let mut world = World::ready(&json!({}));
-    assert_eq!(world.woken_by_its_role(), [Subject::from(""); 0]);
+    assert!(world.woken_by_its_role().is_empty());
     world.delete();
     assert_eq!(world.woken_by_its_role(), [Subject::from(SUBJECT)]);
 }

@@ -412,7 +412,6 @@ impl Row {
     }
 }
 
-/// The name of the owner of the Grant: as it was read, else as the cache shows it.
 /// A cluster whose conditions are about the issuer that it reports, whichever they were about.
 fn of_its_issuer(cluster: &Object) -> Object {
     let mut bent = (**cluster).clone();
@@ -427,6 +426,7 @@ fn of_its_issuer(cluster: &Object) -> Object {
     Arc::new(bent)
 }
 
+/// The name of the owner of the Grant: as it was read, else as the cache shows it.
 fn owner(view: &dyn View, live_reads: &LiveReads<Cloud>) -> String {
     let read = live_reads.objects.iter().find(|(address, _)| address.kind == GRANT);
     let grant = match read {
