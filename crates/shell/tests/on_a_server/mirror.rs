@@ -72,7 +72,7 @@ impl Controller for Mirror {
     }
 }
 
-/// Notes on every ConfigMap that it has seen it, once, and then has nothing to do for this long.
+/// Notes on every ConfigMap of people that it has seen it, once, and then has nothing to do for this long.
 #[derive(Clone)]
 pub(crate) struct Noting {
     pub(crate) steps: Arc<AtomicUsize>,
@@ -90,6 +90,10 @@ impl Watcher for Noting {
     }
 
     fn subjects(&self, _: &Watch, object: &Object, _: &dyn View) -> Vec<Subject> {
+        // Every namespace has one from the start.
+        if object.metadata.name.as_deref() == Some("kube-root-ca.crt") {
+            return Vec::new();
+        }
         vec![Subject::from(Name::of(object).to_string().as_str())]
     }
 }
