@@ -88,18 +88,21 @@ impl<'a> Reading<'a> {
             }
             PolicyReading::Attachments => {}
         }
-        if policy.attachments == 0 {
+        let mut attached_to = Vec::new();
+        if policy.attachments > 0 {
+            let entities = client.list_entities_for_policy(arn);
+            let Some(entities) = self.read("iam:ListEntitiesForPolicy", entities).await? else {
+                return Ok(None);
+            };
+            attached_to.extend(entities.into_iter().map(|entity| entity.name));
+        }
+        // The list counts, and not the count: that may lag, or be wrong for good.
+        if attached_to.is_empty() {
             let Some(ids) = self.version_ids(arn).await? else { return Ok(None) };
             let version = |id| Version { id, document: String::new() };
             found.versions = Some(ids.into_iter().map(version).collect());
-            found.attached_to = Some(Vec::new());
-            return Ok(Some(Found::Policy(found)));
         }
-        let entities = client.list_entities_for_policy(arn);
-        let Some(entities) = self.read("iam:ListEntitiesForPolicy", entities).await? else {
-            return Ok(None);
-        };
-        found.attached_to = Some(entities.into_iter().map(|entity| entity.name).collect());
+        found.attached_to = Some(attached_to);
         Ok(Some(Found::Policy(found)))
     }
 

@@ -200,9 +200,9 @@ fn identities_become_as_declared_and_leave_nothing_under_faults_and_kills() {
         }
     }
     scene.until("every identity is gone", || {
-        let left: Vec<String> = scene.all(IDENTITIES).into_keys().collect();
-        let shown: Vec<&String> = left.iter().take(5).collect();
-        if left.is_empty() { Ok(()) } else { Err(format!("{} left: {shown:?}", left.len())) }
+        let left = scene.all(IDENTITIES);
+        let Some(name) = left.keys().next() else { return Ok(()) };
+        Err(format!("{} left; {name} is {:#}", left.len(), scene.parts(name)))
     });
     scene.delete_fleet(&placed());
     // A call that was still under way would land by now.

@@ -176,6 +176,18 @@ impl Scene {
         items.into_iter().map(|item| (key(&item), item)).collect()
     }
 
+    /// What there is of an identity at the hub.
+    pub(crate) fn parts(&self, name: &str) -> Value {
+        let kinds = ["iamroleserviceaccounts", "roles", "policies"];
+        let part = |kind: &str| {
+            let path = IDENTITIES.replace("iamroleserviceaccounts", kind);
+            let mut part = self.all(&path).remove(name).unwrap_or_default();
+            part["metadata"]["managedFields"].take();
+            (kind.to_owned(), part)
+        };
+        kinds.into_iter().map(part).collect::<serde_json::Map<_, _>>().into()
+    }
+
     /// The grants, and the issuer that a cluster has published.
     pub(crate) fn grants(&self) -> Vec<Value> {
         self.all(&format!("{PLACEMENT}/grants")).into_values().collect()
@@ -221,7 +233,8 @@ impl Drop for Scene {
         for one in 1..=self.started {
             let log = self.place.path(&format!("process-{one}.log"));
             let text = std::fs::read_to_string(log).unwrap_or_default();
-            let last: Vec<&str> = text.lines().rev().take(30).collect();
+            let is_news = |line: &&str| !line.contains("heartbeat") && !line.contains("compared");
+            let last: Vec<&str> = text.lines().rev().filter(is_news).take(60).collect();
             println!("process {one}:\n{}", last.into_iter().rev().collect::<Vec<_>>().join("\n"));
         }
     }

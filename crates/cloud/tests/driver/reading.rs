@@ -1,5 +1,6 @@
 //! What an answer says, beside what was found.
 
+use crate::proxy::Fault;
 use crate::support::{
     ABOUT, CLOUD_SECONDS, ME, Options, Scene, WINDOW, allow, closed, create_policy, done, place,
     policy,
@@ -55,6 +56,24 @@ async fn a_version_that_is_known_is_not_read_again() {
     scene.make([Call::CreatePolicyVersion { document: allow("s3:*") }]).await;
     let Found::Policy(found) = scene.ask(policy(Some("v1"))).await.found else { panic!() };
     assert_eq!(found.versions.map(|it| it.len()), Some(2));
+}
+
+/// A policy that is attached once, by its own count.
+const ATTACHED_ONCE: &str = "<GetPolicyResponse><GetPolicyResult><Policy><PolicyName>x</PolicyName>\
+    <PolicyId>ANPA1</PolicyId><Arn>arn:aws:iam::123456789012:policy/interlock/f/x</Arn>\
+    <Path>/interlock/f/</Path><DefaultVersionId>v1</DefaultVersionId><AttachmentCount>1</AttachmentCount>\
+    <CreateDate>2026-11-17T00:00:00Z</CreateDate><UpdateDate>2026-11-17T00:00:00Z</UpdateDate>\
+    </Policy></GetPolicyResult><ResponseMetadata><RequestId>1</RequestId></ResponseMetadata>\
+    </GetPolicyResponse>";
+
+#[tokio::test]
+async fn a_policy_that_is_attached_to_nothing_can_be_deleted_whatever_its_count_says() {
+    let scene = Scene::new().await;
+    scene.make([create_policy()]).await;
+    scene.proxy.next(Fault::Answer { status: 200, body: ATTACHED_ONCE, is_passed_on: false });
+    let found = scene.policy_by(PolicyReading::Attachments).await;
+    assert_eq!(found.attached_to, Some(Vec::new()));
+    assert_eq!(found.versions.map(|it| it.len()), Some(1), "so that others go before it does");
 }
 
 #[tokio::test]
