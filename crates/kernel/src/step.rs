@@ -62,19 +62,23 @@ impl<O: Outside> Step<O> {
 
     /// One write to an API server.
     pub fn write(write: Write, because: impl Into<String>) -> Self {
-        Step::Act(Box::new(Effect {
-            action: Action::Write(write),
-            because: because.into(),
-            event: None,
-            then: None,
-        }))
+        Step::act(Action::Write(write), because.into())
     }
 
-    /// The same, with nothing to do afterwards until something else changes or this time has passed.
+    /// One action outside of the API.
+    pub fn outside(action: O::Action, because: impl Into<String>) -> Self {
+        Step::act(Action::Outside(action), because.into())
+    }
+
+    fn act(action: Action<O>, because: String) -> Self {
+        Step::Act(Box::new(Effect { action, because, event: None, then: None }))
+    }
+
+    /// The same; if a time is given, nothing is to be done afterwards until something else changes or it has passed.
     #[must_use]
-    pub fn then_waiting(mut self, at_most: Duration) -> Self {
+    pub fn then_waiting(mut self, at_most: Option<Duration>) -> Self {
         if let Step::Act(effect) = &mut self {
-            effect.then = Some(at_most);
+            effect.then = at_most;
         }
         self
     }

@@ -73,7 +73,10 @@ pub enum Resting {
     /// There is none.
     Quiet,
     /// It is removed.
-    Unmark,
+    Unmark {
+        /// Whether the cloud was found as declared under it: it is compared again with the next resync.
+        is_compared: bool,
+    },
     /// Calls may be under way for so many seconds.
     Wait {
         /// At most.
@@ -113,7 +116,7 @@ impl Journal {
             None => Resting::Quiet,
             Some(mark) if !self.is_mine(mark) => Resting::Another,
             Some(Mark { quiet_at: None, .. }) => Resting::Another,
-            Some(_) if self.is_quiet() => Resting::Unmark,
+            Some(mark) if self.is_quiet() => Resting::Unmark { is_compared: mark.settled },
             Some(_) => Resting::Wait { seconds: self.quiet_in() },
         }
     }

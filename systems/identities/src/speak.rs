@@ -1,11 +1,8 @@
-//! Events, and calls as steps.
+//! Events and marks as they are written.
 
-use crate::outside::{Cloud, Request};
 use interlock_api::identities::Mark;
 use interlock_kernel::metadata::uid_of;
-use interlock_kernel::{
-    Action, Address, Effect, Event, Importance, Kind, Name, Object, Place, Step,
-};
+use interlock_kernel::{Address, Event, Importance, Kind, Name, Object, Place};
 use serde_json::{Value, json};
 
 /// A mark in the change of a status. Whatever the mark before said is replaced as a whole.
@@ -34,14 +31,4 @@ pub(crate) fn saying(event: Event, note: String) -> Event {
 /// changed by somebody else.
 pub(crate) fn reason_of_call(was_as_declared: bool) -> &'static str {
     if was_as_declared { "DriftRepaired" } else { "Changing" }
-}
-
-/// One call.
-pub(crate) fn call(request: Request, because: String) -> Step<Cloud> {
-    Step::Act(Box::new(Effect {
-        action: Action::Outside(request),
-        because,
-        event: None,
-        then: None,
-    }))
 }

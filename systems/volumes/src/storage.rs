@@ -22,9 +22,9 @@ pub use snapshot::Snapshots;
 pub use volume::Volumes;
 
 use crate::objects::{text, uid_of};
-use crate::outside::{Disk, DiskAction};
+use crate::outside::Disk;
 use interlock_api::names::LOCAL_DRIVER;
-use interlock_kernel::{Action, Effect, Name, Object, Read, Step, Subject};
+use interlock_kernel::{Name, Object, Read, Step, Subject};
 use jiff::Timestamp;
 use kube_core::DynamicObject;
 use std::time::Duration;
@@ -62,16 +62,6 @@ fn handle_of(volume: &DynamicObject) -> &str {
 /// The name of the volume that is made for a claim: on the disk, and of the PersistentVolume.
 fn handle_for(claim: &DynamicObject) -> String {
     format!("pvc-{}", uid_of(claim))
-}
-
-fn perform(action: DiskAction, because: &str) -> Step<Disk> {
-    let because = because.to_owned();
-    Step::Act(Box::new(Effect {
-        action: Action::Outside(action),
-        because,
-        event: None,
-        then: None,
-    }))
 }
 
 /// The step about something that was decided upon, and so was seen.

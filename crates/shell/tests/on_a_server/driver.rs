@@ -4,8 +4,7 @@ use crate::line::line;
 use crate::mirror::CONFIG_MAP;
 use crate::{make_original, server, until};
 use interlock_kernel::{
-    Action, Controller, Effect, LiveReads, Object, Outside, Place, Read, Step, Subject, View,
-    Watch, Watcher,
+    Controller, LiveReads, Object, Outside, Place, Read, Step, Subject, View, Watch, Watcher,
 };
 use interlock_shell::{Driver, Ended, News, Places, Server, Shell, Wiring, step_once};
 use std::sync::Arc;
@@ -49,12 +48,7 @@ impl Controller for Porter {
     fn step(&self, _: &Subject, _: &dyn View, live_reads: &LiveReads<Door>) -> Step<Door> {
         match live_reads.answers.get(&IsItOpen) {
             Some(true) => Step::rest("it is open"),
-            Some(false) => Step::Act(Box::new(Effect {
-                action: Action::Outside(Open),
-                because: "it is shut".to_owned(),
-                event: None,
-                then: None,
-            })),
+            Some(false) => Step::outside(Open, "it is shut"),
             None => Step::LiveRead {
                 reads: vec![Read::Ask(IsItOpen)],
                 because: "nobody knows how it is".to_owned(),

@@ -112,7 +112,7 @@ impl Controller for Noting {
         }
         let change = json!({"metadata": {"annotations": {"noted": "yes"}}});
         let write = Write::patch(Place::HUB, &CONFIG_MAP, &seen, change);
-        Step::write(write, "nothing says that it was seen").then_waiting(self.at_most)
+        Step::write(write, "nothing says that it was seen").then_waiting(Some(self.at_most))
     }
 }
 

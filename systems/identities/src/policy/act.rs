@@ -37,13 +37,10 @@ pub(super) fn act(settings: &Settings, scene: &Scene, decision: Decision) -> Ste
             let change = json!({"mark": speak::mark(&mark)});
             status(scene, change, "calls of this process may be under way from now on")
         }
-        Decision::Unmark => {
-            let step = status(scene, json!({"mark": null}), "no call can be under way any more");
-            match scene.status.mark.as_ref().is_some_and(|mark| mark.settled) {
-                // The cloud was compared under the mark.
-                true => step.then_waiting(settings.resync(policy)),
-                false => step,
-            }
+        Decision::Unmark { is_compared } => {
+            let next = is_compared.then(|| settings.resync(policy));
+            status(scene, json!({"mark": null}), "no call can be under way any more")
+                .then_waiting(next)
         }
         Decision::Call(at, call) => {
             let because = format!("the cloud is not as declared: {}", call.name());
@@ -54,7 +51,7 @@ pub(super) fn act(settings: &Settings, scene: &Scene, decision: Decision) -> Ste
             let event = speak::event(&POLICY, policy, Importance::Normal, reason);
             let about = uid_of(policy).to_owned();
             let request = Request { about, decided: scene.process.clone(), at, call };
-            speak::call(request, because).telling(speak::saying(event, note))
+            Step::outside(request, because).telling(speak::saying(event, note))
         }
         Decision::Report(report) => {
             let because = format!("the Policy is {:?}", report.standing.old());

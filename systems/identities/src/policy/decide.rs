@@ -94,7 +94,10 @@ pub enum Decision {
     /// Write this mark.
     Mark(Mark),
     /// Remove the mark: nothing is under way, and nothing is to be done.
-    Unmark,
+    Unmark {
+        /// Whether the cloud was found as declared under it: nothing is to do until the next resync.
+        is_compared: bool,
+    },
     /// Make this call.
     Call(At, Call),
     /// Write the status.
@@ -330,7 +333,7 @@ fn compared(facts: &Facts, look: &Look, at: &At, found: &PolicyFound) -> Decisio
 fn rest(journal: &Journal) -> Decision {
     match journal.resting() {
         Resting::Quiet | Resting::Another => Decision::Resync,
-        Resting::Unmark => Decision::Unmark,
+        Resting::Unmark { is_compared } => Decision::Unmark { is_compared },
         Resting::Wait { seconds } => Decision::Wait("calls may be under way", seconds),
     }
 }

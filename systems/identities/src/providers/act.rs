@@ -38,7 +38,7 @@ pub(super) fn act(scene: &Scene, decision: Decision) -> Step<Cloud> {
             let event = speak::event(&CLUSTER, cluster, Importance::Normal, "Changing");
             let about = uid_of(cluster).to_owned();
             let request = Request { about, decided: scene.process.clone(), at, call };
-            speak::call(request, because).telling(speak::saying(event, note))
+            Step::outside(request, because).telling(speak::saying(event, note))
         }
         Decision::Report(finding) => {
             let generation = cluster.metadata.generation;

@@ -236,7 +236,7 @@ fn call(facts: &Facts, look: &Look, at: At, call: Call) -> Decision {
 fn rest(facts: &Facts, look: &Look) -> Decision {
     match look.journal.resting() {
         Resting::Wait { seconds } => Decision::Wait("calls may be under way", seconds),
-        Resting::Unmark => {
+        Resting::Unmark { .. } => {
             Decision::Note(facts.checked(&Record { mark: None, ..facts.record.clone() }))
         }
         Resting::Quiet | Resting::Another => Decision::Note(facts.checked(&facts.record)),

@@ -43,13 +43,10 @@ pub(super) fn act(settings: &Settings, scene: &Scene, decision: Decision) -> Ste
             let change = json!({"mark": speak::mark(&mark), "attached": attached});
             status(scene, change, "calls of this process may be under way from now on")
         }
-        Decision::Unmark => {
-            let step = status(scene, json!({"mark": null}), "no call can be under way any more");
-            match scene.status.mark.as_ref().is_some_and(|mark| mark.settled) {
-                // The cloud was compared under the mark.
-                true => step.then_waiting(settings.resync(role)),
-                false => step,
-            }
+        Decision::Unmark { is_compared } => {
+            let next = is_compared.then(|| settings.resync(role));
+            status(scene, json!({"mark": null}), "no call can be under way any more")
+                .then_waiting(next)
         }
         Decision::Record(attached) => {
             status(scene, json!({"attached": attached}), "these attachments are Interlock's own")
@@ -63,7 +60,7 @@ pub(super) fn act(settings: &Settings, scene: &Scene, decision: Decision) -> Ste
             let event = speak::event(&ROLE, role, Importance::Normal, reason);
             let about = uid_of(role).to_owned();
             let request = Request { about, decided: scene.process.clone(), at, call };
-            speak::call(request, because).telling(speak::saying(event, note))
+            Step::outside(request, because).telling(speak::saying(event, note))
         }
         Decision::Report(report) => {
             let because = format!("the Role is {:?}", report.standing.old());

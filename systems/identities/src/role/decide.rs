@@ -125,7 +125,10 @@ pub enum Decision {
         attached: Vec<String>,
     },
     /// Remove the mark: nothing is under way, and nothing is to be done.
-    Unmark,
+    Unmark {
+        /// Whether the cloud was found as declared under it: nothing is to do until the next resync.
+        is_compared: bool,
+    },
     /// Write which policies Interlock attaches.
     Record(Vec<String>),
     /// Write which sessions are denied: those of epochs up to this one, issued before this time of the cloud, in
@@ -292,7 +295,7 @@ pub(super) fn awaiting_policy() -> Standing {
 pub(super) fn idle(look: &Look) -> Decision {
     match look.journal.resting() {
         Resting::Quiet | Resting::Another => Decision::Resync,
-        Resting::Unmark => Decision::Unmark,
+        Resting::Unmark { is_compared } => Decision::Unmark { is_compared },
         Resting::Wait { seconds } => Decision::Wait("calls may be under way", seconds),
     }
 }

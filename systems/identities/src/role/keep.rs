@@ -117,8 +117,10 @@ fn rest(facts: &Facts, look: &Look, kept: Vec<String>) -> Decision {
             Going::Mark(mark) => Decision::Mark(mark),
             Going::Gone | Going::Late { .. } => Decision::Resync,
         },
-        Resting::Unmark if kept != facts.status.attached => Decision::Record(kept),
-        Resting::Quiet | Resting::Unmark | Resting::Wait { .. } | Resting::Another => idle(look),
+        Resting::Unmark { .. } if kept != facts.status.attached => Decision::Record(kept),
+        Resting::Quiet | Resting::Unmark { .. } | Resting::Wait { .. } | Resting::Another => {
+            idle(look)
+        }
     }
 }
 

@@ -69,7 +69,7 @@ fn about_marks() -> Vec<Row> {
             breaks: &[REFINED],
             size: Size { refine: 1, ..Size::SMALL },
             rule: Rule::Policy(|facts| match Policies::decide(facts) {
-                Decision::Unmark => {
+                Decision::Unmark { .. } => {
                     let (document, tags) = (facts.document.clone(), facts.owner.tags());
                     Decision::Call(facts.owner.at(), Call::CreatePolicy { document, tags })
                 }
@@ -216,7 +216,9 @@ fn about_deletion() -> Vec<Row> {
             breaks: &["Converges", "Deletes"],
             size: Size { live: 1, deletes: 1, elapses: 4, ..Size::SMALL },
             rule: Rule::Policy(|facts| match Policies::decide(facts) {
-                Decision::RemoveFinalizer(_) | Decision::Unmark => Decision::Wait("for ever", 60),
+                Decision::RemoveFinalizer(_) | Decision::Unmark { .. } => {
+                    Decision::Wait("for ever", 60)
+                }
                 decision => decision,
             }),
         },

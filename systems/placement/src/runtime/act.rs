@@ -9,7 +9,7 @@ use super::tokens::request;
 use crate::kinds::POD;
 use crate::syncer::marks::FINALIZER_PROCESS;
 use interlock_kernel::metadata::{take_finalizer_off, uid_of};
-use interlock_kernel::{Action, Effect, Event, Importance, Name, Place, Read, Step, Write};
+use interlock_kernel::{Event, Importance, Name, Place, Read, Step, Write};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -45,14 +45,14 @@ fn without_pod(name: &Name, stray: Option<&LockName>, decision: Decision) -> Ste
 
 fn with_pod(scene: &PodScene, decision: Decision) -> Step<Machine> {
     let pod = || uid_of(&scene.pod).to_owned();
-    let let_go = |because| perform(MachineAction::LetGo(scene.lock()), because);
+    let let_go = |because| Step::outside(MachineAction::LetGo(scene.lock()), because);
     match decision {
         Decision::Nothing(why) => nothing(scene, why),
         Decision::AskMachine => Step::LiveRead {
             reads: questions(scene),
             because: "asking the machine for the processes of the pod".into(),
         },
-        Decision::TakeLock => perform(
+        Decision::TakeLock => Step::outside(
             MachineAction::TakeLock(scene.lock()),
             "the lock is taken before the permit is read",
         ),
@@ -66,16 +66,20 @@ fn with_pod(scene: &PodScene, decision: Decision) -> Step<Machine> {
         Decision::Start(epoch) => start(scene, epoch),
         Decision::StartAndTell(epoch) => start(scene, epoch).telling(no_effect(scene)),
         Decision::WriteToken => write_token(scene),
-        Decision::RemoveTokens => {
-            perform(MachineAction::RemoveTokens(pod()), "no process reads the tokens of the pod")
-        }
+        Decision::RemoveTokens => Step::outside(
+            MachineAction::RemoveTokens(pod()),
+            "no process reads the tokens of the pod",
+        ),
         Decision::LetGo => let_go("the pod does not need the lock"),
         Decision::LetGoUnstarted => let_go("the pod cannot be started"),
         Decision::LetGoOfStray => let_go_of_stray(scene.stray.as_ref()),
-        Decision::Terminate => perform(MachineAction::Terminate(pod()), "the pod is being deleted"),
-        Decision::Kill => {
-            perform(MachineAction::Kill(pod()), "the process did not stop within its grace period")
+        Decision::Terminate => {
+            Step::outside(MachineAction::Terminate(pod()), "the pod is being deleted")
         }
+        Decision::Kill => Step::outside(
+            MachineAction::Kill(pod()),
+            "the process did not stop within its grace period",
+        ),
         Decision::Report(report) => tell(scene, report),
         Decision::ReportProblem => tell_problem(scene),
         Decision::TakeFinalizerOff => {
@@ -104,7 +108,7 @@ fn questions(scene: &PodScene) -> Vec<Read<Machine>> {
 
 fn let_go_of_stray(stray: Option<&LockName>) -> Step<Machine> {
     match stray {
-        Some(lock) => perform(
+        Some(lock) => Step::outside(
             MachineAction::LetGo(lock.clone()),
             "the pod of the lock does not exist any more",
         ),
@@ -116,7 +120,7 @@ fn start(scene: &PodScene, epoch: i64) -> Step<Machine> {
     match &scene.described {
         Some(Ok(run)) => {
             let run = Box::new(Run { epoch, ..run.clone() });
-            perform(MachineAction::Start(run), "the epoch may run on this cluster")
+            Step::outside(MachineAction::Start(run), "the epoch may run on this cluster")
         }
         Some(Err(_)) | None => about_nothing(Decision::Start(epoch)),
     }
@@ -126,7 +130,7 @@ fn write_token(scene: &PodScene) -> Step<Machine> {
     match &scene.token {
         Some(file) => {
             let action = MachineAction::WriteToken(Box::new(request(&scene.pod, file)));
-            perform(action, "the token of the pod is missing, or most of its life is over")
+            Step::outside(action, "the token of the pod is missing, or most of its life is over")
         }
         None => about_nothing(Decision::WriteToken),
     }
@@ -140,16 +144,6 @@ fn no_effect(scene: &PodScene) -> Event {
         reason: FIELD_WITHOUT_EFFECT,
         note: without_effect(&scene.pod.data["spec"]).unwrap_or_default(),
     }
-}
-
-fn perform(action: MachineAction, because: &str) -> Step<Machine> {
-    let because = because.to_owned();
-    Step::Act(Box::new(Effect {
-        action: Action::Outside(action),
-        because,
-        event: None,
-        then: None,
-    }))
 }
 
 fn write_status(scene: &PodScene, status: Value, because: &str) -> Step<Machine> {

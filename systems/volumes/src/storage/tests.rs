@@ -2,13 +2,13 @@
 
 use super::*;
 use crate::kinds::{CLAIM, CONTENT, POD, SNAPSHOT_CLASS, SNAPSHOT_KIND, VOLUME};
-use crate::outside::{DiskQuestion, Made};
+use crate::outside::{DiskAction, DiskQuestion, Made};
 use crate::testing::{
     TestDisk, Thing, calm_storage, claim, claim_of, class, content, from_destination,
     from_snapshot, full, ready_snapshot, snapshot, snapshot_of, volume_of, world_of_storage,
 };
 use interlock_kernel::testing::{Machine, Run, TestServers, condition, patched, survives};
-use interlock_kernel::{Address, Controller, Kind, Place, Write};
+use interlock_kernel::{Action, Address, Controller, Kind, Place, Write};
 use serde_json::{Value, json};
 
 const PROTECTION: &str = "kubernetes.io/pvc-protection";

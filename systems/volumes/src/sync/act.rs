@@ -13,7 +13,7 @@ use crate::kinds::{CLAIM, SNAPSHOT_KIND};
 use crate::objects::{change, finalizers_with, owner_reference, take_finalizer_off, uid_of};
 use crate::outside::{Failure, Folder, Job, Keep, Mover, MoverAction, Outcome, Sync};
 use interlock_api::names::{ANNOTATION_LATEST_IMAGE_UID, FINALIZER_SNAPSHOTS};
-use interlock_kernel::{Action, Effect, Importance, Object, Place, Read, Step, Write};
+use interlock_kernel::{Importance, Object, Place, Read, Step, Write};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -99,9 +99,9 @@ fn act_on_sync(scene: &Scene, intent: &Intent, decision: Decision) -> Step<Mover
         Decision::Begin(how) => begin(scene, intent, how),
         Decision::Finish(how) => finish(scene, intent, how),
         Decision::ForgetEarlier => on(intent.earlier_sync_id().as_ref(), |earlier| {
-            perform(MoverAction::Forget(earlier.clone()), "a later attempt has begun")
+            Step::outside(MoverAction::Forget(earlier.clone()), "a later attempt has begun")
         }),
-        Decision::Forget => perform(
+        Decision::Forget => Step::outside(
             MoverAction::Forget(intent.sync_id()),
             "the result of the sync is in the status",
         ),
@@ -137,16 +137,6 @@ fn on<T>(thing: Option<&T>, act: impl FnOnce(&T) -> Step<Mover>) -> Step<Mover> 
 
 fn gone() -> Step<Mover> {
     Step::rest("the object does not exist any more")
-}
-
-fn perform(action: MoverAction, because: &str) -> Step<Mover> {
-    let because = because.to_owned();
-    Step::Act(Box::new(Effect {
-        action: Action::Outside(action),
-        because,
-        event: None,
-        then: None,
-    }))
 }
 
 fn nothing(scene: &Scene, why: Why) -> Step<Mover> {
@@ -293,7 +283,7 @@ fn begin(scene: &Scene, intent: &Intent, how: Begin) -> Step<Mover> {
     let (task, claim) = (&scene.task, &scene.claim_name);
     let Some((job, what)) = job(scene, how) else { return gone() };
     let action = MoverAction::Begin { id: intent.sync_id(), job: Box::new(job) };
-    let step = perform(action, "the mover can start");
+    let step = Step::outside(action, "the mover can start");
     if how.warns {
         let note = format!(
             "claim {claim} is read while it is in use, so the backup is not consistent; use \

@@ -9,7 +9,7 @@ use crate::objects::{
     namespace_of, part, put_finalizer_on, take_finalizer_off, tells, text, uid_of, warns,
 };
 use crate::outside::{Disk, DiskAction, DiskQuestion};
-use crate::storage::{REQUEUE_AFTER, back_off_for, live_read, on, perform, wait};
+use crate::storage::{REQUEUE_AFTER, back_off_for, live_read, on, wait};
 use interlock_api::names::{LOCAL_DRIVER, hold_finalizer};
 use interlock_kernel::conditions::Finding;
 use interlock_kernel::{Object, Place, Read, Step, Write};
@@ -42,7 +42,7 @@ pub(super) fn act(scene: &Scene, decision: Decision) -> Step<Disk> {
         }
         Decision::Forget => {
             let because = "the claim reports why its volume could not be created";
-            perform(DiskAction::Forget(volume()), because)
+            Step::outside(DiskAction::Forget(volume()), because)
         }
         Decision::Record => record(scene),
         Decision::Take => take(scene),
@@ -75,7 +75,7 @@ pub(super) fn act(scene: &Scene, decision: Decision) -> Step<Disk> {
             vec![Read::Object(scene.record())],
             "a volume without a PersistentVolume is deleted with its claim",
         ),
-        Decision::Delete => perform(
+        Decision::Delete => Step::outside(
             DiskAction::DeleteVolume(scene.handle()),
             "the claim was deleted, and the volume was never bound to it",
         ),
@@ -150,7 +150,7 @@ fn make(scene: &Scene, from: Option<&OnDisk>) -> Step<Disk> {
         capacity: scene.capacity(),
         from: from.map(|from| (from.handle.clone(), from.digest.clone())),
     };
-    perform(action, "a claim needs the volume")
+    Step::outside(action, "a claim needs the volume")
 }
 
 /// The claim as its volume refers to it.

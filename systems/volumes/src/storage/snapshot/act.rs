@@ -9,7 +9,7 @@ use crate::objects::{
     tells, text, uid_of, warns,
 };
 use crate::outside::{Content, Disk, DiskAction, DiskQuestion};
-use crate::storage::{REQUEUE_AFTER, back_off_for, handle_of, live_read, on, perform, wait};
+use crate::storage::{REQUEUE_AFTER, back_off_for, handle_of, live_read, on, wait};
 use interlock_api::names::{
     ANNOTATION_BYTES, ANNOTATION_DIGEST, ANNOTATION_FILES, HOLD_PREFIX, LOCAL_DRIVER,
 };
@@ -34,7 +34,7 @@ pub(super) fn act(scene: &Scene, decision: Decision) -> Step<Disk> {
         ),
         Decision::Take => on(scene.content.as_ref(), |content| {
             let volume = text(&content.data, &["spec", "source", "volumeHandle"]).to_owned();
-            perform(
+            Step::outside(
                 DiskAction::TakeSnapshot { handle: scene.handle(), volume },
                 "a VolumeSnapshot exists",
             )
@@ -42,7 +42,7 @@ pub(super) fn act(scene: &Scene, decision: Decision) -> Step<Disk> {
         Decision::ReportFailure => {
             on(scene.failure.as_ref(), |failure| report(scene, &of_failure(failure)))
         }
-        Decision::Forget => perform(
+        Decision::Forget => Step::outside(
             DiskAction::Forget(DiskQuestion::Snapshot(scene.handle())),
             "the status reports why the snapshot could not be taken",
         ),
@@ -51,7 +51,7 @@ pub(super) fn act(scene: &Scene, decision: Decision) -> Step<Disk> {
             on(scene.contents.as_ref(), |inside| report_content(scene, content, inside))
         }),
         Decision::ReportReady => on(scene.contents.as_ref(), |inside| report_ready(scene, inside)),
-        Decision::Delete => perform(
+        Decision::Delete => Step::outside(
             DiskAction::DeleteSnapshot(scene.handle()),
             "the snapshot is being deleted, and has no holder",
         ),

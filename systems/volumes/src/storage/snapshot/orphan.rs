@@ -9,7 +9,7 @@ use crate::kinds::{CONTENT, SNAPSHOT_KIND};
 use crate::objects::{has_finalizer, is_deleting, is_same, take_finalizer_off, text};
 use crate::outside::{Disk, DiskAction, DiskQuestion, Made as Answer};
 use crate::storage::volume::decide::Made;
-use crate::storage::{REQUEUE_AFTER, live_read, perform, wait};
+use crate::storage::{REQUEUE_AFTER, live_read, wait};
 use interlock_api::names::LOCAL_DRIVER;
 use interlock_kernel::{Address, LiveReads, Name, Object, Place, Read, Step, View, Write};
 use serde::Serialize;
@@ -136,7 +136,7 @@ pub(super) fn act(scene: &Scene, decision: Decision) -> Step<Disk> {
             "asking the disk whether the snapshot exists",
         ),
         Decision::WaitForSnapshot => wait("the snapshot is still being taken", REQUEUE_AFTER),
-        Decision::DeleteSnapshot => perform(
+        Decision::DeleteSnapshot => Step::outside(
             DiskAction::DeleteSnapshot(handle.clone()),
             "the VolumeSnapshot was deleted, and its content was not",
         ),

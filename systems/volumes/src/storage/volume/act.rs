@@ -6,7 +6,7 @@ use crate::kinds::VOLUME;
 use crate::objects::{change_status, put_finalizer_on, take_finalizer_off};
 use crate::outside::{Disk, DiskAction, DiskQuestion};
 use crate::storage::claim::VOLUME_PROTECTION;
-use crate::storage::{REQUEUE_AFTER, handle_of, live_read, perform, wait};
+use crate::storage::{REQUEUE_AFTER, handle_of, live_read, wait};
 use interlock_kernel::{Place, Read, Step, Write};
 use serde_json::json;
 
@@ -41,7 +41,7 @@ pub(super) fn act(scene: &Scene, decision: Decision) -> Step<Disk> {
             let reads = scene.truth().map(Read::Object).into_iter().chain([disk]).collect();
             live_read(reads, "asking the disk whether the volume exists")
         }
-        Decision::Delete => perform(
+        Decision::Delete => Step::outside(
             DiskAction::DeleteVolume(handle()),
             "the claim is gone, and the reclaim policy is Delete",
         ),

@@ -17,8 +17,8 @@ use crate::sync::intent::Intent;
 use interlock_api::names::ANNOTATION_SYNC;
 use interlock_kernel::metadata::is_of;
 use interlock_kernel::{
-    Action, Bent, Controller, Effect, LiveReads, Name, Nothing, Object, Observed, Place, Read,
-    Room, Step, Subject, View, Write,
+    Action, Bent, Controller, LiveReads, Name, Nothing, Object, Observed, Place, Read, Room, Step,
+    Subject, View, Write,
 };
 use interlock_world::{rewritten, unguarded};
 use serde_json::json;
@@ -258,9 +258,7 @@ pub(super) fn begins_before_its_intent(
                 digest: None,
                 allow_empty: false,
             });
-            let action = Action::Outside(MoverAction::Begin { id, job });
-            let because = "the intent can wait".to_owned();
-            Step::Act(Box::new(Effect { action, because, event: None, then: None }))
+            Step::outside(MoverAction::Begin { id, job }, "the intent can wait")
         }
         Some(_) => step,
     }
