@@ -84,17 +84,12 @@ impl People<'_> {
 
     /// The scene as it is.
     fn unchanged(&self, name: usize) -> Move<Machine> {
-        let Scene { contents, chance, .. } = self.scene;
-        let machines = [const { None }; CLUSTERS];
-        Move { name, servers: *contents, machines, chance: *chance, restarts: None }
+        self.scene.at_hub(name, self.scene.contents[0])
     }
 
     /// Another hub, and what is left to happen after that.
     fn at_hub(&self, name: usize, hub: u32, chance: Chance) -> Move<Machine> {
-        let mut found = self.unchanged(name);
-        found.servers[0] = hub;
-        found.chance |= chance;
-        found
+        Move { chance: self.scene.chance | chance, ..self.scene.at_hub(name, hub) }
     }
 
     fn change(&self, kind: &Kind, name: &Name, patch: &Value) -> u32 {

@@ -9,7 +9,7 @@ use crate::syncer::marks::from_uid;
 use interlock_api::placement::Phase;
 use interlock_kernel::Name;
 use interlock_kernel::metadata::{is_deleting, uid_of};
-use interlock_world::{CLUSTERS, Chance, Move, Rule, Scene};
+use interlock_world::{CLUSTERS, Move, Rule, Scene};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -29,20 +29,15 @@ pub(super) fn next(
     scene: &Scene<'_, Namespaces>,
     moves: &mut Vec<Move<Machine>>,
 ) {
-    let change = |name: usize, hub: u32, chance: Chance| {
-        let mut servers = scene.contents;
-        servers[0] = hub;
-        let machines = [const { None }; CLUSTERS];
-        Move { name, servers, machines, chance: scene.chance | chance, restarts: None }
-    };
     let (servers, hub) = (scene.servers, scene.contents[0]);
     match scene.hub().get(&POD, &name()) {
         Some(pod) if scene.chance & MADE_POD_AGAIN == 0 && !is_deleting(&pod) => {
-            moves.push(change(DELETE_POD, servers.remove(hub, &POD, &name()), 0));
+            moves.push(scene.at_hub(DELETE_POD, servers.remove(hub, &POD, &name())));
         }
         None if truth::life_of_namespace(system, scene, 0) == Life::There => {
             let hub = servers.put(hub, &POD, &name(), pod("another-writer"));
-            moves.push(change(MAKE_POD_AGAIN, hub, MADE_POD_AGAIN));
+            let chance = scene.chance | MADE_POD_AGAIN;
+            moves.push(Move { chance, ..scene.at_hub(MAKE_POD_AGAIN, hub) });
         }
         Some(_) | None => {}
     }

@@ -26,10 +26,7 @@ pub(super) fn next(
         status["rights"][0]["epoch"] == epoch && status["rights"][0]["state"] == "Ready";
     let change = |name: usize, role: Value| {
         let patch = json!({"status": {"rights": [role]}});
-        let mut servers = scene.contents;
-        servers[0] = scene.servers.change(servers[0], &GRANT, &grant, &patch);
-        let machines = [const { None }; CLUSTERS];
-        Move { name, servers, machines, chance: scene.chance, restarts: None }
+        scene.at_hub(name, scene.servers.change(scene.contents[0], &GRANT, &grant, &patch))
     };
     // A role that comes later than a permit was not known to whoever gave it.
     if !has_role && epoch == 0 {

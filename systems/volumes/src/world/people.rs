@@ -7,7 +7,7 @@ use crate::kinds::{CLAIM, DESTINATION, SNAPSHOT_KIND};
 use crate::objects::{annotation, is_deleting, label, uid_of};
 use interlock_api::names::{ANNOTATION_LATEST_IMAGE_UID, LABEL_PRIME_FOR};
 use interlock_kernel::{Name, Object};
-use interlock_world::{CLUSTERS, Move, Scene, Servers};
+use interlock_world::{Move, Scene, Servers};
 use serde_json::json;
 use std::collections::BTreeSet;
 
@@ -108,8 +108,7 @@ struct People<'a> {
 
 impl People<'_> {
     fn unchanged(&self, name: usize) -> Move<Machine> {
-        let (servers, chance) = (self.scene.contents, self.scene.chance);
-        Move { name, servers, machines: [const { None }; CLUSTERS], chance, restarts: None }
+        self.scene.at_hub(name, self.scene.contents[0])
     }
 
     fn on_server(&self, name: usize, server: u32) -> Move<Machine> {
