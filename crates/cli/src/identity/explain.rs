@@ -133,8 +133,12 @@ async fn owner(hub: &Client, namespace: &str) -> anyhow::Result<Option<WorkloadC
     let Some(found) = read(namespaces.get_opt(namespace).await)? else { return Ok(None) };
     let name = grant_name(namespace, &found.metadata.uid.unwrap_or_default());
     let grants: Api<Grant> = Api::all(hub.clone());
-    // Where namespaces are not placed, the kinds of placement may not be installed.
-    let grant = grants.get_opt(&name).await.ok().flatten();
+    let grant = match grants.get(&name).await {
+        Ok(grant) => Some(grant),
+        // Where namespaces are not placed, the kinds of placement may not be installed.
+        Err(kube::Error::Api(status)) if status.code == 404 => None,
+        Err(error) => return Err(error).context("cannot read the Grant of the namespace"),
+    };
     let owner = grant.and_then(|grant| grant.status).and_then(|status| status.owner);
     let Some(owner) = owner else { return Ok(None) };
     let clusters: Api<WorkloadCluster> = Api::all(hub.clone());
