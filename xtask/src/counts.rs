@@ -1,11 +1,12 @@
-//! Every model in its default size: do ours hold, and have they as many states as on record? A model
+//! Every model in its default size, and some in larger ones: do ours hold, and have they as many states as on record? A model
 //! that shrank unnoticed still holds, and proves less.
 
 use crate::{interlock, root, say};
 use anyhow::{Context, bail};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What `check -o json` says of a model, as far as it is on record.
@@ -25,6 +26,23 @@ struct Answer {
 }
 
 type Counts = BTreeMap<String, Count>;
+
+/// What is explored beyond the default sizes, with what no other size has: seconds here, and minutes in a test.
+const LARGER: [(&str, &str); 7] = [
+    ("identities/placed", "crash=0,faults=0,epochs=3,forced=2,elapses=4"),
+    ("identities/placed", "crash=0,faults=0,flights=1"),
+    (
+        "identities/placed",
+        "processes=2,crash=0,faults=0,deletes=1,epochs=1,forced=0,elapses=1,flights=1",
+    ),
+    (
+        "identities/placed",
+        "processes=2,crash=0,faults=0,deletes=1,live=1,epochs=1,forced=0,elapses=0,flights=1",
+    ),
+    ("placement", "moves=1,flights=0,stale=0,crash=1,claims=1"),
+    ("placement", "moves=1,flights=0,stale=1,crash=0,rights=1"),
+    ("placement", "moves=1,flights=0,stale=0,crash=0,rights=1,force=1"),
+];
 
 /// Checks all models and compares, or writes the record anew; false if one of ours is broken or one
 /// has another count.
@@ -55,26 +73,41 @@ fn record() -> PathBuf {
 
 /// Whether all of ours hold, and the counts of every model.
 fn check() -> anyhow::Result<(bool, Counts)> {
-    let output = Command::new(interlock::build()?)
-        .args(["check", "-o", "json"])
+    let program = interlock::build()?;
+    let (mut all_hold, answers) = explore::<Vec<Answer>>(&program, &[])?;
+    let mut counts: Counts =
+        answers.into_iter().map(|answer| (answer.model, answer.count)).collect();
+    for (model, size) in LARGER {
+        let (holds, answer) = explore::<Answer>(&program, &[model, "--size", size])?;
+        all_hold &= holds;
+        counts.insert(format!("{model} {size}"), answer.count);
+    }
+    if !all_hold {
+        say("some are broken: cargo run --release -- check");
+    }
+    for (model, count) in &counts {
+        say(&format!("{model:26} {}", shown(count)));
+    }
+    Ok((all_hold, counts))
+}
+
+/// Whether all hold, and what was explored.
+fn explore<T: DeserializeOwned>(program: &Path, asked: &[&str]) -> anyhow::Result<(bool, T)> {
+    let output = Command::new(program)
+        .arg("check")
+        .args(asked)
+        .args(["-o", "json"])
         .output()
         .context("cannot start interlock")?;
     let complaint = String::from_utf8_lossy(&output.stderr);
     let all_hold = match output.status.code() {
         Some(0) => true,
         Some(1) => false,
-        _ => bail!("interlock check: {}", complaint.trim()),
+        _ => bail!("interlock check {}: {}", asked.join(" "), complaint.trim()),
     };
-    let answers: Vec<Answer> =
+    let explored =
         serde_json::from_slice(&output.stdout).context("interlock check printed no JSON")?;
-    if !all_hold {
-        say("some are broken: cargo run --release -- check");
-    }
-    let counts: Counts = answers.into_iter().map(|answer| (answer.model, answer.count)).collect();
-    for (model, count) in &counts {
-        say(&format!("{model:26} {}", shown(count)));
-    }
-    Ok((all_hold, counts))
+    Ok((all_hold, explored))
 }
 
 /// A line for each model that has changed, come or gone.

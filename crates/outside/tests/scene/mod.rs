@@ -23,10 +23,12 @@ impl Scene {
     }
 
     pub fn shell(&self, id: &str, script: &str) -> Run {
+        // A run outlives whoever started it, also a test that was killed: a loop ends after so much processor time.
+        let script = format!("ulimit -t 120; {script}");
         Run {
             id: id.to_owned(),
             epoch: 1,
-            command: vec!["sh".to_owned(), "-c".to_owned(), script.to_owned()],
+            command: vec!["sh".to_owned(), "-c".to_owned(), script],
             log_file: self.processes.log_file(id).unwrap(),
             grace_seconds: 30,
             ..Run::default()

@@ -154,14 +154,7 @@ fn an_owner_that_is_silent_keeps_the_namespace_and_a_cluster_that_takes_nothing_
 #[test]
 fn a_namespace_with_a_cloud_role_starts_when_the_role_trusts_its_cluster() {
     holds("moves=1,flights=0,stale=0,crash=1,rights=1,live=1,wakes=1", 1_813);
-    holds("moves=1,flights=0,stale=1,crash=0,rights=1", 27_198);
     holds("moves=1,flights=0,stale=0,crash=0,rights=1,unfit=1", 468);
-    holds("moves=1,flights=0,stale=0,crash=0,rights=1,force=1", 46_215);
-}
-
-#[test]
-fn data_goes_along() {
-    holds("moves=1,flights=0,stale=0,crash=1,claims=1", 50_968);
 }
 
 #[test]

@@ -5,13 +5,11 @@ use interlock_checker::{Options, Size as Asked, check};
 
 /// What is explored, and how many states there are: a world that shrank by accident fails.
 const SIZES: &[(&str, u64)] = &[
-    ("", 126_718),
     ("crash=0,faults=0,epochs=1,forced=0", 36),
     ("crash=0,faults=0", 2_851),
     ("crash=0,faults=0,live=1,elapses=5", 6_103),
     ("crash=0,faults=0,lags=1", 8_909),
     ("crash=0,faults=0,same=1", 2_800),
-    ("crash=0,faults=0,epochs=3,forced=2,elapses=4", 92_468),
     ("crash=0,deletes=1,live=1,epochs=1,forced=0", 1_328),
     ("crash=0,faults=0,shared=1,epochs=1,forced=0", 58),
     ("crash=0,faults=0,shared=2,epochs=1,forced=0", 1_416),
@@ -19,9 +17,7 @@ const SIZES: &[(&str, u64)] = &[
     ("managed=1,deletes=1,epochs=1,forced=0,crash=0,elapses=6,live=1", 182),
     ("managed=1,deletes=1,epochs=1,forced=0,processes=2,crash=0,elapses=2", 6_134),
     ("crash=0,faults=0,stale=1", 29_258),
-    ("crash=0,faults=0,flights=1", 133_127),
     ("processes=2,crash=0,faults=0,forced=0,elapses=1", 5_009),
-    ("processes=2,crash=0,faults=0,deletes=1,live=1,epochs=1,forced=0,elapses=0,flights=1", 45_735),
 ];
 
 /// Whether every step of a size is compared with the protocol of rights.
@@ -50,11 +46,22 @@ fn promises_are_kept_by_the_rooms_that_ship() {
     assert!(others.is_empty(), "{others:?}");
 }
 
+/// The others take longer, and are run in release: `interlock check identities/placed --mutants`.
 #[test]
-fn every_mistake_is_found() {
+fn mistakes_are_found() {
     let world = Asked::parse("").and_then(|size| (ENTRY.build)(&size)).expect("a world");
-    let report = world.check_mutants(NAME, &Options::default());
-    assert!(report.as_ref().is_ok_and(|report| report.all_killed()), "{report:?}");
+    for name in [
+        "trust-before-release",
+        "no-fence",
+        "fence-before-close",
+        "two-clusters-with-one-issuer",
+        "called-before-it-is-listed",
+        "rights-never-ready",
+    ] {
+        let options = Options { mutant: Some(name.to_owned()), ..Options::default() };
+        let report = world.check_mutants(NAME, &options).expect("it is checked");
+        assert!(report.all_killed(), "{name} survives");
+    }
 }
 
 /// What the refinement alone notices: it is no second copy of the promises.
