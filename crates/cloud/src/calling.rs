@@ -21,13 +21,13 @@ pub(crate) async fn send(account: &Account, target: &Target, call: Call) -> Outc
             let made = client.create_policy(&policy).await;
             made.map(|made| {
                 let of = Key { arn: made.arn, id: made.id, version: made.default_version };
-                account.documents.put(of, &policy.document, account.uptime());
+                account.documents.put(of, &policy.document);
             })
         }
         Call::TagPolicy { tags } => client.tag_policy(arn, &tags).await,
         Call::CreatePolicyVersion { document } => {
             let made = client.create_policy_version(arn, &document).await;
-            made.map(|made| account.documents.made(arn, &made.id, &document, account.uptime()))
+            made.map(|made| account.documents.made(arn, &made.id, &document))
         }
         Call::SetDefaultPolicyVersion { version } => {
             client.set_default_policy_version(arn, &version).await

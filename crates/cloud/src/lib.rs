@@ -20,7 +20,7 @@
 //! | `record` | what was sent, and what was refused |
 //! | `tokens` | the rate limit of the account |
 //! | `counts` | what was called, and waited for |
-//! | `documents` | documents of policy versions that were read a moment ago |
+//! | `documents` | documents of policy versions that were read or written |
 //! | `failures` | what an outcome means to a room |
 
 mod account;

@@ -132,13 +132,13 @@ impl<'a> Reading<'a> {
     async fn version(&self, policy: &PolicyFound, version: &str) -> Read<Version> {
         let (client, documents) = (&self.account.client, &self.account.documents);
         let (of, id) = (Key::of(policy, version), version.to_owned());
-        if let Some(document) = documents.get(&of, self.account.uptime()) {
+        if let Some(document) = documents.get(&of) {
             return Ok(Some(Version { id, document }));
         }
         let read = client.get_policy_version(&policy.arn, version);
         let Some(read) = self.read("iam:GetPolicyVersion", read).await? else { return Ok(None) };
         let document = read.document.unwrap_or_default();
-        documents.put(of, &document, self.account.uptime());
+        documents.put(of, &document);
         Ok(Some(Version { id, document }))
     }
 

@@ -17,10 +17,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 const TOKEN: &str = "the-administrators-token";
-/// As long as a call may be late here. The marks are gone some time after that.
-const WINDOW: &str = "1s";
-/// Whoever has sent nothing for so long has nothing more to do.
-const QUIET: Duration = Duration::from_secs(4);
+/// Whoever has sent nothing for so long after the late-call window has nothing more to do: the marks are gone.
+const QUIET: Duration = Duration::from_secs(3);
 const TIMEOUT: Duration = Duration::from_secs(1_800);
 /// A policy has at most so many versions.
 const MOST_VERSIONS: usize = 5;
@@ -34,6 +32,9 @@ pub(crate) struct Run {
     /// How often the account may be called
     #[arg(long, value_name = "NUMBER", default_value_t = 100)]
     calls_per_second: u32,
+    /// How long after it was sent a call may take effect: what was sent is known for so long
+    #[arg(long, value_name = "SECONDS", default_value_t = 1)]
+    late_call_window: u32,
     /// The program to measure [default: a release build]
     #[arg(long, value_name = "FILE")]
     interlock: Option<PathBuf>,
@@ -98,7 +99,7 @@ pub(crate) fn run(run: &Run) -> anyhow::Result<bool> {
         Some(binary) => binary.clone(),
         None => interlock::build()?,
     };
-    let bench = Bench::start(binary, run.calls_per_second)?;
+    let bench = Bench::start(binary, run)?;
     let (mut rows, mut memory) = (Vec::new(), Vec::new());
     let columns = ["identities", "", "writes each", "reads each", "goal", "seconds", "rate used"];
     say(&format!("| {} | above the rate |", columns.join(" | ")));
@@ -156,11 +157,12 @@ struct Bench {
     proxy: Proxy,
     keys: [(&'static str, String); 2],
     per_second: u32,
+    window: Duration,
     _servers: [Running; 2],
 }
 
 impl Bench {
-    fn start(binary: PathBuf, per_second: u32) -> anyhow::Result<Bench> {
+    fn start(binary: PathBuf, run: &Run) -> anyhow::Result<Bench> {
         let directory = Directory::new("identities")?;
         let path = directory.path();
         std::fs::write(path.join("tokens"), format!("{TOKEN},admin,1,\"system:masters\"\n"))?;
@@ -198,7 +200,9 @@ impl Bench {
             ("AWS_SECRET_ACCESS_KEY", key("aws_secret_access_key")?),
         ];
         let _servers = [cloud_runs, hub_runs];
-        Ok(Bench { binary, directory, hub, proxy, keys, per_second, _servers })
+        let (per_second, window) =
+            (run.calls_per_second, Duration::from_secs(u64::from(run.late_call_window)));
+        Ok(Bench { binary, directory, hub, proxy, keys, per_second, window, _servers })
     }
 
     fn path(&self) -> &Path {
@@ -206,12 +210,13 @@ impl Bench {
     }
 
     fn controllers(&self) -> anyhow::Result<Running> {
+        let window = format!("{}s", self.window.as_secs());
         let running = Running::start(
             Command::new(&self.binary)
                 .arg("controllers")
                 .arg("--kubeconfig")
                 .arg(self.path().join("config"))
-                .args(["--lease", "3s", "--fleet", "bench", "--late-call-window", WINDOW])
+                .args(["--lease", "3s", "--fleet", "bench", "--late-call-window", &window])
                 .args(["--iam-endpoint", &format!("http://{}", self.proxy.address())])
                 .args(["--oidc-provider-arn", "arn:aws:iam::000000000000:oidc-provider/bench"])
                 .args(["--resync", "24h"])
@@ -273,7 +278,7 @@ impl Bench {
     /// Waits until something is so, and then until nothing is called any more.
     fn done(&self, mut is_so: impl FnMut() -> anyhow::Result<bool>) -> anyhow::Result<Calls> {
         let began = Instant::now();
-        while !is_so()? || self.proxy.quiet_for() < QUIET {
+        while !is_so()? || self.proxy.quiet_for() < self.window + QUIET {
             if began.elapsed() > TIMEOUT {
                 bail!("not done after {TIMEOUT:?}: {} calls", self.proxy.so_far());
             }
