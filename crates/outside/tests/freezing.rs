@@ -71,9 +71,10 @@ fn every_process_of_a_run_holds_still_until_it_is_let_go() {
 #[test]
 fn a_run_that_has_children_all_the_time_is_caught() {
     let scene = Scene::new();
-    // It waits now and then, so that there are not more and more of them, on which others wait too.
+    // Each waits for its own children: an orphan stays in the table of processes until init looks for it, and an init
+    // that is slower than the loop lets the table fill up, after which nobody on the machine can fork.
     let script = "while :; do \
-                  for n in 1 2 3 4 5 6 7 8; do (echo x >> a; (echo x >> b) &) & done; wait; done";
+                  for n in 1 2 3 4 5 6 7 8; do (echo x >> a; (echo x >> b) & wait) & done; wait; done";
     scene.start("pod", script);
     for _ in 0..5 {
         until_counting(&scene);

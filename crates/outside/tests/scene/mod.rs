@@ -87,12 +87,25 @@ impl Scene {
         edit(&mut record);
         std::fs::write(self.record_path(id), record.to_string()).unwrap();
     }
+
+    /// What the runs said: a script that cannot fork says so there, and nowhere else.
+    fn print_logs(&self) {
+        let logs = std::fs::read_dir(self.directory.path().join("logs"));
+        for log in logs.into_iter().flatten().flatten() {
+            let said = std::fs::read(log.path()).unwrap_or_default();
+            let end = &said[said.len().saturating_sub(2_000)..];
+            eprintln!("{}:\n{}", log.path().display(), String::from_utf8_lossy(end));
+        }
+    }
 }
 
 impl Drop for Scene {
     fn drop(&mut self) {
         // No process outlives its test, also when the test fails.
         let _ = open(self.directory.path()).stop_all(Duration::ZERO);
+        if std::thread::panicking() {
+            self.print_logs();
+        }
     }
 }
 
