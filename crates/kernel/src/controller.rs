@@ -6,6 +6,7 @@ use crate::step::{LiveReads, Outside, Step};
 use crate::view::View;
 use crate::watch::Watch;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What a step is about, such as one grant: the key in the work queue. No two steps about one
 /// subject run at the same time in one process.
@@ -31,6 +32,12 @@ pub trait Watcher: Send + Sync + 'static {
     /// All subjects there are, if there is a shorter way to them than through every object of every
     /// watch: a syncer has its share of a fleet, and need not go through the whole of it.
     fn everything(&self, _view: &dyn View) -> Option<Vec<Subject>> {
+        None
+    }
+
+    /// How often every subject has a turn although nothing changed, at most: the shell has its own
+    /// idea where a controller has none. A step of some reads from a cloud that counts the reads.
+    fn resync(&self) -> Option<Duration> {
         None
     }
 }

@@ -142,6 +142,14 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.later.insert(place, key);
     }
 
+    /// The key is to have a turn at this time, unless it has one by `enough` anyway.
+    pub fn add_unless_due(&mut self, key: K, at: Duration, enough: Duration) {
+        let is_due = self.due.get(&key).is_some_and(|(due, _)| *due <= enough);
+        if !is_due && !self.owed.contains(&key) {
+            self.add_at(key, at);
+        }
+    }
+
     /// The key is to have a turn within this time.
     pub fn add_after(&mut self, key: K, wait: Duration, now: Duration) {
         if wait.is_zero() {

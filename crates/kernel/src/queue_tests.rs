@@ -28,6 +28,20 @@ fn a_key_that_is_added_during_its_turn_has_another_afterwards() {
 }
 
 #[test]
+fn a_key_that_has_a_turn_soon_enough_needs_no_other() {
+    let mut queue = Queue::default();
+    queue.add_at("soon", ms(80));
+    queue.add_at("late", ms(900));
+    queue.add("now");
+    for key in ["soon", "late", "now", "never"] {
+        queue.add_unless_due(key, ms(10), ms(100));
+    }
+    let mut turns = |at: u64| -> Vec<_> { std::iter::from_fn(|| queue.next(ms(at))).collect() };
+    assert_eq!((turns(0), turns(10)), (vec!["now"], vec!["late", "never"]));
+    assert_eq!((turns(80), turns(1_000)), (vec!["soon"], vec![]));
+}
+
+#[test]
 fn each_failure_doubles_the_wait_until_it_is_the_longest() {
     let mut queue = Queue::<&str>::default();
     let waits: Vec<_> = (0..4).map(|_| queue.failed(&"a", ms(0))).collect();

@@ -8,6 +8,7 @@ use crate::view::View;
 use crate::watch::Watch;
 use serde::Serialize;
 use std::fmt::Debug;
+use std::time::Duration;
 use tracing::{Level, debug, enabled};
 
 /// One controller: pure, stateless, at most one effect a step.
@@ -155,6 +156,10 @@ impl<R: Room> Watcher for Bent<R> {
     fn everything(&self, view: &dyn View) -> Option<Vec<Subject>> {
         self.room.everything(view)
     }
+
+    fn resync(&self) -> Option<Duration> {
+        self.room.resync()
+    }
 }
 
 impl<R: Room> Controller for Bent<R> {
@@ -235,6 +240,10 @@ impl<C: Controller> Watcher for Altered<C> {
 
     fn everything(&self, view: &dyn View) -> Option<Vec<Subject>> {
         self.controller.everything(view)
+    }
+
+    fn resync(&self) -> Option<Duration> {
+        self.controller.resync()
     }
 }
 

@@ -29,7 +29,8 @@ const LONG: Duration = Duration::from_secs(1);
 pub struct Settings {
     /// How many subjects have their turn at once.
     pub workers: usize,
-    /// How often every subject has a turn although nothing changed.
+    /// How often every subject has a turn although nothing changed, unless its controller asks for
+    /// fewer turns.
     pub resync: Duration,
     /// How failures are slowed down.
     pub limits: Limits,
@@ -70,7 +71,7 @@ where
         }
         // First ready, then a turn for everything: what changes in between is not missed.
         self.is_ready.store(true, Ordering::SeqCst);
-        self.resync(&watched, Duration::ZERO);
+        self.for_every_subject(&watched, |subject| self.work_queue.add(subject));
         info!(controller = name, "controller started");
         let mut workers = JoinSet::new();
         for _ in 0..self.settings.workers.max(1) {
@@ -132,12 +133,7 @@ where
         }
     }
 
-    /// A turn for every subject there is, spread over a time.
-    fn resync(&self, watched: &[Watched], spread: Duration) {
-        let add = |subject: Subject| {
-            let wait = share_of(spread, &subject);
-            self.work_queue.add_after(subject, wait);
-        };
+    fn for_every_subject(&self, watched: &[Watched], mut add: impl FnMut(Subject)) {
         if let Some(everything) = self.everything() {
             return everything.into_iter().for_each(add);
         }
@@ -146,7 +142,7 @@ where
             let names: Vec<Name> = cache.objects().names().cloned().collect();
             for name in names {
                 let object = cache.objects().get(&name);
-                object.iter().flat_map(|object| self.subjects(watch, object)).for_each(add);
+                object.iter().flat_map(|object| self.subjects(watch, object)).for_each(&mut add);
             }
         }
     }
@@ -164,10 +160,17 @@ where
         }
     }
 
+    /// A turn for every subject now and then, spread over a tenth of the time in between. Whoever
+    /// has one before the next round anyway needs none.
     async fn resync_for_ever(&self, watched: &[Watched]) {
+        let asked = self.wiring.controller.resync().unwrap_or_default();
+        let between = self.settings.resync.max(asked);
         loop {
-            sleep(jittered(self.settings.resync)).await;
-            self.resync(watched, self.settings.resync / 10);
+            sleep(jittered(between)).await;
+            self.for_every_subject(watched, |subject| {
+                let wait = share_of(between / 10, &subject);
+                self.work_queue.add_unless_due(subject, wait, between);
+            });
         }
     }
 

@@ -52,6 +52,11 @@ impl WorkQueue {
         self.change(|queue, now| queue.add_after(subject, wait, now));
     }
 
+    /// A turn within this time, unless it has one within another, longer one.
+    pub(crate) fn add_unless_due(&self, subject: Subject, wait: Duration, enough: Duration) {
+        self.change(|queue, now| queue.add_unless_due(subject, now + wait, now + enough));
+    }
+
     pub(crate) fn failed(&self, subject: &Subject) -> Duration {
         self.change(|queue, now| queue.failed(subject, now))
     }

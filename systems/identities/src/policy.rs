@@ -16,6 +16,7 @@ use interlock_kernel::{
     Watcher,
 };
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The controller of policies.
 #[derive(Debug, Clone)]
@@ -46,6 +47,10 @@ impl Watcher for Policies {
         let waits =
             || view.get(Place::HUB, &POLICY, &Name::of(object)).is_some_and(|it| is_deleting(&it));
         if is_own || waits() { vec![subject_of(object)] } else { Vec::new() }
+    }
+
+    fn resync(&self) -> Option<Duration> {
+        Some(Duration::from_secs(self.settings.resync_seconds))
     }
 }
 

@@ -21,6 +21,7 @@ use interlock_kernel::{
     LiveReads, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch, Watcher,
 };
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The controller of OIDC providers.
 #[derive(Debug, Clone)]
@@ -52,6 +53,10 @@ impl Watcher for Providers {
         subjects.sort_unstable();
         subjects.dedup();
         subjects
+    }
+
+    fn resync(&self) -> Option<Duration> {
+        Some(Duration::from_secs(self.settings.resync_seconds))
     }
 }
 

@@ -24,6 +24,7 @@ use interlock_kernel::{
     Watcher, read_part,
 };
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The controller of roles.
 #[derive(Debug, Clone)]
@@ -67,6 +68,10 @@ impl Watcher for Roles {
         };
         let roles = view.list(Place::HUB, &ROLE, Some(&namespace));
         roles.iter().map(subject_of).collect()
+    }
+
+    fn resync(&self) -> Option<Duration> {
+        Some(Duration::from_secs(self.settings.resync_seconds))
     }
 }
 

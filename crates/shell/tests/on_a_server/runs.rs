@@ -3,14 +3,18 @@
 use crate::line::line;
 use crate::mirror::{CONFIG_MAP, Mirror, Noting};
 use crate::{TIMEOUT, config_maps, is_mirrored, make_original, server, set_value, until};
-use interlock_kernel::{Name, Place, Selector, Watch};
+use interlock_kernel::metadata::name_of;
+use interlock_kernel::{
+    Controller, LiveReads, Name, Nothing, Object, Place, Selector, Step, Subject, View, Watch,
+    Watcher,
+};
 use interlock_shell::{Cache, NoDriver, Places, Server, Settings, Shell};
 use k8s_openapi::api::events::v1::Event;
 use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 fn at_hub(server: &Server) -> [(Place, Server); 1] {
@@ -179,6 +183,60 @@ async fn a_watch_that_is_too_far_behind_lists_again() {
     trouble.repair();
     until("a has gone", async || !has("a")).await;
     assert_eq!(trouble.lists.load(Ordering::SeqCst), 2);
+}
+
+/// Counts its turns, and wakes its subjects itself or leaves it to the shell.
+#[derive(Clone, Default)]
+struct Counter {
+    turns: Arc<AtomicU64>,
+    waits: Option<Duration>,
+}
+
+impl Watcher for Counter {
+    fn name(&self) -> &'static str {
+        "test/counter"
+    }
+
+    fn watches(&self) -> Vec<Watch> {
+        vec![Watch::all(Place::HUB, &CONFIG_MAP).only(Selector::Labelled("mirror"))]
+    }
+
+    fn subjects(&self, _: &Watch, object: &Object, _: &dyn View) -> Vec<Subject> {
+        vec![Subject::from(name_of(object))]
+    }
+
+    fn resync(&self) -> Option<Duration> {
+        self.waits
+    }
+}
+
+impl Controller for Counter {
+    type Outside = Nothing;
+
+    fn step(&self, _: &Subject, _: &dyn View, _: &LiveReads<Nothing>) -> Step<Nothing> {
+        self.turns.fetch_add(1, Ordering::SeqCst);
+        match self.waits {
+            Some(at_most) => Step::Wait { at_most, because: "it is compared then".to_owned() },
+            None => Step::rest("nothing to do"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn subjects_have_a_turn_now_and_then_unless_their_controller_wakes_them_itself() {
+    let (client, _) = line(&server().await);
+    make_original(&client, "a", "yes").await;
+    let hub = Server::new("hub", client.clone());
+    let often = Settings { resync: Duration::from_millis(20), ..Settings::default() };
+    let shell = Shell::new(often);
+    let asks = Counter { waits: Some(Duration::from_secs(3_600)), ..Counter::default() };
+    let leaves = Counter::default();
+    let _asks = shell.run(asks.clone(), at_hub(&hub), NoDriver).expect("it is wired");
+    let _leaves = shell.run(leaves.clone(), at_hub(&hub), NoDriver).expect("it is wired");
+    let turns = |of: &Counter| of.turns.load(Ordering::SeqCst);
+    until("turns", async || turns(&leaves) > 10 && turns(&asks) > 0).await;
+    assert_eq!(turns(&asks), 1);
+    shell.stop().await;
 }
 
 #[tokio::test]
