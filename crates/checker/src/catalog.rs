@@ -153,6 +153,27 @@ impl Entry {
     pub fn covers(&self) -> Result<Covers, SizeError> {
         Ok((self.build)(&Size::default())?.covers())
     }
+
+    /// Builds it in a size that is written as `key=value,key=value`.
+    pub fn in_size(&self, text: &str) -> Result<Box<dyn AnyModel>, SizeError> {
+        (self.build)(&Size::parse(text)?)
+    }
+
+    /// Which of these mutants no promise notices.
+    pub fn survivors<'a>(
+        &self,
+        model: &dyn AnyModel,
+        mutants: &[&'a str],
+    ) -> Result<Vec<&'a str>, CheckError> {
+        let mut survivors = Vec::new();
+        for &name in mutants {
+            let options = Options { mutant: Some(name.to_owned()), ..Options::default() };
+            if !model.check_mutants(self.name, &options)?.all_killed() {
+                survivors.push(name);
+            }
+        }
+        Ok(survivors)
+    }
 }
 
 /// Any model, with its types hidden.

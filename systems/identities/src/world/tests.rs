@@ -1,7 +1,7 @@
 //! The shipped rooms keep their promises, and mistakes are found.
 
 use super::*;
-use interlock_checker::{Options, Size as Asked, check};
+use interlock_checker::{Options, check};
 
 /// What is explored, and how many states there are: a world that shrank by accident fails. The default size is
 /// larger, and is explored in release: `cargo xtask counts`.
@@ -28,12 +28,12 @@ fn is_compared(size: &str) -> bool {
     size.contains("flights=0") && !others.iter().any(|other| size.contains(other))
 }
 
-#[test]
-fn promises_are_kept_by_the_rooms_that_ship() {
+/// Checks a world in these sizes: it has so many states, and is compared with its protocol where it is to be.
+pub(super) fn check_sizes(entry: &Entry, sizes: &[(&str, u64)], is_compared: fn(&str) -> bool) {
     let mut others = Vec::new();
-    for (size, states) in SIZES {
-        let world = Asked::parse(size).and_then(|size| (ENTRY.build)(&size)).expect("a world");
-        let report = world.check(NAME, &Options::default()).expect("it is explored");
+    for (size, states) in sizes {
+        let world = entry.in_size(size).expect("a world");
+        let report = world.check(entry.name, &Options::default()).expect("it is explored");
         assert!(report.all_hold() && report.complete, "{report:?}");
         assert_eq!(report.refines.len(), usize::from(is_compared(size)), "{size}");
         let (generated, depth) = (report.generated_states, report.depth);
@@ -48,11 +48,16 @@ fn promises_are_kept_by_the_rooms_that_ship() {
     assert!(others.is_empty(), "{others:?}");
 }
 
+#[test]
+fn promises_are_kept_by_the_rooms_that_ship() {
+    check_sizes(&ENTRY, SIZES, is_compared);
+}
+
 /// The others take longer, and are run in release: `interlock check identities --mutants`.
 #[test]
 fn mistakes_are_found() {
-    let world = Asked::parse("").and_then(|size| (ENTRY.build)(&size)).expect("a world");
-    for name in [
+    let world = ENTRY.in_size("").expect("a world");
+    let names = [
         "create-without-mark",
         "absence-believed-at-once",
         "finalizer-after-the-first-call",
@@ -61,11 +66,8 @@ fn mistakes_are_found() {
         "id-in-the-status-is-proof",
         "role-without-boundary",
         "children-not-awaited",
-    ] {
-        let options = Options { mutant: Some(name.to_owned()), ..Options::default() };
-        let report = world.check_mutants(NAME, &options).expect("it is checked");
-        assert!(report.all_killed(), "{name} survives");
-    }
+    ];
+    assert_eq!(ENTRY.survivors(&*world, &names).expect("they are checked"), [""; 0]);
 }
 
 /// What the refinement alone notices: it is no second copy of the promises.

@@ -1,9 +1,11 @@
 //! The shipped rooms keep their promises while a namespace moves, and mistakes are found.
 
 use super::*;
-use interlock_checker::{Options, Size as Asked, check};
+use crate::world::tests::check_sizes;
+use interlock_checker::{Options, check};
 
-/// What is explored, and how many states there are: a world that shrank by accident fails.
+/// What is explored, and how many states there are: a world that shrank by accident fails. The default size and others
+/// are larger, and are explored in release: `cargo xtask counts`.
 const SIZES: &[(&str, u64)] = &[
     ("crash=0,faults=0,epochs=1,forced=0", 36),
     ("crash=0,faults=0", 2_851),
@@ -22,46 +24,28 @@ const SIZES: &[(&str, u64)] = &[
 
 /// Whether every step of a size is compared with the protocol of rights.
 fn is_compared(size: &str) -> bool {
-    let others = ["deletes=1", "shared=", "managed=1", "flights=1"];
+    let others = ["deletes=1", "shared=", "managed=1"];
     !others.iter().any(|other| size.contains(other))
 }
 
 #[test]
 fn promises_are_kept_by_the_rooms_that_ship() {
-    let mut others = Vec::new();
-    for (size, states) in SIZES {
-        let world = Asked::parse(size).and_then(|size| (ENTRY.build)(&size)).expect("a world");
-        let report = world.check(NAME, &Options::default()).expect("it is explored");
-        assert!(report.all_hold() && report.complete, "{report:?}");
-        assert_eq!(report.refines.len(), usize::from(is_compared(size)), "{size}");
-        let (generated, depth) = (report.generated_states, report.depth);
-        eprintln!(
-            "{size}: {} states, {generated} generated, depth {depth}",
-            report.distinct_states
-        );
-        if report.distinct_states != *states {
-            others.push((*size, report.distinct_states));
-        }
-    }
-    assert!(others.is_empty(), "{others:?}");
+    check_sizes(&ENTRY, SIZES, is_compared);
 }
 
 /// The others take longer, and are run in release: `interlock check identities/placed --mutants`.
 #[test]
 fn mistakes_are_found() {
-    let world = Asked::parse("").and_then(|size| (ENTRY.build)(&size)).expect("a world");
-    for name in [
+    let world = ENTRY.in_size("").expect("a world");
+    let names = [
         "trust-before-release",
         "no-fence",
         "fence-before-close",
         "two-clusters-with-one-issuer",
         "called-before-it-is-listed",
         "rights-never-ready",
-    ] {
-        let options = Options { mutant: Some(name.to_owned()), ..Options::default() };
-        let report = world.check_mutants(NAME, &options).expect("it is checked");
-        assert!(report.all_killed(), "{name} survives");
-    }
+    ];
+    assert_eq!(ENTRY.survivors(&*world, &names).expect("they are checked"), [""; 0]);
 }
 
 /// What the refinement alone notices: it is no second copy of the promises.
