@@ -9,6 +9,9 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use rustic_core::repofile::MasterKey;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
 
 /// How a password is stretched in key files that we write: as restic does on most machines, 32 MiB.
 const LOG_N: u8 = 15;
@@ -18,6 +21,13 @@ const P: u32 = 5;
 /// Who writes key files decides how much memory opening them takes, and repositories are written by
 /// tenants.
 const MOST_MEMORY: u64 = 1 << 30;
+
+/// What passwords were stretched to lately, by the digest of password and parameters. Stretching takes a quarter of a
+/// second of the processor and 32 MiB and more, on purpose, and a volume that is saved each minute would pay that each
+/// minute. Who can read this memory can read the password itself, which is in the Secret that the process watches.
+static STRETCHED: Mutex<VecDeque<([u8; 32], Seal)>> = Mutex::new(VecDeque::new());
+/// How many of them are kept: a few hundred bytes each.
+const STRETCHED_KEPT: usize = 256;
 
 /// A key file, as restic writes it.
 #[derive(Serialize, Deserialize)]
@@ -120,8 +130,73 @@ impl KeyFile {
         let log_n = u8::try_from(self.n.trailing_zeros()).ok().filter(|_| is_sane)?;
         let parameters = scrypt::Params::new(log_n, self.r, self.p).ok()?;
         let salt = BASE64.decode(&self.salt).ok()?;
-        let mut stretched = [0; 64];
-        scrypt::scrypt(password.as_bytes(), &salt, &parameters, &mut stretched).ok()?;
-        Some(Seal::from_bytes(&stretched))
+        remembered(self.digest(password, &salt), || {
+            let mut stretched = [0; 64];
+            scrypt::scrypt(password.as_bytes(), &salt, &parameters, &mut stretched).ok()?;
+            Some(Seal::from_bytes(&stretched))
+        })
+    }
+
+    /// Of all that the stretched password depends on. The lengths keep password and salt apart.
+    fn digest(&self, password: &str, salt: &[u8]) -> [u8; 32] {
+        let mut digest = Sha256::new();
+        for part in [password.as_bytes(), salt] {
+            digest.update(part.len().to_le_bytes());
+            digest.update(part);
+        }
+        for number in [self.n, self.r, self.p] {
+            digest.update(number.to_le_bytes());
+        }
+        digest.finalize().into()
+    }
+}
+
+/// What is kept under the digest, or what `stretch` makes. Nobody waits for somebody else's password: two who open one
+/// repository for the first time at once both stretch it.
+fn remembered(digest: [u8; 32], stretch: impl FnOnce() -> Option<Seal>) -> Option<Seal> {
+    let lately = || STRETCHED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, seal)) = lately().iter().find(|(of, _)| *of == digest) {
+        return Some(seal.clone());
+    }
+    let seal = stretch()?;
+    let mut lately = lately();
+    if lately.len() >= STRETCHED_KEPT {
+        lately.pop_front();
+    }
+    lately.push_back((digest, seal.clone()));
+    Some(seal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(salt: &str, p: u32) -> KeyFile {
+        let (kdf, salt, data) = ("scrypt".to_owned(), BASE64.encode(salt), String::new());
+        let (hostname, username) = (String::new(), String::new());
+        KeyFile { created: None, hostname, username, kdf, n: 2, r: 8, p, salt, data }
+    }
+
+    #[test]
+    fn a_password_is_stretched_once_with_the_same_parameters_and_anew_with_others() {
+        let sealed = file("salt", 1).stretched("secret").unwrap().close(b"text");
+        let opens = |file: KeyFile, password| file.stretched(password).unwrap().open(&sealed);
+        assert_eq!(opens(file("salt", 1), "secret").as_deref(), Some(&b"text"[..]));
+        assert_eq!(opens(file("salt", 1), "secret?"), None);
+        assert_eq!(opens(file("salt?", 1), "secret"), None);
+        assert_eq!(opens(file("salt", 2), "secret"), None);
+        // What moves from the password to the salt makes another digest.
+        assert_eq!(opens(file("tsalt", 1), "secre"), None);
+        let digest = file("salt", 1).digest("secret", b"salt");
+        assert!(remembered(digest, || panic!("it is stretched again")).is_some());
+    }
+
+    #[test]
+    fn no_more_are_kept_than_there_is_room_for() {
+        for number in 0..2 * STRETCHED_KEPT {
+            let digest = Sha256::digest(number.to_le_bytes()).into();
+            remembered(digest, || Some(Seal::from_bytes(&[0; 64])));
+        }
+        assert!(STRETCHED.lock().unwrap().len() <= STRETCHED_KEPT);
     }
 }
