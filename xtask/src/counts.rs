@@ -28,7 +28,7 @@ struct Answer {
 type Counts = BTreeMap<String, Count>;
 
 /// What is explored beyond the default sizes, with what no other size has: seconds here, and minutes in a test.
-const LARGER: [(&str, &str); 7] = [
+const LARGER: [(&str, &str); 10] = [
     ("identities/placed", "crash=0,faults=0,epochs=3,forced=2,elapses=4"),
     ("identities/placed", "crash=0,faults=0,flights=1"),
     (
@@ -42,6 +42,9 @@ const LARGER: [(&str, &str); 7] = [
     ("placement", "moves=1,flights=0,stale=0,crash=1,claims=1"),
     ("placement", "moves=1,flights=0,stale=1,crash=0,rights=1"),
     ("placement", "moves=1,flights=0,stale=0,crash=0,rights=1,force=1"),
+    ("spec/placement", "force=0,epochs=3"),
+    ("spec/placement", "force=0,clusters=3"),
+    ("spec/placement", "writes=2"),
 ];
 
 /// Checks all models and compares, or writes the record anew; false if one of ours is broken or one

@@ -48,6 +48,8 @@ fn broken_after(model: &Placement, promise: &str) -> Option<u32> {
     None
 }
 
+/// The default size, three moves, three clusters and two writes are larger. They are counted in release, and
+/// `specs/counts.json` has TLC's figures: `cargo xtask counts`.
 #[test]
 fn planned_moves_are_counted_as_tlc_counts_them() {
     check_counts(&sized("force=0,clusters=1"), (6_736, 832, 26));
@@ -56,20 +58,9 @@ fn planned_moves_are_counted_as_tlc_counts_them() {
 }
 
 #[test]
-fn three_planned_moves_are_counted_as_tlc_counts_them() {
-    check_counts(&sized("force=0,epochs=3"), (8_037_053, 370_835, 37));
-}
-
-#[test]
-fn moves_among_three_clusters_are_counted_as_tlc_counts_them() {
-    check_counts(&sized("force=0,clusters=3"), (8_257_663, 367_636, 29));
-}
-
-#[test]
 fn moves_with_power_loss_are_counted_as_tlc_counts_them() {
     check_counts(&sized("clusters=1"), (127_171, 15_272, 31));
     check_counts(&sized("relist=0"), (1_017_439, 163_144, 31));
-    check_counts(&sized(""), (8_444_363, 547_204, 32));
 }
 
 #[test]
@@ -84,19 +75,6 @@ fn the_stage_that_ships_is_counted_as_tlc_counts_it() {
 fn the_stage_that_ships_always_lists_the_past() {
     let size = Size::parse("record=1,relist=0").unwrap();
     assert!(Placement::from_size(&size).is_err());
-}
-
-#[test]
-fn moves_with_two_writes_are_counted_as_tlc_counts_them() {
-    // Too many for the naive explorer; the engine does not mind.
-    let options = interlock_checker::Options {
-        liveness: interlock_checker::Liveness::Off,
-        ..Default::default()
-    };
-    let report = interlock_checker::check("spec/placement", &sized("writes=2"), &options).unwrap();
-    let counts = (report.generated_states, report.distinct_states, report.depth);
-    assert_eq!(counts, (21_311_593, 1_367_326, 35));
-    assert!(report.all_hold());
 }
 
 #[test]
