@@ -1,13 +1,13 @@
 //! kube-rs' own cluster tests, out of its published crates, against our server.
 
+use crate::serving::Serving;
 use crate::{interlock, root, say, scratch};
 use anyhow::{Context, bail};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
 /// The crates that have such tests, and the features that the tests need.
 const TESTED: &[(&str, &str)] =
@@ -50,9 +50,6 @@ serde_json = "1"
 tokio = { version = "1", features = ["macros", "rt-multi-thread"] }
 "#;
 
-/// A server that does not start in this time does not start.
-const TIMEOUT: Duration = Duration::from_secs(30);
-
 /// What is not run, and why; everything else must pass.
 const LEFT_OUT: &[(&str, &str)] = &[
     ("test::pod_can_await_conditions", "the pod must run"),
@@ -73,7 +70,7 @@ pub(crate) fn run(binary: Option<PathBuf>) -> anyhow::Result<bool> {
     let folder = copied()?;
     let binary = binary.map_or_else(interlock::build, Ok)?;
     let serving = Serving::start(&binary, &scratch().join("kube-rs"))?;
-    let given = serving.cargo(&folder).args(["run", "--quiet", "--package", "given"]).status();
+    let given = cargo(&serving, &folder).args(["run", "--quiet", "--package", "given"]).status();
     if !given.context("cannot start cargo")?.success() {
         bail!("cannot make what the tests take for granted");
     }
@@ -171,7 +168,7 @@ fn tested(
     features: &str,
 ) -> anyhow::Result<Vec<(String, bool)>> {
     let test = |arguments: &[&str]| {
-        let mut command = serving.cargo(folder);
+        let mut command = cargo(serving, folder);
         command.args(["test", "--quiet", "--package", package, "--lib", "--features", features]);
         let output = command.args(["--", "--ignored"]).args(arguments).output();
         output.context("cannot start cargo")
@@ -194,50 +191,12 @@ fn tested(
     Ok(outcomes)
 }
 
-/// `interlock serve` on an empty data directory, ended when this is dropped.
-struct Serving {
-    process: Child,
-    kubeconfig: PathBuf,
-}
-
-impl Serving {
-    fn start(binary: &Path, folder: &Path) -> anyhow::Result<Self> {
-        let data = folder.join("data");
-        let _ = std::fs::remove_dir_all(&data);
-        std::fs::create_dir_all(&data)?;
-        let process = Command::new(binary)
-            .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
-            .arg(&data)
-            .stdout(Stdio::null())
-            .stderr(std::fs::File::create(folder.join("serve.log"))?)
-            .spawn()
-            .with_context(|| format!("cannot start {}", binary.display()))?;
-        let mut serving = Serving { process, kubeconfig: data.join("kubeconfig") };
-        let started = Instant::now();
-        // The kubeconfig is written when the address is known and taken.
-        while !serving.kubeconfig.exists() {
-            if serving.process.try_wait()?.is_some() || started.elapsed() > TIMEOUT {
-                bail!("interlock serve did not start: see {}", folder.join("serve.log").display());
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        Ok(serving)
-    }
-
-    /// Cargo in a folder, whose programs reach the server.
-    fn cargo(&self, folder: &Path) -> Command {
-        let mut command = crate::cargo();
-        command
-            .current_dir(folder)
-            .env("CARGO_TARGET_DIR", folder.join("target"))
-            .env("KUBECONFIG", &self.kubeconfig);
-        command
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
+/// Cargo in a folder, whose programs reach the server.
+fn cargo(serving: &Serving, folder: &Path) -> Command {
+    let mut command = crate::cargo();
+    command
+        .current_dir(folder)
+        .env("CARGO_TARGET_DIR", folder.join("target"))
+        .env("KUBECONFIG", serving.kubeconfig());
+    command
 }

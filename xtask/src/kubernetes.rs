@@ -1,13 +1,11 @@
 //! Placement on API servers of Kubernetes itself: a hub and two workload clusters, with the accounts
 //! and the rights that `interlock manifests` gives, and nothing more.
 
-mod program;
-mod servers;
-mod upstream;
+pub(crate) mod servers;
 
-use crate::{interlock, root, say, scratch};
+use crate::program::{Program, eventually, log_of, output};
+use crate::{interlock, root, say, scratch, upstream};
 use anyhow::bail;
-use program::{Program, eventually, log_of, output};
 use serde_json::{Value, json};
 use servers::Server;
 use std::path::{Path, PathBuf};
@@ -51,7 +49,7 @@ spec:
 
 /// Runs it; every line is something that was seen.
 pub(crate) fn run(binary: Option<PathBuf>) -> anyhow::Result<bool> {
-    let upstream = upstream::folder()?;
+    let upstream = upstream::servers()?;
     let binary = binary.map_or_else(interlock::build, Ok)?.canonicalize()?;
     let folder = scratch().join("kubernetes").join("run");
     let _ = std::fs::remove_dir_all(&folder);

@@ -2,14 +2,19 @@
 
 mod bench;
 mod compare;
+mod conformance;
 mod counts;
 mod crds;
+mod differential;
 mod interlock;
 mod kinds;
 mod kube_rs;
 mod kubernetes;
+mod program;
 mod real;
+mod serving;
 mod tlc;
+mod upstream;
 
 use clap::{Parser, Subcommand};
 use std::io::Write;
@@ -56,6 +61,10 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         binary: Option<PathBuf>,
     },
+    /// Run upstream's end-to-end tests, which are built once, against `interlock serve` (needs Go)
+    Conformance(conformance::Run),
+    /// Send the same requests to a kube-apiserver, which is built once, and to ours, and compare (needs Go)
+    Differential(differential::Run),
     /// Placement on API servers of Kubernetes itself, which are built once (needs Go and kubectl)
     Kubernetes {
         /// The binary to run, instead of a fresh release build
@@ -78,6 +87,8 @@ fn main() -> ExitCode {
         Command::Kinds => kinds::run(&root().join("crates/apiserver/kinds")).map(|()| true),
         Command::Crds => crds::run(&root().join("crates/api/crds")).map(|()| true),
         Command::KubeRs { binary } => kube_rs::run(binary),
+        Command::Conformance(run) => conformance::run(&run),
+        Command::Differential(run) => differential::run(&run),
         Command::Kubernetes { binary } => kubernetes::run(binary),
         Command::Bench { subject } => bench::run(&subject),
     };

@@ -1,8 +1,8 @@
 //! Three API servers of Kubernetes on one etcd, each a cluster of its own, and their controllers.
 
-use super::program::{Program, eventually, output};
 use crate::bench::etcd;
 use crate::bench::process::free_port;
+use crate::program::{Program, eventually, output};
 use anyhow::Context;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ const SNAPSHOTS: [(&str, &str, &str); 3] = [
 ];
 
 /// An API server with its controllers.
-pub(super) struct Server {
+pub(crate) struct Server {
     name: String,
     address: String,
     folder: PathBuf,
@@ -32,7 +32,7 @@ pub(super) struct Server {
 }
 
 /// Starts etcd and one server for each name.
-pub(super) fn start(
+pub(crate) fn start(
     upstream: &Path,
     folder: &Path,
     names: &[&str],
@@ -97,37 +97,37 @@ impl Server {
     }
 
     /// The kubeconfig of its administrator.
-    pub(super) fn admin(&self) -> PathBuf {
+    pub(crate) fn admin(&self) -> PathBuf {
         self.folder.join(format!("{}-admin.json", self.name))
     }
 
     /// What kubectl prints for the administrator.
-    pub(super) fn kubectl(&self, words: &[&str]) -> anyhow::Result<String> {
+    pub(crate) fn kubectl(&self, words: &[&str]) -> anyhow::Result<String> {
         let mut kubectl = Command::new("kubectl");
         output(kubectl.arg("--kubeconfig").arg(self.admin()).args(words), &self.folder)
     }
 
     /// An object, or several.
-    pub(super) fn get(&self, words: &[&str]) -> anyhow::Result<Value> {
+    pub(crate) fn get(&self, words: &[&str]) -> anyhow::Result<Value> {
         let text = self.kubectl(&[&["get", "-o", "json"], words].concat())?;
         serde_json::from_str(&text).context("kubectl printed no JSON")
     }
 
     /// Applies a file or a folder as it is.
-    pub(super) fn apply(&self, what: &Path) -> anyhow::Result<()> {
+    pub(crate) fn apply(&self, what: &Path) -> anyhow::Result<()> {
         let what = what.to_string_lossy();
         self.kubectl(&["apply", "--server-side", "-f", &what]).map(drop)
     }
 
     /// Applies a text.
-    pub(super) fn apply_text(&self, name: &str, text: &str) -> anyhow::Result<()> {
+    pub(crate) fn apply_text(&self, name: &str, text: &str) -> anyhow::Result<()> {
         let file = self.folder.join(format!("{}-{name}.yaml", self.name));
         std::fs::write(&file, text)?;
         self.apply(&file)
     }
 
     /// Brings the kinds of volume snapshots.
-    pub(super) fn bring_snapshots(&self) -> anyhow::Result<()> {
+    pub(crate) fn bring_snapshots(&self) -> anyhow::Result<()> {
         let definitions = SNAPSHOTS.map(|(kind, plural, scope)| definition(kind, plural, scope));
         let list = json!({"apiVersion": "v1", "kind": "List", "items": definitions});
         self.apply_text("snapshots", &list.to_string())?;
@@ -135,7 +135,7 @@ impl Server {
     }
 
     /// A kubeconfig for one of the accounts in `interlock-system`.
-    pub(super) fn of_account(&self, account: &str) -> anyhow::Result<PathBuf> {
+    pub(crate) fn of_account(&self, account: &str) -> anyhow::Result<PathBuf> {
         let token =
             self.kubectl(&["--namespace", "interlock-system", "create", "token", account])?;
         let file = self.folder.join(format!("{}-{account}.json", self.name));

@@ -7,11 +7,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A program that runs in the background, and ends with this.
-pub(super) struct Program(Child);
+pub(crate) struct Program(Child);
 
 impl Program {
     /// Starts it in a folder, which gets its log.
-    pub(super) fn start(command: &mut Command, folder: &Path, name: &str) -> anyhow::Result<Self> {
+    pub(crate) fn start(command: &mut Command, folder: &Path, name: &str) -> anyhow::Result<Self> {
         let log = File::options().create(true).append(true).open(folder.join(log_of(name)))?;
         let child = command
             .current_dir(folder)
@@ -33,12 +33,12 @@ impl Drop for Program {
 }
 
 /// The name of a program's log.
-pub(super) fn log_of(name: &str) -> String {
+pub(crate) fn log_of(name: &str) -> String {
     format!("{name}.log")
 }
 
 /// What a command prints; an error with what it complained of if it fails.
-pub(super) fn output(command: &mut Command, folder: &Path) -> anyhow::Result<String> {
+pub(crate) fn output(command: &mut Command, folder: &Path) -> anyhow::Result<String> {
     let output = command.current_dir(folder).output();
     let output = output.with_context(|| format!("cannot start {:?}", command.get_program()))?;
     if !output.status.success() {
@@ -50,7 +50,7 @@ pub(super) fn output(command: &mut Command, folder: &Path) -> anyhow::Result<Str
 }
 
 /// Waits until something is so.
-pub(super) fn eventually(
+pub(crate) fn eventually(
     what: &str,
     timeout: Duration,
     mut is_so: impl FnMut() -> anyhow::Result<bool>,
