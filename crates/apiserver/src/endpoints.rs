@@ -107,7 +107,7 @@ fn discovery_root(
     is_core: bool,
 ) -> Result<Response<Body>, Status> {
     let accept = parts.headers.get(ACCEPT).and_then(|value| value.to_str().ok());
-    let accepted = negotiate::negotiate(accept, Endpoint::DiscoveryRoot)?;
+    let accepted = negotiate::negotiate(accept, Endpoint::DiscoveryRoot, false)?;
     let is_aggregated = accepted.rendering == Rendering::AggregatedDiscovery;
     let document = match (is_aggregated, is_core) {
         (true, true) => discovery::aggregated_core(served),

@@ -15,6 +15,7 @@ use crate::kinds;
 use crate::limits;
 use crate::negotiate;
 use crate::object;
+use crate::protobuf;
 use crate::request::{ClusterName, Query, RequestInfo, ResourceRequest, Verb};
 use crate::server::Server;
 use crate::standing::Standing;
@@ -151,7 +152,11 @@ impl Server {
             Verb::Watch => negotiate::Endpoint::Watch,
             _ => negotiate::Endpoint::Objects,
         };
-        let accepted = negotiate::negotiate(header(&parts.headers, ACCEPT), endpoint)?;
+        let accept = header(&parts.headers, ACCEPT);
+        let has_protobuf = accept.is_some_and(|accept| accept.contains("protobuf"))
+            && !call.resource.is_custom()
+            && protobuf::is_known(&call.resource.api_version(), &call.resource.kind);
+        let accepted = negotiate::negotiate(accept, endpoint, has_protobuf)?;
         // Anybody may ask about rights; nobody needs much for it.
         let most_bytes = if is_question { QUESTION_BYTES } else { http::BODY_LIMIT_BYTES };
         let (permit, lasting) = match info.verb {
@@ -173,12 +178,14 @@ impl Server {
         let is_pretty = accepted.is_pretty || brought.query.pretty() == Some(true);
         let is_heavy = heavy::is_heavy(&brought.content_type, &brought.body);
         let cluster = Arc::clone(&call.cluster.id);
+        let resource = Arc::clone(&call.resource);
         // On the heap: it is tens of kilobytes, and each caller up to the connection would hold them too.
         let served = Box::pin(handlers::serve(call, brought));
         let response = match is_heavy {
             true => self.heavy().run(&cluster, served).await?,
             false => served.await?,
         };
+        handlers::check_metadata_form(&resource, info.verb, accepted.rendering)?;
         let answer = http::dressed(response, is_pretty, accepted.content_type());
         match permit {
             Some(permit) => until_sent(answer, permit, caller, work),

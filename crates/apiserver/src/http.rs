@@ -3,8 +3,10 @@
 pub use crate::body::Body;
 
 use crate::body::Parts;
+use crate::negotiate::PROTOBUF;
 use crate::object;
 use crate::pipe;
+use crate::protobuf;
 use crate::status::Status;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
@@ -21,6 +23,8 @@ pub(crate) const BODY_LIMIT_BYTES: usize = 3 * 1024 * 1024;
 
 /// Larger answers are not indented, nor what would become four times as large.
 const INDENTED_BYTES: usize = 256 * 1024;
+/// Larger answers are not encoded as protobuf: that takes longer than a worker may be busy.
+const ENCODED_BYTES: usize = 1024 * 1024;
 
 /// What is too large is read on up to here, so that the client gets its answer.
 const PASSED_OVER_BYTES: usize = 16 * 1024 * 1024;
@@ -173,7 +177,8 @@ pub(crate) fn warn(response: &mut Response<Body>, warnings: &[String]) {
     }
 }
 
-/// The answer as the client wants it dressed: indented, or called YAML (which all JSON is).
+/// The answer as the client wants it dressed: indented, called YAML (which all JSON is), or encoded as protobuf. What is
+/// too large for that, or has no such form, stays JSON and says so: clients of protobuf read both.
 pub(crate) fn dressed(
     response: Response<Body>,
     is_pretty: bool,
@@ -184,6 +189,16 @@ pub(crate) fn dressed(
     if !is_json {
         return Response::from_parts(parts, body);
     }
+    let body = if content_type == PROTOBUF {
+        let encoded = body.take_whole().map(|json| (encoded(&json), json));
+        match encoded {
+            Ok((Some(encoded), _)) => Body::whole(encoded),
+            Ok((None, json)) => return Response::from_parts(parts, Body::whole(json)),
+            Err(other) => return Response::from_parts(parts, other),
+        }
+    } else {
+        body
+    };
     parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     let body = match body.take_whole() {
         Ok(bytes) if is_pretty => Body::whole(indented(&bytes).unwrap_or(bytes)),
@@ -191,6 +206,12 @@ pub(crate) fn dressed(
         Err(other) => other,
     };
     Response::from_parts(parts, body)
+}
+
+/// The same answer as protobuf, if it is not too large and has that form.
+fn encoded(json: &[u8]) -> Option<Bytes> {
+    let json = Some(json).filter(|json| json.len() <= ENCODED_BYTES)?;
+    protobuf::encode(&serde_json::from_slice(json).ok()?).map(Bytes::from)
 }
 
 /// The same JSON with line breaks, if it does not become too large with them: they are for people, and deep lists become

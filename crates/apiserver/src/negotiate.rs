@@ -5,6 +5,10 @@ use crate::status::Status;
 /// More alternatives than this are not read.
 const ALTERNATIVES_LIMIT: usize = 64;
 
+/// The media types of answers in protobuf, and of watches.
+pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+pub(crate) const PROTOBUF_WATCH: &str = "application/vnd.kubernetes.protobuf;stream=watch";
+
 /// How an answer is written down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Encoding {
@@ -13,6 +17,8 @@ pub(crate) enum Encoding {
     Json,
     /// `application/yaml`.
     Yaml,
+    /// `application/vnd.kubernetes.protobuf`.
+    Protobuf,
 }
 
 /// What an answer is made into.
@@ -89,13 +95,18 @@ impl Accepted {
             }
             (Encoding::Json, _) => "application/json",
             (Encoding::Yaml, _) => "application/yaml",
+            (Encoding::Protobuf, _) => PROTOBUF,
         }
     }
 }
 
 /// The first form that the client takes and the endpoint can make, in the client's order. None of
 /// them is 406.
-pub(crate) fn negotiate(accept: Option<&str>, endpoint: Endpoint) -> Result<Accepted, Status> {
+pub(crate) fn negotiate(
+    accept: Option<&str>,
+    endpoint: Endpoint,
+    has_protobuf: bool,
+) -> Result<Accepted, Status> {
     let accept = accept.map(str::trim).unwrap_or_default();
     if accept.is_empty() {
         return Ok(Accepted::default());
@@ -104,12 +115,15 @@ pub(crate) fn negotiate(accept: Option<&str>, endpoint: Endpoint) -> Result<Acce
         accept.split(',').take(ALTERNATIVES_LIMIT).filter_map(Alternative::parse).collect();
     // The sort keeps the client's order among equals.
     alternatives.sort_by_key(|alternative| alternative.rank());
-    alternatives.iter().find_map(|alternative| alternative.accepted(endpoint)).ok_or_else(|| {
-        Status::not_acceptable(match endpoint {
-            Endpoint::Objects | Endpoint::DiscoveryRoot | Endpoint::Plain => {
-                "application/json, application/yaml"
+    let accepted = alternatives.iter().find_map(|it| it.accepted(endpoint, has_protobuf));
+    accepted.ok_or_else(|| {
+        Status::not_acceptable(match (endpoint, has_protobuf) {
+            (Endpoint::Watch, false) => "application/json;stream=watch",
+            (Endpoint::Watch, true) => {
+                "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
             }
-            Endpoint::Watch => "application/json;stream=watch",
+            (_, false) => "application/json, application/yaml",
+            (_, true) => "application/json, application/yaml, application/vnd.kubernetes.protobuf",
         })
     })
 }
@@ -171,16 +185,20 @@ impl<'a> Alternative<'a> {
         (1_000 - self.quality_per_mille, self.kind == "*", self.subkind == "*")
     }
 
-    fn accepted(&self, endpoint: Endpoint) -> Option<Accepted> {
+    fn accepted(&self, endpoint: Endpoint, has_protobuf: bool) -> Option<Accepted> {
         let encoding = match (self.kind.as_str(), self.subkind.as_str()) {
             ("application", "json" | "*") | ("*", "*") => Encoding::Json,
             ("application", "yaml") if endpoint != Endpoint::Watch => Encoding::Yaml,
+            ("application", "vnd.kubernetes.protobuf") if has_protobuf => Encoding::Protobuf,
             _ => return None,
         };
         if !self.stream.is_empty() && self.stream != "watch" {
             return None;
         }
         let rendering = self.conversion.rendering(endpoint)?;
+        if encoding == Encoding::Protobuf && rendering == Rendering::Table {
+            return None;
+        }
         let meta_version = match self.conversion.version {
             Some("v1beta1") => MetaVersion::V1Beta1,
             Some(_) | None => MetaVersion::V1,
@@ -225,7 +243,7 @@ mod tests {
     use super::*;
 
     fn form(accept: &str, endpoint: Endpoint) -> (Encoding, Rendering) {
-        let accepted = negotiate(Some(accept), endpoint).expect("something is acceptable");
+        let accepted = negotiate(Some(accept), endpoint, false).expect("something is acceptable");
         (accepted.encoding, accepted.rendering)
     }
 
@@ -235,7 +253,7 @@ mod tests {
 
     #[test]
     fn whoever_says_nothing_gets_json() {
-        assert_eq!(negotiate(None, Endpoint::Objects), Ok(Accepted::default()));
+        assert_eq!(negotiate(None, Endpoint::Objects, false), Ok(Accepted::default()));
         for accept in ["", " ", "*/*", "*", "application/*", "text/html,*/*;q=0.1"] {
             assert_eq!(form(accept, Endpoint::Objects), JSON, "{accept}");
         }
@@ -249,23 +267,35 @@ mod tests {
         assert_eq!(form(accept, Endpoint::Watch), TABLE);
         assert_eq!(form(accept, Endpoint::Plain), JSON);
         let only = "application/json;as=Table;v=v1;g=meta.k8s.io";
-        let status = negotiate(Some(only), Endpoint::Plain).expect_err("there is no table");
+        let status = negotiate(Some(only), Endpoint::Plain, false).expect_err("there is no table");
         assert_eq!((status.code, status.reason), (406, "NotAcceptable"));
         let beta = "application/json;as=Table;v=v1beta1;g=meta.k8s.io";
-        let accepted = negotiate(Some(beta), Endpoint::Objects).expect("old clients ask for it");
+        let accepted =
+            negotiate(Some(beta), Endpoint::Objects, false).expect("old clients ask for it");
         assert_eq!(accepted.rendering, Rendering::Table);
         assert_eq!(accepted.meta_version.api_version(), "meta.k8s.io/v1beta1");
     }
 
     #[test]
-    fn protobuf_falls_back_to_json_and_alone_is_not_acceptable() {
+    fn built_in_kinds_have_protobuf_and_custom_kinds_fall_back_to_json() {
         let accept = "application/vnd.kubernetes.protobuf,application/json";
         assert_eq!(form(accept, Endpoint::Objects), JSON);
-        let alone = negotiate(Some("application/vnd.kubernetes.protobuf"), Endpoint::Objects);
+        for endpoint in [Endpoint::Objects, Endpoint::Watch] {
+            let accepted = negotiate(Some(accept), endpoint, true).expect("it is served");
+            assert_eq!(
+                (accepted.encoding, accepted.content_type()),
+                (Encoding::Protobuf, PROTOBUF)
+            );
+        }
+        let alone = negotiate(Some(PROTOBUF), Endpoint::Objects, false);
         assert_eq!(
-            alone.expect_err("we do not write protobuf").message,
+            alone.expect_err("a custom kind has none").message,
             "only the following media types are accepted: application/json, application/yaml"
         );
+        let table =
+            "application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io,application/json";
+        let accepted = negotiate(Some(table), Endpoint::Objects, true).expect("it is served");
+        assert_eq!((accepted.encoding, accepted.rendering), JSON);
     }
 
     #[test]
@@ -282,12 +312,13 @@ mod tests {
         let accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
                       application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,\
                       application/json";
-        let accepted = negotiate(Some(accept), Endpoint::DiscoveryRoot).expect("it is served");
+        let accepted =
+            negotiate(Some(accept), Endpoint::DiscoveryRoot, false).expect("it is served");
         assert_eq!(accepted.rendering, Rendering::AggregatedDiscovery);
         assert!(accepted.content_type().ends_with("as=APIGroupDiscoveryList"));
         assert_eq!(form(accept, Endpoint::Plain), JSON);
         let beta = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
-        assert!(negotiate(Some(beta), Endpoint::DiscoveryRoot).is_err());
+        assert!(negotiate(Some(beta), Endpoint::DiscoveryRoot, false).is_err());
     }
 
     #[test]
@@ -296,9 +327,9 @@ mod tests {
         assert_eq!(form("*/*,application/yaml", Endpoint::Objects), YAML);
         assert_eq!(form("application/yaml,application/json", Endpoint::Objects), YAML);
         assert_eq!(form("application/yaml;q=0,application/json;q=0.1", Endpoint::Objects), JSON);
-        assert!(negotiate(Some("application/yaml"), Endpoint::Watch).is_err());
+        assert!(negotiate(Some("application/yaml"), Endpoint::Watch, false).is_err());
         assert_eq!(form("application/json;stream=watch", Endpoint::Watch), JSON);
-        assert!(negotiate(Some("application/json;stream=x"), Endpoint::Watch).is_err());
+        assert!(negotiate(Some("application/json;stream=x"), Endpoint::Watch, false).is_err());
     }
 
     #[test]
@@ -313,7 +344,7 @@ mod tests {
             let header: String = (0..state % 12)
                 .map(|place| pieces[(state >> (place * 5)) as usize % pieces.len()])
                 .collect();
-            let _ = negotiate(Some(&header), Endpoint::Objects);
+            let _ = negotiate(Some(&header), Endpoint::Objects, state.is_multiple_of(2));
         }
     }
 }

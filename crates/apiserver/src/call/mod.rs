@@ -250,19 +250,33 @@ impl Call {
         let Some(fields) = object.as_object_mut() else {
             return Err(Status::bad_request("the body must be an object"));
         };
-        for (field, wanted) in [("apiVersion", wanted.0.as_str()), ("kind", wanted.1)] {
-            match fields.get(field) {
-                None => {}
-                Some(Value::String(given)) if given == wanted || given.is_empty() => {}
-                Some(given) => {
-                    return Err(Status::bad_request(format!(
-                        "the {field} in the data ({given}) does not match the one that was \
-                         expected ({wanted})"
-                    )));
-                }
-            }
-            fields.insert(field.to_owned(), json!(wanted));
+        let said = |field: &str, wanted: &str| match fields.get(field) {
+            None | Some(Value::Null) => Some(wanted.to_owned()),
+            Some(Value::String(given)) if given.is_empty() => Some(wanted.to_owned()),
+            Some(Value::String(given)) => Some(given.clone()),
+            Some(_) => None,
+        };
+        let (Some(version), Some(kind)) = (said("apiVersion", &wanted.0), said("kind", wanted.1))
+        else {
+            return Err(Status::bad_request("apiVersion and kind must be strings"));
+        };
+        if (version.as_str(), kind.as_str()) != (wanted.0.as_str(), wanted.1) {
+            let short = version.rsplit('/').next().unwrap_or_default();
+            return Err(Status::bad_request(match self.resource.is_custom() {
+                true => format!(
+                    "{kind} of {version} in the data does not match what was expected: {} of {}",
+                    wanted.1, wanted.0
+                ),
+                // Upstream's words, with the place in its source that it names.
+                false => format!(
+                    "{kind} in version {short:?} cannot be handled as a {}: no kind {kind:?} is \
+                     registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\"",
+                    wanted.1
+                ),
+            }));
         }
+        fields.insert("apiVersion".to_owned(), json!(wanted.0));
+        fields.insert("kind".to_owned(), json!(wanted.1));
         if fields
             .get("metadata")
             .is_some_and(|metadata| !metadata.is_object() && !metadata.is_null())

@@ -19,6 +19,14 @@ impl Call {
     /// Takes in the options of a deletion.
     pub(super) fn take_delete_options(&mut self, options: &DeleteOptions) {
         self.dry_run = options.dry_run;
+        let is_job = (&*self.resource.group, &*self.resource.plural) == ("batch", "jobs");
+        if is_job && options.propagation_policy.is_none() && options.orphan_dependents.is_none() {
+            self.warn(
+                "child pods are preserved by default when jobs are deleted; set \
+                 propagationPolicy=Background to remove them or set propagationPolicy=Orphan to \
+                 suppress this warning",
+            );
+        }
         let mut given = json!({});
         if let Some(seconds) = options.grace_period_seconds {
             given["gracePeriodSeconds"] = json!(seconds);
@@ -49,19 +57,25 @@ impl Call {
             wanted.as_deref().filter(|wanted| *wanted != found).map(str::to_owned)
         };
         if let Some(wanted) = differs(&options.uid, object::uid(&live.object)) {
-            return Err(self.conflict(format!(
-                "Precondition failed: UID in precondition: {wanted}, UID in object meta: {}",
+            return Err(self.precondition(format!(
+                "the UID in the precondition ({wanted}) does not match the UID in record ({}). The \
+                 object might have been deleted and then recreated",
                 object::uid(&live.object)
             )));
         }
         let version = object::meta_text(&live.object, "resourceVersion");
         if let Some(wanted) = differs(&options.resource_version, version) {
-            return Err(self.conflict(format!(
-                "Precondition failed: ResourceVersion in precondition: {wanted}, ResourceVersion \
-                 in object meta: {version}"
+            return Err(self.precondition(format!(
+                "the ResourceVersion in the precondition ({wanted}) does not match the \
+                 ResourceVersion in record ({version}). The object might have been modified"
             )));
         }
         Ok(())
+    }
+
+    /// 409 that names the kind, as upstream does here.
+    fn precondition(&self, why: String) -> Status {
+        Status::conflict(&self.resource.group, &self.resource.kind, &self.name, why)
     }
 
     /// The object with its deletion mark, and whether nothing holds it.

@@ -23,9 +23,10 @@ use crate::decode;
 use crate::http::{self, Body};
 use crate::kinds;
 use crate::limits::Permit;
-use crate::negotiate::Accepted;
+use crate::negotiate::{self, Accepted};
 use crate::object;
 use crate::request::{DeleteOptions, ListOptions, Query, Verb, WriteKind};
+use crate::resource::Resource;
 use crate::standing::Standing;
 use crate::status::{FieldError, Status};
 use crate::table::IncludeObject;
@@ -61,6 +62,40 @@ pub(crate) struct Lasting {
     pub(crate) permit: Permit,
     /// By what it was let in.
     pub(crate) standing: Standing,
+}
+
+/// Metadata are of one object or of a list, as upstream has it: nobody gets the other one of the two.
+pub(crate) fn check_metadata_form(
+    resource: &Resource,
+    verb: Verb,
+    asked: negotiate::Rendering,
+) -> Result<(), Status> {
+    use negotiate::Rendering::{PartialObjectMetadata, PartialObjectMetadataList};
+    let package = match (&*resource.group, resource.is_custom()) {
+        (_, true) => "unstructured",
+        ("", _) => "core",
+        (group, _) => group.split('.').next().unwrap_or_default(),
+    };
+    let kind = if resource.is_custom() { "Unstructured" } else { &*resource.kind };
+    match (asked, verb) {
+        (PartialObjectMetadata, Verb::List) => Err(Status::new(
+            406,
+            "NotAcceptable",
+            format!(
+                "you requested PartialObjectMetadata, but the requested object is a list \
+                 (*{package}.{kind}List)"
+            ),
+        )),
+        (PartialObjectMetadataList, Verb::Get) => Err(Status::new(
+            406,
+            "NotAcceptable",
+            format!(
+                "you requested PartialObjectMetadataList, but the requested object is not a list \
+                 (*{package}.{kind})"
+            ),
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Serves one request.
@@ -186,7 +221,7 @@ impl Call {
         let include = IncludeObject::parse(brought.query.include_object()?).unwrap_or_default();
         let form = Form::of(brought.accepted.rendering, include);
         let rendering = Rendering::new(self, form, brought.is_wildcard);
-        Ok(rendering.in_version(brought.accepted.meta_version))
+        Ok(rendering.for_client(&brought.accepted))
     }
 
     fn reading(&self, brought: &Brought, options: &ListOptions) -> Result<Reading, Status> {
@@ -299,7 +334,15 @@ async fn delete_collection(call: &mut Call, brought: &Brought) -> Result<Respons
         let one = call.for_name(name, namespace);
         special::admit_delete(&one)?;
         match one.delete_with(&options).await {
-            Ok(written) => items.push(written.object),
+            Ok(mut written) => {
+                // As in any list of a built-in kind.
+                let fields = written.object.as_object_mut().filter(|_| !call.resource.is_custom());
+                if let Some(fields) = fields {
+                    fields.remove("kind");
+                    fields.remove("apiVersion");
+                }
+                items.push(written.object);
+            }
             // Somebody else was faster.
             Err(status) if status.code == 404 => {}
             Err(status) => return Err(status),

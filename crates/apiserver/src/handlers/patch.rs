@@ -96,22 +96,19 @@ async fn apply_patch(call: &mut Call, brought: &Brought) -> Result<Written, Stat
     .await
 }
 
+/// 400 for an applied configuration of another kind, or of none.
+pub(super) fn other_type(version: &str, kind: &str) -> Status {
+    let (group, version) = version.split_once('/').unwrap_or(("", version));
+    Status::bad_request(format!("invalid object type: {group}/{version}, Kind={kind}"))
+}
+
 impl Call {
     /// What a server-side apply sends must be a piece of an object of the right kind and name.
     fn check_applied(&self, applied: &mut Value, problems: &[String]) -> Result<(), Status> {
         let kind = crate::object::text(applied, "kind");
         let version = crate::object::text(applied, "apiVersion");
-        if kind.is_empty() || version.is_empty() {
-            return Err(Status::bad_request(
-                "an applied configuration must say its apiVersion and kind",
-            ));
-        }
         if kind != &*self.resource.kind || version != self.resource.api_version() {
-            return Err(Status::bad_request(format!(
-                "the applied configuration is {version} {kind}, the URL is of {} {}",
-                self.resource.api_version(),
-                self.resource.kind
-            )));
+            return Err(other_type(version, kind));
         }
         if !self.resource.is_custom() {
             schema::decode_check(applied, self.resource.schema.shape())

@@ -3,7 +3,7 @@
 use crate::behaviour;
 use crate::call::Call;
 use crate::clusters;
-use crate::negotiate::{self, MetaVersion};
+use crate::negotiate::{self, Accepted, Encoding, MetaVersion};
 use crate::object::{self, Head};
 use crate::resource::Resource;
 use crate::schema;
@@ -51,6 +51,8 @@ pub(crate) struct Rendering {
     decodes: bool,
     /// In which version tables and metadata are made.
     meta_version: MetaVersion,
+    /// How the events of a watch are written down.
+    encoding: Encoding,
     now: Timestamp,
 }
 
@@ -65,15 +67,21 @@ impl Rendering {
             form,
             is_wildcard,
             meta_version: MetaVersion::default(),
+            encoding: Encoding::default(),
             now: call.now,
             resource,
         }
     }
 
-    /// The same, with tables and metadata in this version.
+    /// The same in the version and the encoding that the client accepts.
     #[must_use]
-    pub(crate) fn in_version(self, meta_version: MetaVersion) -> Self {
-        Rendering { meta_version, ..self }
+    pub(crate) fn for_client(self, accepted: &Accepted) -> Self {
+        Rendering { meta_version: accepted.meta_version, encoding: accepted.encoding, ..self }
+    }
+
+    /// How the events of a watch are written down.
+    pub(crate) fn encoding(&self) -> Encoding {
+        self.encoding
     }
 
     /// The metadata of an object alone.

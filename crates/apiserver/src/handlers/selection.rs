@@ -21,6 +21,29 @@ pub(crate) struct Selection {
     resource: Arc<Resource>,
 }
 
+/// That objects cannot be selected by a field, in upstream's words: kinds with fields of their own have others.
+fn not_selectable(resource: &Resource, field: &str) -> String {
+    match (&*resource.group, &*resource.plural) {
+        ("batch", "jobs") => format!("field label {field:?} not supported for Job"),
+        (
+            "",
+            "pods"
+            | "nodes"
+            | "replicationcontrollers"
+            | "events"
+            | "namespaces"
+            | "secrets"
+            | "services",
+        )
+        | ("certificates.k8s.io", _) => format!("field label not supported: {field}"),
+        _ if resource.is_custom() => format!("field label not supported: {field}"),
+        _ => format!(
+            "{field:?} is not a known field selector: only \"metadata.name\", \
+             \"metadata.namespace\""
+        ),
+    }
+}
+
 impl Selection {
     /// The selectors of a request; what cannot be selected by is refused.
     pub(crate) fn new(call: &Call, options: &ListOptions) -> Result<Self, Status> {
@@ -31,9 +54,10 @@ impl Selection {
             resource: Arc::clone(&call.resource),
         };
         let nothing = json!({});
-        selection.fields.only_fields(|field| {
-            behaviour::selectable_fields(&call.resource, &nothing, field).is_some()
-        })?;
+        selection.fields.only_fields(
+            |field| behaviour::selectable_fields(&call.resource, &nothing, field).is_some(),
+            |field| not_selectable(&call.resource, field),
+        )?;
         Ok(selection)
     }
 

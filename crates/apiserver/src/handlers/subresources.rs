@@ -2,7 +2,7 @@
 
 use super::Brought;
 use super::not_allowed;
-use super::patch::patch_value;
+use super::patch::{other_type, patch_value};
 use super::write::Written;
 use crate::access::Attributes;
 use crate::admission;
@@ -227,9 +227,7 @@ async fn apply_scale(call: &mut Call, brought: &Brought, paths: &Scale) -> Resul
     let scale = decoded.value;
     let (kind, version) = (object::text(&scale, "kind"), object::text(&scale, "apiVersion"));
     if (kind, version) != ("Scale", "autoscaling/v1") {
-        return Err(Status::bad_request(format!(
-            "the applied configuration is {version} {kind}, the URL is of autoscaling/v1 Scale"
-        )));
+        return Err(other_type(version, kind));
     }
     let mut piece = json!({
         "apiVersion": call.resource.api_version(), "kind": &*call.resource.kind,

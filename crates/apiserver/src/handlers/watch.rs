@@ -13,8 +13,10 @@ use crate::call::Call;
 use crate::clusters::Cluster;
 use crate::http::{self, Body};
 use crate::limits::{Permit, Unsent};
+use crate::negotiate::{Encoding, PROTOBUF_WATCH};
 use crate::object;
 use crate::pipe;
+use crate::protobuf;
 use crate::request::ListOptions;
 use crate::resource::Resource;
 use crate::server::wait_timeout;
@@ -146,8 +148,12 @@ impl Call {
             shared.retain(|object| watcher.reading.selection.takes_object(object));
             shared
         };
+        let content_type = match watcher.reading.rendering.encoding() {
+            Encoding::Json | Encoding::Yaml => "application/json",
+            Encoding::Protobuf => PROTOBUF_WATCH,
+        };
         tokio::spawn(watcher.run(range, start, shared));
-        Ok(http::stream("application/json", reader))
+        Ok(http::stream(content_type, reader))
     }
 }
 
@@ -352,6 +358,13 @@ impl Watcher {
     }
 
     fn line(&mut self, event: &str, write: impl FnOnce(&Rendering, &mut Vec<u8>)) {
+        if self.reading.rendering.encoding() == Encoding::Protobuf {
+            let mut object = Vec::new();
+            write(&self.reading.rendering, &mut object);
+            // All objects of a kind that has protobuf can be encoded, and so can a status.
+            self.lines.extend(protobuf::watch_frame(event, &object).unwrap_or_default());
+            return;
+        }
         self.lines.extend_from_slice(b"{\"type\":\"");
         self.lines.extend_from_slice(event.as_bytes());
         self.lines.extend_from_slice(b"\",\"object\":");

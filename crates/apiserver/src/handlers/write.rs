@@ -10,6 +10,7 @@ use crate::admission::{self, Admitting, Change, Held, LimitRanges, quota};
 use crate::apply;
 use crate::behaviour;
 use crate::call::{Call, Endpoint, Live};
+use crate::kinds;
 use crate::name;
 use crate::object;
 use crate::schema;
@@ -428,7 +429,9 @@ impl Call {
         if behaviour::has_face(&self.resource) {
             return self.track_in_face(old, new);
         }
-        self.with_write(|write| apply::track_update(write, old, new))
+        let empty = || kinds::built_in().empty(&self.resource);
+        let empty = if old.is_none() { empty() } else { None };
+        self.with_write(|write| apply::track_update(write, old.or(empty.as_ref()), new))
             .map_err(|error| self.apply_refused(error))
     }
 

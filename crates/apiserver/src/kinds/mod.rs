@@ -33,7 +33,7 @@ pub(crate) use table::{Merge, Scalar, Tables, TypeField, TypeId, TypeShape};
 
 use crate::resource::{Resource, Scale};
 use crate::schema::Schema;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 use table::{Group, ResourceLine};
@@ -167,6 +167,14 @@ impl Kinds {
         }
     }
 
+    /// An object of a built-in kind with nothing in it, as upstream's encoder would write it: what an object was before it
+    /// was created, to whoever asks which fields are new.
+    pub(crate) fn empty(&self, resource: &Resource) -> Option<Value> {
+        let mut empty = Value::Object(Map::new());
+        self.as_upstream_writes(&self.of(resource)?.openapi_name, &mut empty);
+        Some(empty)
+    }
+
     /// The tables that all of this is made from.
     pub(crate) fn tables(&self) -> &Tables {
         &self.tables
@@ -222,7 +230,7 @@ fn built_in_resource(
         schema: Arc::new(arena::schema(tables, id)),
         columns: Vec::new(),
         selectable: Vec::new(),
-        deprecation: None,
+        deprecation: deprecation(group, line).map(Arc::from),
     };
     Ok(BuiltIn {
         resource: Arc::new(resource),
@@ -231,6 +239,12 @@ fn built_in_resource(
         subresources: line.subresources.clone(),
         storage_version_hash: line.storage_version_hash,
     })
+}
+
+/// What upstream warns of whenever a kind is used.
+fn deprecation(group: &Group, line: &ResourceLine) -> Option<&'static str> {
+    (group.group.is_empty() && line.plural == "endpoints")
+        .then_some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
 }
 
 /// Autoscalers are stored in one form, whichever version they come in.

@@ -1,8 +1,9 @@
-//! Decodes protobuf bodies into JSON objects, by the tables of the built-in kinds.
+//! Decodes protobuf bodies into JSON objects and encodes answers, by the tables of the built-in kinds.
 //!
 //! A body is `k8s\0` and an envelope (`runtime.Unknown`) that says which kind is inside. What comes
 //! out is what upstream's own JSON encoder would have written for the same object.
 
+mod encode;
 mod scalar;
 mod wire;
 
@@ -10,6 +11,7 @@ mod wire;
 mod tests;
 
 use crate::kinds::{Scalar, Tables, TypeId, TypeShape, built_in, complete_fields};
+pub(crate) use encode::{encode, is_known, watch_frame};
 use serde_json::{Map, Value};
 use wire::{Reader, Wire};
 

@@ -64,6 +64,56 @@ fn what_client_go_encodes_becomes_what_upstream_would_write() {
 }
 
 #[test]
+fn what_is_encoded_is_decoded_to_the_same() {
+    for (name, _, object) in encoded() {
+        let bytes = encode(&object).unwrap_or_else(|| panic!("{name} cannot be encoded"));
+        assert_eq!(decode(&bytes).as_ref(), Ok(&object), "{name}");
+    }
+}
+
+#[test]
+fn lists_and_metadata_have_the_fields_that_all_of_them_have() {
+    let list = json!({
+        "apiVersion": "v1", "kind": "ConfigMapList", "metadata": {"resourceVersion": "7"},
+        "items": [{"metadata": {"name": "a"}, "data": {"k": "v"}}],
+    });
+    let item = [field(1, &field(1, b"a")), field(2, &[field(1, b"k"), field(2, b"v")].concat())];
+    let raw = [field(1, &field(2, b"7")), field(2, &item.concat())].concat();
+    let whole = [body("v1", "ConfigMapList", &raw), field(3, b""), field(4, b"")].concat();
+    assert_eq!(encode(&list), Some(whole));
+    let metadata = json!({
+        "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": {"name": "a"},
+    });
+    let raw = field(1, &field(1, b"a"));
+    let whole =
+        [body("meta.k8s.io/v1", "PartialObjectMetadata", &raw), field(3, b""), field(4, b"")];
+    assert_eq!(encode(&metadata), Some(whole.concat()));
+}
+
+#[test]
+fn what_has_no_protobuf_is_not_encoded() {
+    let odd = [
+        json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {}}),
+        json!({"apiVersion": "meta.k8s.io/v1", "kind": "Table", "rows": []}),
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": 1}}),
+        json!({"apiVersion": "v1", "kind": "Secret", "data": {"a": "not base64!"}}),
+        json!({"kind": "ConfigMap"}),
+        json!("text"),
+    ];
+    odd.iter().for_each(|value| assert_eq!(encode(value), None, "{value}"));
+}
+
+#[test]
+fn a_change_of_a_watch_has_its_length_first() {
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
+    let frame = watch_frame("ADDED", object.to_string().as_bytes()).expect("it is encoded");
+    let (length, change) = frame.split_first_chunk().expect("four bytes");
+    assert_eq!(u32::from_be_bytes(*length) as usize, change.len());
+    let encoded = encode(&object).expect("it is encoded");
+    assert_eq!(change, [field(1, b"ADDED"), field(2, &field(1, &encoded))].concat());
+}
+
+#[test]
 fn what_upstream_would_write_is_left_as_it_is() {
     for (name, _, mut object) in encoded() {
         let api_version = object["apiVersion"].as_str().expect("it has one");

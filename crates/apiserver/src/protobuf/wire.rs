@@ -77,6 +77,51 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Writes a message.
+#[derive(Debug, Default)]
+pub(super) struct Writer {
+    bytes: Vec<u8>,
+}
+
+impl Writer {
+    /// A message that something stands before.
+    pub(super) fn after(prefix: &[u8]) -> Self {
+        Writer { bytes: prefix.to_vec() }
+    }
+
+    pub(super) fn bytes(&mut self, field: u32, content: &[u8]) {
+        self.varint(u64::from(field) << 3 | 2);
+        self.varint(content.len() as u64);
+        self.bytes.extend_from_slice(content);
+    }
+
+    pub(super) fn number(&mut self, field: u32, number: u64) {
+        self.varint(u64::from(field) << 3);
+        self.varint(number);
+    }
+
+    pub(super) fn double(&mut self, field: u32, number: f64) {
+        self.varint(u64::from(field) << 3 | 1);
+        self.bytes.extend_from_slice(&number.to_bits().to_le_bytes());
+    }
+
+    pub(super) fn written(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    fn varint(&mut self, mut left: u64) {
+        while left > 0x7f {
+            self.bytes.push(left as u8 | 0x80);
+            left >>= 7;
+        }
+        self.bytes.push(left as u8);
+    }
+}
+
 impl<'a> Wire<'a> {
     pub(super) fn bytes(self) -> Result<&'a [u8], String> {
         match self {

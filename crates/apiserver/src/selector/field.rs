@@ -67,13 +67,15 @@ impl FieldSelector {
             .map(|requirement| requirement.value.as_str())
     }
 
-    /// Refuses fields that cannot be selected by, in upstream's words.
-    pub(crate) fn only_fields(&self, is_known: impl Fn(&str) -> bool) -> Result<(), Status> {
+    /// Refuses fields that cannot be selected by.
+    pub(crate) fn only_fields(
+        &self,
+        is_known: impl Fn(&str) -> bool,
+        refusal: impl Fn(&str) -> String,
+    ) -> Result<(), Status> {
         match self.requirements.iter().find(|requirement| !is_known(&requirement.field)) {
             None => Ok(()),
-            Some(unknown) => {
-                Err(Status::bad_request(format!("field label not supported: {}", unknown.field)))
-            }
+            Some(unknown) => Err(Status::bad_request(refusal(&unknown.field))),
         }
     }
 

@@ -73,8 +73,9 @@ async fn preconditions_say_which_object_is_meant() {
     assert_eq!(
         status["message"],
         format!(
-            "Operation cannot be fulfilled on configmaps \"a\": Precondition failed: UID in \
-             precondition: another, UID in object meta: {uid}"
+            "Operation cannot be fulfilled on ConfigMap \"a\": the UID in the precondition (another) \
+             does not match the UID in record ({uid}). The object might have been deleted and then \
+             recreated"
         )
     );
     let old = json!({"preconditions": {"resourceVersion": "1"}});

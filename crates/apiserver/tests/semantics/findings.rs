@@ -1,7 +1,7 @@
 //! What kube-apiserver 1.35 does and this server once did otherwise: one test for each finding.
 
 use crate::custom::{WIDGETS, widgets};
-use crate::support::{Api, MAPS, TABLE, fields, names, text, version};
+use crate::support::{Api, MAPS, METADATA, TABLE, fields, names, text, version};
 use serde_json::{Value, json};
 
 const FLOWS: &str = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas";
@@ -20,6 +20,57 @@ fn deployment(name: &str) -> Value {
             },
         },
     })
+}
+
+/// Found by sending the same requests to kube-apiserver: `cargo xtask differential`.
+#[tokio::test]
+async fn answers_are_alike_in_what_clients_see() {
+    let api = Api::new().await;
+    let deployment = json!({
+        "apiVersion": null, "kind": null, "metadata": {"name": "a", "labels": {"a": "b"}},
+        "spec": {
+            "selector": {"matchLabels": {"a": "b"}},
+            "template": {
+                "metadata": {"labels": {"a": "b"}},
+                "spec": {"containers": [{"name": "main", "image": "i"}]},
+            },
+        },
+    });
+    let deployments = "/apis/apps/v1/namespaces/default/deployments";
+    let made = api.post(deployments, &deployment).await.made();
+    // Structs that upstream always writes are nobody's: only what is in them is owned.
+    let spec = &made["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"];
+    assert_eq!(spec.get("."), None, "{spec}");
+    assert_eq!(spec["f:strategy"].get("."), None, "{spec}");
+    assert_eq!(spec["f:template"]["f:spec"]["f:containers"].get("."), None, "{spec}");
+    let other = json!({"kind": "Thing", "metadata": {"name": "b"}});
+    let status = api.post(deployments, &other).await.refused(400, "BadRequest");
+    assert_eq!(
+        status["message"],
+        "Thing in version \"v1\" cannot be handled as a Deployment: no kind \"Thing\" is registered \
+         for version \"apps/v1\" in scheme \"pkg/runtime/scheme.go:111\""
+    );
+    let status = api.get_as(deployments, METADATA).await.refused(406, "NotAcceptable");
+    assert_eq!(
+        status["message"],
+        "you requested PartialObjectMetadata, but the requested object is a list \
+         (*apps.DeploymentList)"
+    );
+    let by_field = format!("{deployments}?fieldSelector=spec.a%3Db");
+    let status = api.get(&by_field).await.refused(400, "BadRequest");
+    assert_eq!(
+        status["message"],
+        "\"spec.a\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+    );
+    let endpoints = api.get("/api/v1/namespaces/default/endpoints").await;
+    assert!(endpoints.warnings()[0].contains("v1 Endpoints is deprecated in v1.33+"));
+    let jobs = api.delete("/apis/batch/v1/namespaces/default/jobs/none").await;
+    assert!(jobs.warnings()[0].contains("child pods are preserved by default"));
+    let gone = api.request("DELETE", deployments, &[], "").await.ok();
+    assert_eq!(gone["items"][0].get("kind"), None);
+    let limits = json!({"metadata": {"name": "l"}, "spec": {"limits": [{"type": ""}]}});
+    let ranges = "/api/v1/namespaces/default/limitranges";
+    api.post(ranges, &limits).await.refused(422, "Invalid");
 }
 
 #[tokio::test]

@@ -75,15 +75,66 @@ async fn metadata_alone_is_enough_for_some() {
 #[tokio::test]
 async fn a_form_that_nobody_can_make_is_406() {
     let api = Api::new().await;
-    for accept in [PROTOBUF, "text/html", "application/json;as=Chair;v=v1;g=meta.k8s.io"] {
+    let chair = "application/json;as=Chair;v=v1;g=meta.k8s.io";
+    let table = "application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io";
+    for accept in ["text/html", chair, table] {
         let status = api.get_as(MAPS, accept).await.refused(406, "NotAcceptable");
         assert!(text(&status["message"]).contains("application/json"), "{status}");
     }
-    for accept in ["*/*", "application/*", "text/html, */*;q=0.1", &format!("{PROTOBUF},*/*")] {
+    for accept in ["*/*", "application/*", "text/html, */*;q=0.1", &format!("{table},*/*")] {
         api.get_as(MAPS, accept).await.ok();
     }
-    let answer = api.get_as(MAPS, &format!("{PROTOBUF},application/json")).await;
+    // Upstream has no protobuf for custom kinds, either.
+    let definitions = "/apis/interlock.dev/v1alpha1/logicalclusters";
+    api.get_as(definitions, PROTOBUF).await.refused(406, "NotAcceptable");
+    let answer = api.get_as(definitions, &format!("{PROTOBUF},application/json")).await;
     assert_eq!(answer.headers["content-type"], "application/json");
+}
+
+fn holds(bytes: &[u8], text: &str) -> bool {
+    bytes.windows(text.len()).any(|part| part == text.as_bytes())
+}
+
+#[tokio::test]
+async fn objects_lists_and_watches_come_as_protobuf() {
+    let api = Api::new().await;
+    let made = api.config_map("a", json!({"k": "a value"})).await;
+    let path = format!("{MAPS}/a");
+    let (kind, object) = api.bytes(&path, PROTOBUF).await;
+    assert_eq!(kind, PROTOBUF);
+    assert!(object.starts_with(b"k8s\0") && holds(&object, "a value"));
+    // What was read can be written back, and is no change.
+    let put = api.request("PUT", &path, &[("content-type", PROTOBUF)], object).await.ok();
+    assert_eq!(put, made);
+    let (kind, list) = api.bytes(MAPS, &format!("{PROTOBUF},application/json")).await;
+    assert_eq!(kind, PROTOBUF);
+    assert!(list.starts_with(b"k8s\0") && holds(&list, "ConfigMapList"));
+    let metadata =
+        "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+    let (kind, metadata) = api.bytes(&path, metadata).await;
+    assert_eq!(kind, PROTOBUF);
+    assert!(holds(&metadata, "PartialObjectMetadata") && !holds(&metadata, "a value"));
+    // Errors are JSON, which clients of protobuf read.
+    api.get_as(&format!("{MAPS}/none"), PROTOBUF).await.refused(404, "NotFound");
+}
+
+#[tokio::test]
+async fn changes_come_as_protobuf_with_their_length() {
+    let api = Api::new().await;
+    let since = version(&api.get(MAPS).await.ok());
+    let path = format!("{MAPS}?watch=true&fieldSelector=metadata.name%3Da&resourceVersion={since}");
+    let mut watch = api.watch_as(&path, PROTOBUF).await;
+    api.config_map("a", json!({"k": "v"})).await;
+    api.delete(&format!("{MAPS}/a")).await.ok();
+    for event in ["ADDED", "DELETED"] {
+        let frame = watch.frame().await;
+        assert!(holds(&frame, event) && holds(&frame, "k8s\0"), "{frame:?}");
+    }
+    // The end of a watch that cannot go on is an event like any other.
+    let later = format!("{MAPS}?watch=true&resourceVersion=999999");
+    let mut watch = api.watch_as(&later, PROTOBUF).await;
+    let frame = watch.frame().await;
+    assert!(holds(&frame, "ERROR") && holds(&frame, "Expired"), "{frame:?}");
 }
 
 #[tokio::test]
@@ -100,10 +151,7 @@ async fn objects_come_as_yaml_too() {
 #[tokio::test]
 async fn kubectl_sends_protobuf_and_reads_json() {
     let api = Api::new().await;
-    let headers = [
-        ("content-type", PROTOBUF),
-        ("accept", "application/vnd.kubernetes.protobuf,application/json"),
-    ];
+    let headers = [("content-type", PROTOBUF), ("accept", "application/json")];
     let (bytes, object) = encoded_kind("Namespace");
     let made = api.request("POST", "/api/v1/namespaces", &headers, bytes).await.made();
     assert_eq!(made["metadata"]["name"], object["metadata"]["name"]);

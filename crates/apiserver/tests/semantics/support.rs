@@ -170,6 +170,15 @@ impl Api {
         Watch { body: response.into_body(), unread: Vec::new() }
     }
 
+    /// An answer as it is on the wire: its type and its bytes.
+    pub(crate) async fn bytes(&self, path: &str, accept: &str) -> (String, Vec<u8>) {
+        let request = Request::builder().uri(path).header("accept", accept);
+        let response = self.send(request.body(Body::default()).expect("it is a request")).await;
+        let (parts, body) = response.into_parts();
+        let kind = parts.headers["content-type"].to_str().expect("it is text").to_owned();
+        (kind, whole(body).await)
+    }
+
     /// Asks until the answer is as it must become.
     pub(crate) async fn until(&self, path: &str, is_so: impl Fn(&Answer) -> bool) -> Answer {
         let asking = async {
@@ -206,14 +215,19 @@ impl Api {
 
 /// Reads an answer whole.
 async fn read(response: http::Response<Body>) -> Answer {
-    let (parts, mut body) = response.into_parts();
+    let (parts, body) = response.into_parts();
+    let bytes = whole(body).await;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let body = serde_json::from_slice(&bytes).unwrap_or(Value::String(text));
+    Answer { code: parts.status.as_u16(), headers: parts.headers, body }
+}
+
+async fn whole(mut body: Body) -> Vec<u8> {
     let mut bytes = Vec::new();
     while let Some(part) = part(&mut body).await {
         bytes.extend_from_slice(&part);
     }
-    let text = String::from_utf8_lossy(&bytes).into_owned();
-    let body = serde_json::from_slice(&bytes).unwrap_or(Value::String(text));
-    Answer { code: parts.status.as_u16(), headers: parts.headers, body }
+    bytes
 }
 
 /// Config maps of the namespace `default`.
@@ -306,6 +320,20 @@ impl Watch {
                     return None;
                 }
             }
+        }
+    }
+
+    /// The next event of a watch in protobuf: four bytes say how long it is.
+    pub(crate) async fn frame(&mut self) -> Vec<u8> {
+        loop {
+            if let Some((length, rest)) = self.unread.split_first_chunk() {
+                let length = u32::from_be_bytes(*length) as usize;
+                if rest.len() >= length {
+                    return self.unread.drain(..4 + length).skip(4).collect();
+                }
+            }
+            let part = tokio::time::timeout(TIMEOUT, part(&mut self.body)).await;
+            self.unread.extend(part.expect("it comes in time").expect("the stream goes on"));
         }
     }
 

@@ -180,6 +180,7 @@ fn limit_range(object: &Value, errors: &mut Vec<FieldError>) {
         for field in ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"] {
             amounts(item, field, &path.field(field), errors);
         }
+        by_rule(text(item, "type"), name::qualified_name, &path.field("type"), errors);
         if text(item, "type") == "Pod" {
             for field in ["default", "defaultRequest"] {
                 if is_set(item, field) {

@@ -66,8 +66,14 @@ fn walk(value: &Value, shape: Shape<'_>, at: &Decoding<'_, '_>) -> Result<(), St
             | Form::Map(_)
             | Form::List(_),
             _,
-        ) => Err(mismatch(kind_of(value), &type_of(shape), at)),
+        ) => Err(mismatch(kind_of(value), &type_at(shape, at), at)),
     }
+}
+
+/// What Go calls the type of a field. Identifiers have a type of their own.
+fn type_at(shape: Shape<'_>, at: &Decoding<'_, '_>) -> String {
+    let is_uid = matches!(shape.node().form, Form::String) && at.path.to_string().ends_with(".uid");
+    if is_uid { "types.UID".to_owned() } else { type_of(shape) }
 }
 
 fn mismatch(got: &str, wanted: &str, at: &Decoding<'_, '_>) -> String {
