@@ -25,9 +25,12 @@ const MOST_MEMORY: u64 = 1 << 30;
 /// What passwords were stretched to lately, by the digest of password and parameters. Stretching takes a quarter of a
 /// second of the processor and 32 MiB and more, on purpose, and a volume that is saved each minute would pay that each
 /// minute. Who can read this memory can read the password itself, which is in the Secret that the process watches.
-static STRETCHED: Mutex<VecDeque<([u8; 32], Seal)>> = Mutex::new(VecDeque::new());
+static STRETCHED: Stretched = Stretched::new();
 /// How many of them are kept: a few hundred bytes each.
 const STRETCHED_KEPT: usize = 256;
+
+/// Stretched passwords by their digests, the oldest first.
+struct Stretched(Mutex<VecDeque<([u8; 32], Seal)>>);
 
 /// A key file, as restic writes it.
 #[derive(Serialize, Deserialize)]
@@ -130,7 +133,7 @@ impl KeyFile {
         let log_n = u8::try_from(self.n.trailing_zeros()).ok().filter(|_| is_sane)?;
         let parameters = scrypt::Params::new(log_n, self.r, self.p).ok()?;
         let salt = BASE64.decode(&self.salt).ok()?;
-        remembered(self.digest(password, &salt), || {
+        STRETCHED.get_or(self.digest(password, &salt), || {
             let mut stretched = [0; 64];
             scrypt::scrypt(password.as_bytes(), &salt, &parameters, &mut stretched).ok()?;
             Some(Seal::from_bytes(&stretched))
@@ -151,20 +154,26 @@ impl KeyFile {
     }
 }
 
-/// What is kept under the digest, or what `stretch` makes. Nobody waits for somebody else's password: two who open one
-/// repository for the first time at once both stretch it.
-fn remembered(digest: [u8; 32], stretch: impl FnOnce() -> Option<Seal>) -> Option<Seal> {
-    let lately = || STRETCHED.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, seal)) = lately().iter().find(|(of, _)| *of == digest) {
-        return Some(seal.clone());
+impl Stretched {
+    const fn new() -> Self {
+        Stretched(Mutex::new(VecDeque::new()))
     }
-    let seal = stretch()?;
-    let mut lately = lately();
-    if lately.len() >= STRETCHED_KEPT {
-        lately.pop_front();
+
+    /// What is kept under the digest, or what `stretch` makes. Nobody waits for somebody else's password: two who open
+    /// one repository for the first time at once both stretch it.
+    fn get_or(&self, digest: [u8; 32], stretch: impl FnOnce() -> Option<Seal>) -> Option<Seal> {
+        let lately = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, seal)) = lately().iter().find(|(of, _)| *of == digest) {
+            return Some(seal.clone());
+        }
+        let seal = stretch()?;
+        let mut lately = lately();
+        if lately.len() >= STRETCHED_KEPT {
+            lately.pop_front();
+        }
+        lately.push_back((digest, seal.clone()));
+        Some(seal)
     }
-    lately.push_back((digest, seal.clone()));
-    Some(seal)
 }
 
 #[cfg(test)]
@@ -188,15 +197,17 @@ mod tests {
         // What moves from the password to the salt makes another digest.
         assert_eq!(opens(file("tsalt", 1), "secre"), None);
         let digest = file("salt", 1).digest("secret", b"salt");
-        assert!(remembered(digest, || panic!("it is stretched again")).is_some());
+        assert!(STRETCHED.get_or(digest, || panic!("it is stretched again")).is_some());
     }
 
     #[test]
     fn no_more_are_kept_than_there_is_room_for() {
+        // Not in the one that all share: the test beside this one would find its password gone.
+        let stretched = Stretched::new();
         for number in 0..2 * STRETCHED_KEPT {
             let digest = Sha256::digest(number.to_le_bytes()).into();
-            remembered(digest, || Some(Seal::from_bytes(&[0; 64])));
+            stretched.get_or(digest, || Some(Seal::from_bytes(&[0; 64])));
         }
-        assert!(STRETCHED.lock().unwrap().len() <= STRETCHED_KEPT);
+        assert!(stretched.0.lock().unwrap().len() <= STRETCHED_KEPT);
     }
 }

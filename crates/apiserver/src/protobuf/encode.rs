@@ -1,5 +1,6 @@
 //! Encodes JSON objects as protobuf, by the same tables.
 
+use super::scalar::SCHEMA_PROPS;
 use super::wire::Writer;
 use super::{DEEPEST, MAGIC, kind_of};
 use crate::kinds::{Scalar, Tables, TypeId, TypeShape, built_in};
@@ -10,8 +11,6 @@ use serde_json::{Map, Value};
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
-const SCHEMA_PROPS: &str =
-    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps";
 
 /// Whether objects of a kind can be encoded: upstream has no protobuf for custom kinds.
 pub(crate) fn is_known(api_version: &str, kind: &str) -> bool {
