@@ -7,6 +7,7 @@ mod cost;
 pub(crate) mod etcd;
 mod files;
 mod identities;
+mod kube_apiserver;
 mod load;
 mod placement;
 pub(crate) mod process;
@@ -29,6 +30,8 @@ pub(crate) enum Subject {
     Store(Run),
     /// The API server over HTTPS, with etcd beside it
     Apiserver(Run),
+    /// The API server against kube-apiserver with etcd
+    KubeApiserver(Size),
     /// A fleet of twenty clusters, as it grows
     Placement {
         /// How many namespaces there are, and how many of them move at once, step by step
@@ -91,6 +94,7 @@ pub(crate) fn run(subject: &Subject) -> anyhow::Result<bool> {
         Subject::Checker => checker::run(),
         Subject::Store(run) => store::run(run),
         Subject::Apiserver(run) => apiserver::run(run),
+        Subject::KubeApiserver(size) => kube_apiserver::run(&Run { quick: size.quick, etcd: None }),
         Subject::Placement { sizes } => placement::run(sizes),
         Subject::Identities(run) => identities::run(run),
         Subject::Restic(size) => restic::run(size.quick),

@@ -22,6 +22,11 @@ impl Program {
             .with_context(|| format!("cannot start {}", command.get_program().display()))?;
         Ok(Program(child))
     }
+
+    /// Its number.
+    pub(crate) fn pid(&self) -> u32 {
+        self.0.id()
+    }
 }
 
 impl Drop for Program {

@@ -3,7 +3,7 @@
 use crate::Load;
 use crate::https::{Access, Ask, Connection, Protocol};
 use crate::measure::{self, Worker};
-use crate::widget::{self, CLUSTERS, Widget};
+use crate::widget::{self, HOMES, Homes, Widget};
 use anyhow::Context;
 use bytes::Bytes;
 use clap::ValueEnum;
@@ -25,36 +25,50 @@ pub enum Operation {
     Update,
     /// The client's own object, by server-side apply.
     Apply,
+    /// One number of the client's own object, by a merge patch.
+    Patch,
     /// No write: the client's own object is read.
     Get,
+    /// No write: a hundred objects are listed.
+    List,
+    /// An object that was made before.
+    Delete,
 }
 
-/// Makes the logical clusters and the kind in each, and waits until it is served.
-pub async fn prepare(kubeconfig: &Path) -> anyhow::Result<Value> {
+/// So many objects a client deletes at most.
+const DELETES: usize = 100;
+
+/// Makes the logical clusters, or namespaces, and the kind in each, and waits until it is served.
+pub async fn prepare(kubeconfig: &Path, homes: Homes) -> anyhow::Result<Value> {
     let mut connection = Access::read(kubeconfig)?.connect(Protocol::Http1).await?;
-    for cluster in 0..CLUSTERS {
-        let object = json!({
-            "apiVersion": "interlock.dev/v1alpha1", "kind": "LogicalCluster",
-            "metadata": {"name": format!("bench-{cluster}")},
-        });
-        let path = "/apis/interlock.dev/v1alpha1/logicalclusters";
-        connection.ask(create(path, object.to_string())).await?;
-        let path = format!(
-            "/clusters/bench-{cluster}/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-        );
-        connection.ask(create(&path, widget::definition().to_string())).await?;
-        let path = format!("/clusters/bench-{cluster}/api/v1/namespaces");
-        let namespace = json!({"metadata": {"name": "default"}});
-        let made = connection.ask(create(&path, namespace.to_string())).await;
-        // A cluster may have this one from the start.
-        let is_there = |error: &anyhow::Error| error.to_string().contains("AlreadyExists");
-        made.map(drop).or_else(|error| if is_there(&error) { Ok(()) } else { Err(error) })?;
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while connection.get(&widget::path(cluster)).await.is_err() {
+    for home in 0..HOMES {
+        if homes == Homes::Clusters {
+            let object = json!({
+                "apiVersion": "interlock.dev/v1alpha1", "kind": "LogicalCluster",
+                "metadata": {"name": format!("bench-{home}")},
+            });
+            let path = "/apis/interlock.dev/v1alpha1/logicalclusters";
+            connection.ask(create(path, object.to_string())).await?;
+        }
+        let root = homes.root(home);
+        let path = format!("{root}/apis/apiextensions.k8s.io/v1/customresourcedefinitions");
+        make(&mut connection, &path, &widget::definition()).await?;
+        let path = format!("{root}/api/v1/namespaces");
+        let namespace = json!({"metadata": {"name": homes.namespace(home)}});
+        make(&mut connection, &path, &namespace).await?;
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while connection.get(&homes.path(home)).await.is_err() {
             anyhow::ensure!(Instant::now() < deadline, "the kind is not served");
         }
     }
-    Ok(json!({"clusters": CLUSTERS}))
+    Ok(json!({"homes": HOMES}))
+}
+
+/// Makes something that may be there already.
+async fn make(connection: &mut Connection, path: &str, object: &Value) -> anyhow::Result<()> {
+    let made = connection.ask(create(path, object.to_string())).await;
+    let is_there = |error: &anyhow::Error| error.to_string().contains("AlreadyExists");
+    made.map(drop).or_else(|error| if is_there(&error) { Ok(()) } else { Err(error) })
 }
 
 /// A request that makes something.
@@ -97,7 +111,20 @@ impl Worker for Writer {
                     .ask(Ask { method: Method::PATCH, path, content_type, body })
                     .await?;
             }
+            Operation::Patch => {
+                let body = Bytes::from(format!(r#"{{"spec":{{"sequence":{}}}}}"#, self.done));
+                let (method, content_type) = (Method::PATCH, "application/merge-patch+json");
+                self.connection.ask(Ask { method, path: &own, content_type, body }).await?;
+            }
             Operation::Get => drop(self.connection.get(&own).await?),
+            Operation::List => {
+                drop(self.connection.get(&format!("{}?limit=100", self.collection)).await?);
+            }
+            Operation::Delete => {
+                let (method, body) = (Method::DELETE, Bytes::new());
+                let path = &format!("{own}-{}", self.done);
+                self.connection.ask(Ask { method, path, content_type: JSON, body }).await?;
+            }
         }
         Ok(())
     }
@@ -112,9 +139,10 @@ pub fn resource_version(object: &[u8]) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&rest[..end]).into_owned())
 }
 
-/// Writes, for a while.
+/// One operation, for a while; deletions until nothing is left to delete.
 pub async fn writes(
     kubeconfig: &Path,
+    homes: Homes,
     operation: Operation,
     protocol: Protocol,
     load: Load,
@@ -123,7 +151,7 @@ pub async fn writes(
     let connections = access.connections(protocol, load.writers).await?;
     let mut writers = Vec::new();
     for (index, mut connection) in connections.into_iter().enumerate() {
-        let collection = widget::path(index % CLUSTERS);
+        let collection = homes.path(index % HOMES);
         let name = format!("w{}-{index}", std::process::id());
         let mut resource_version = String::new();
         if operation != Operation::Create {
@@ -134,11 +162,23 @@ pub async fn writes(
         }
         writers.push(Writer { connection, operation, collection, name, done: 0, resource_version });
     }
-    measure::drive(writers, load).await
+    if operation != Operation::Delete {
+        return measure::drive(writers, load).await;
+    }
+    let makers =
+        writers.into_iter().map(|writer| Writer { operation: Operation::Create, ..writer });
+    let (writers, _) = measure::count(makers.collect(), DELETES, &[]).await?;
+    let deleters = writers.into_iter().map(|writer| Writer { operation, done: 0, ..writer });
+    Ok(measure::count(deleters.collect(), DELETES, &load.pid).await?.1)
 }
 
 /// Fills up objects, as fast as it goes.
-pub async fn fill(kubeconfig: &Path, from: usize, objects: usize) -> anyhow::Result<Value> {
+pub async fn fill(
+    kubeconfig: &Path,
+    homes: Homes,
+    from: usize,
+    objects: usize,
+) -> anyhow::Result<Value> {
     let access = Access::read(kubeconfig)?;
     let mut filling = JoinSet::new();
     let connections = access.connections(Protocol::H2, FILLERS).await?;
@@ -146,7 +186,7 @@ pub async fn fill(kubeconfig: &Path, from: usize, objects: usize) -> anyhow::Res
         filling.spawn(async move {
             for index in (from + filler..objects).step_by(FILLERS) {
                 let body = Widget::new(&format!("object-{index:06}"), "").body(index);
-                let path = &widget::path(index % CLUSTERS);
+                let path = &homes.path(index % HOMES);
                 let ask = Ask { method: Method::POST, path, content_type: JSON, body };
                 connection.ask(ask).await?;
             }
@@ -162,25 +202,25 @@ pub async fn fill(kubeconfig: &Path, from: usize, objects: usize) -> anyhow::Res
 /// Somebody who lists objects.
 struct Reader {
     connection: Connection,
-    limit: usize,
+    path: String,
     bytes: usize,
 }
 
 impl Worker for Reader {
     async fn once(&mut self) -> anyhow::Result<()> {
-        let path = format!("{}?limit={}", widget::path(0), self.limit);
-        self.bytes = self.connection.get(&path).await?.len();
+        self.bytes = self.connection.get(&self.path).await?.len();
         Ok(())
     }
 }
 
 /// Lists, one after the other.
-pub async fn lists(kubeconfig: &Path, pid: u32) -> anyhow::Result<Value> {
+pub async fn lists(kubeconfig: &Path, homes: Homes, pid: u32) -> anyhow::Result<Value> {
     let access = Access::read(kubeconfig)?;
     let mut answer = json!({});
     for limit in [500, 10_000] {
         let connection = access.connect(Protocol::Http1).await?;
-        let mut reader = Reader { connection, limit, bytes: 0 };
+        let path = format!("{}?limit={limit}", homes.path(0));
+        let mut reader = Reader { connection, path, bytes: 0 };
         reader.once().await?;
         answer[format!("list_{limit}_bytes")] = json!(reader.bytes);
         let (median, processor) = measure::median_of(reader, 10, pid).await?;

@@ -3,7 +3,7 @@
 use crate::api;
 use crate::https::{Access, Ask, Connection, Protocol};
 use crate::measure;
-use crate::widget::{self, Widget};
+use crate::widget::{Homes, Widget};
 use anyhow::Context;
 use bytes::Bytes;
 use http_body_util::BodyExt;
@@ -55,12 +55,13 @@ async fn watch(mut body: Incoming, seen: mpsc::UnboundedSender<Instant>) {
 /// First one change after the other, each once all have seen the last; then many at once.
 pub async fn run(
     kubeconfig: &Path,
+    homes: Homes,
     watchers: usize,
     rounds: usize,
-    pid: u32,
+    pids: &[u32],
 ) -> anyhow::Result<Value> {
     let access = Access::read(kubeconfig)?;
-    let (name, path) = (format!("f{}", std::process::id()), widget::path(0));
+    let (name, path) = (format!("f{}", std::process::id()), homes.path(0));
     let mut connection = access.connect(Protocol::Http1).await?;
     let body = Widget::new(&name, "").body(0);
     let ask = Ask { method: Method::POST, path: &path, content_type: "application/json", body };
@@ -84,7 +85,8 @@ pub async fn run(
         watching = Some(connection);
     }
     let (mut to_events, mut to_answers, mut whole) = (Vec::new(), Vec::new(), Duration::ZERO);
-    let processor_before = measure::processor_seconds(pid);
+    let processor_seconds = || pids.iter().copied().map(measure::processor_seconds).sum::<f64>();
+    let processor_before = processor_seconds();
     for _ in 0..rounds {
         let started = Instant::now();
         writer.write().await?;
@@ -94,7 +96,7 @@ pub async fn run(
         }
         whole += started.elapsed();
     }
-    let processor = measure::processor_seconds(pid) - processor_before;
+    let processor = processor_seconds() - processor_before;
     let started = Instant::now();
     for _ in 0..BURST {
         writer.write().await?;

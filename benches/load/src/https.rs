@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
-use hyper::header::{CONTENT_TYPE, HOST, HeaderValue};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
 use hyper::{Method, Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::{ClientConfig, RootCertStore};
@@ -32,6 +32,8 @@ pub enum Protocol {
 /// Where the server is, and who we are.
 pub struct Access {
     address: String,
+    /// Who shows no certificate shows this.
+    token: Option<HeaderValue>,
     http1: TlsConnector,
     h2: TlsConnector,
 }
@@ -45,13 +47,18 @@ pub struct Ask<'a> {
 }
 
 /// A connection.
-pub enum Connection {
+pub struct Connection {
+    sender: Sender,
+    token: Option<HeaderValue>,
+}
+
+enum Sender {
     Http1(http1::SendRequest<Full<Bytes>>),
     H2(http2::SendRequest<Full<Bytes>>),
 }
 
 impl Access {
-    /// Reads a kubeconfig that Interlock wrote.
+    /// Reads a kubeconfig that Interlock wrote, or one with a token in its place.
     pub fn read(kubeconfig: &Path) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(kubeconfig).context("cannot read the kubeconfig")?;
         let field = |name: &str| {
@@ -61,18 +68,29 @@ impl Access {
         };
         let pem = |name: &str| anyhow::Ok(STANDARD.decode(field(name)?)?);
         let mut roots = RootCertStore::empty();
-        for authority in CertificateDer::pem_slice_iter(&pem("certificate-authority-data")?) {
+        let authorities = match field("certificate-authority") {
+            Ok(file) => std::fs::read(file)?,
+            Err(_) => pem("certificate-authority-data")?,
+        };
+        for authority in CertificateDer::pem_slice_iter(&authorities) {
             roots.add(authority?)?;
         }
-        let certificates = pem("client-certificate-data")?;
-        let certificates: Result<Vec<_>, _> =
-            CertificateDer::pem_slice_iter(&certificates).collect();
-        let key = PrivateKeyDer::from_pem_slice(&pem("client-key-data")?)?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
-            .with_root_certificates(roots)
-            .with_client_auth_cert(certificates?, key)?;
+            .with_root_certificates(roots);
+        let token =
+            field("token").ok().map(|token| format!("Bearer {token}").parse()).transpose()?;
+        let config = match &token {
+            Some(_) => config.with_no_client_auth(),
+            None => {
+                let certificates = pem("client-certificate-data")?;
+                let certificates: Result<Vec<_>, _> =
+                    CertificateDer::pem_slice_iter(&certificates).collect();
+                let key = PrivateKeyDer::from_pem_slice(&pem("client-key-data")?)?;
+                config.with_client_auth_cert(certificates?, key)?
+            }
+        };
         let speaking = |protocol: &[u8]| {
             let mut config = config.clone();
             config.alpn_protocols = vec![protocol.to_vec()];
@@ -80,7 +98,7 @@ impl Access {
         };
         let server = field("server")?.trim_matches('"');
         let address = server.strip_prefix("https://").context("the server has no TLS")?.to_owned();
-        Ok(Access { address, http1: speaking(b"http/1.1"), h2: speaking(b"h2") })
+        Ok(Access { address, token, http1: speaking(b"http/1.1"), h2: speaking(b"h2") })
     }
 
     /// Connects.
@@ -94,11 +112,11 @@ impl Access {
             Protocol::H2 => &self.h2,
         };
         let stream = TokioIo::new(tls.connect(name, stream).await?);
-        Ok(match protocol {
+        let sender = match protocol {
             Protocol::Http1 => {
                 let (sender, connection) = http1::handshake(stream).await?;
                 tokio::spawn(connection);
-                Connection::Http1(sender)
+                Sender::Http1(sender)
             }
             Protocol::H2 => {
                 let (sender, connection) = http2::Builder::new(TokioExecutor::new())
@@ -108,9 +126,10 @@ impl Access {
                     .handshake(stream)
                     .await?;
                 tokio::spawn(connection);
-                Connection::H2(sender)
+                Sender::H2(sender)
             }
-        })
+        };
+        Ok(Connection { sender, token: self.token.clone() })
     }
 
     /// A connection for each worker with HTTP/1.1, one for every eight with HTTP/2.
@@ -134,9 +153,12 @@ impl Access {
 impl Connection {
     /// Another user of the same connection, if it can have more than one at a time.
     pub fn another(&self) -> Option<Connection> {
-        match self {
-            Connection::Http1(_) => None,
-            Connection::H2(sender) => Some(Connection::H2(sender.clone())),
+        match &self.sender {
+            Sender::Http1(_) => None,
+            Sender::H2(sender) => {
+                let sender = Sender::H2(sender.clone());
+                Some(Connection { sender, token: self.token.clone() })
+            }
         }
     }
 
@@ -147,14 +169,17 @@ impl Connection {
         let headers = request.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(ask.content_type));
         headers.insert("user-agent", HeaderValue::from_static("bench"));
-        match self {
-            Connection::Http1(sender) => {
+        if let Some(token) = &self.token {
+            headers.insert(AUTHORIZATION, token.clone());
+        }
+        match &mut self.sender {
+            Sender::Http1(sender) => {
                 headers.insert(HOST, HeaderValue::from_static("bench"));
                 *request.uri_mut() = ask.path.parse()?;
                 sender.ready().await?;
                 Ok(sender.send_request(request).await?)
             }
-            Connection::H2(sender) => {
+            Sender::H2(sender) => {
                 *request.uri_mut() = format!("https://bench{}", ask.path).parse()?;
                 sender.ready().await?;
                 Ok(sender.send_request(request).await?)

@@ -19,9 +19,13 @@ mod widget;
 use clap::{Args, Parser, Subcommand};
 use https::Protocol;
 use std::path::PathBuf;
+use widget::Homes;
 
 #[derive(Debug, Parser)]
 struct Cli {
+    /// The server has no logical clusters: namespaces take their place
+    #[arg(long, global = true)]
+    plain: bool,
     #[command(subcommand)]
     what: What,
 }
@@ -50,9 +54,9 @@ enum What {
     EtcdFill { address: String, from: usize, keys: usize },
     /// etcd: ranges
     EtcdReads { address: String },
-    /// The API server: logical clusters `bench-0` and so on, each with the kind that is used
+    /// The API server: logical clusters (or namespaces) `bench-0` and so on, and the kind that is used
     ApiPrepare { kubeconfig: PathBuf },
-    /// The API server: creates, updates or applies
+    /// The API server: one operation again and again
     ApiWrites {
         kubeconfig: PathBuf,
         operation: api::Operation,
@@ -65,7 +69,7 @@ enum What {
     /// The API server: lists
     ApiLists { kubeconfig: PathBuf, pid: u32 },
     /// The API server: one writer, many watchers
-    ApiWatches { kubeconfig: PathBuf, watchers: usize, rounds: usize, pid: u32 },
+    ApiWatches { kubeconfig: PathBuf, watchers: usize, rounds: usize, pids: Vec<u32> },
     /// The API server: create and delete empty logical clusters
     ApiClusters { kubeconfig: PathBuf, clusters: usize, pid: u32 },
     /// A fleet: placed namespaces from one number up to another
@@ -79,7 +83,7 @@ enum What {
 }
 
 /// How hard, for how long, and whose processor time counts.
-#[derive(Debug, Clone, Copy, Args)]
+#[derive(Debug, Clone, Args)]
 struct Load {
     /// How many writers at once
     #[arg(long)]
@@ -90,14 +94,16 @@ struct Load {
     /// How large a value is; an object of the API always has 2 KiB
     #[arg(long, default_value_t = 1024)]
     bytes: usize,
-    /// The process that does the work; this one if none is named
+    /// The processes that do the work; this one if none is named
     #[arg(long)]
-    pid: Option<u32>,
+    pid: Vec<u32>,
 }
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let answer = match Cli::parse().what {
+    let Cli { plain, what } = Cli::parse();
+    let homes = if plain { Homes::Namespaces } else { Homes::Clusters };
+    let answer = match what {
         What::Disk { directory } => disk::sync_latency(&directory)?,
         What::StorePuts { directory, load } => store::puts(&directory, load).await?,
         What::StoreFill { directory, keys } => store::fill(&directory, keys).await?,
@@ -105,16 +111,16 @@ async fn main() -> anyhow::Result<()> {
         What::EtcdPuts { address, load } => etcd::puts(&address, load).await?,
         What::EtcdFill { address, from, keys } => etcd::fill(&address, from, keys).await?,
         What::EtcdReads { address } => etcd::reads(&address).await?,
-        What::ApiPrepare { kubeconfig } => api::prepare(&kubeconfig).await?,
+        What::ApiPrepare { kubeconfig } => api::prepare(&kubeconfig, homes).await?,
         What::ApiWrites { kubeconfig, operation, protocol, load } => {
-            api::writes(&kubeconfig, operation, protocol, load).await?
+            api::writes(&kubeconfig, homes, operation, protocol, load).await?
         }
         What::ApiFill { kubeconfig, from, objects } => {
-            api::fill(&kubeconfig, from, objects).await?
+            api::fill(&kubeconfig, homes, from, objects).await?
         }
-        What::ApiLists { kubeconfig, pid } => api::lists(&kubeconfig, pid).await?,
-        What::ApiWatches { kubeconfig, watchers, rounds, pid } => {
-            fan_out::run(&kubeconfig, watchers, rounds, pid).await?
+        What::ApiLists { kubeconfig, pid } => api::lists(&kubeconfig, homes, pid).await?,
+        What::ApiWatches { kubeconfig, watchers, rounds, pids } => {
+            fan_out::run(&kubeconfig, homes, watchers, rounds, &pids).await?
         }
         What::ApiClusters { kubeconfig, clusters, pid } => {
             clusters::run(&kubeconfig, clusters, pid).await?

@@ -17,7 +17,8 @@ pub trait Worker: Send + 'static {
 
 /// Lets all of them work at once, each doing the next thing when the last one is done.
 pub async fn drive<W: Worker>(workers: Vec<W>, load: Load) -> anyhow::Result<Value> {
-    let pid = load.pid.unwrap_or_else(std::process::id);
+    let pids = if load.pid.is_empty() { vec![std::process::id()] } else { load.pid };
+    let processor_seconds = || pids.iter().copied().map(processor_seconds).sum::<f64>();
     let begins = Instant::now() + WARM_UP;
     let ends = begins + Duration::from_secs_f64(load.seconds);
     let mut working = JoinSet::new();
@@ -37,21 +38,55 @@ pub async fn drive<W: Worker>(workers: Vec<W>, load: Load) -> anyhow::Result<Val
         });
     }
     tokio::time::sleep_until(begins.into()).await;
-    let processor_before = processor_seconds(pid);
+    let processor_before = processor_seconds();
     tokio::time::sleep_until(ends.into()).await;
-    let processor = processor_seconds(pid) - processor_before;
+    let processor = processor_seconds() - processor_before;
     let mut times = Vec::new();
     while let Some(done) = working.join_next().await {
         times.extend(done??);
     }
+    Ok(summary(times, load.seconds, processor))
+}
+
+/// Lets each of them do it so many times, all at once. They are returned for what comes next.
+pub async fn count<W: Worker>(
+    workers: Vec<W>,
+    times: usize,
+    pids: &[u32],
+) -> anyhow::Result<(Vec<W>, Value)> {
+    let processor_seconds = || pids.iter().copied().map(processor_seconds).sum::<f64>();
+    let (processor_before, began) = (processor_seconds(), Instant::now());
+    let mut working = JoinSet::new();
+    for mut worker in workers {
+        working.spawn(async move {
+            let mut taken = Vec::new();
+            for _ in 0..times {
+                let started = Instant::now();
+                worker.once().await?;
+                taken.push(started.elapsed());
+            }
+            anyhow::Ok((worker, taken))
+        });
+    }
+    let (mut workers, mut taken) = (Vec::new(), Vec::new());
+    while let Some(done) = working.join_next().await {
+        let (worker, times) = done??;
+        workers.push(worker);
+        taken.extend(times);
+    }
+    let processor = processor_seconds() - processor_before;
+    Ok((workers, summary(taken, began.elapsed().as_secs_f64(), processor)))
+}
+
+fn summary(mut times: Vec<Duration>, seconds: f64, processor: f64) -> Value {
     let operations = times.len() as f64;
     let (p50, p99) = percentiles(&mut times);
-    Ok(json!({
-        "per_second": operations / load.seconds,
+    json!({
+        "per_second": operations / seconds,
         "p50_us": p50,
         "p99_us": p99,
         "processor_us": processor * 1e6 / operations,
-    }))
+    })
 }
 
 /// One after the other, so many times: the median in microseconds, and what each cost.

@@ -3,13 +3,41 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-/// How many logical clusters share the load: each has a rate of writes that it may not pass.
-pub const CLUSTERS: usize = 8;
+/// How many of them share the load: a logical cluster has a rate of writes that it may not pass.
+pub const HOMES: usize = 8;
 const BYTES: usize = 2048;
 
-/// Where the objects of a logical cluster are.
-pub fn path(cluster: usize) -> String {
-    format!("/clusters/bench-{cluster}/apis/bench.interlock.dev/v1/namespaces/default/widgets")
+/// What the load is shared by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Homes {
+    /// Logical clusters, each with a namespace.
+    Clusters,
+    /// Namespaces of one cluster.
+    Namespaces,
+}
+
+impl Homes {
+    /// What the paths of one of them begin with.
+    pub fn root(self, home: usize) -> String {
+        match self {
+            Homes::Clusters => format!("/clusters/bench-{home}"),
+            Homes::Namespaces => String::new(),
+        }
+    }
+
+    /// The namespace in one of them.
+    pub fn namespace(self, home: usize) -> String {
+        match self {
+            Homes::Clusters => "default".to_owned(),
+            Homes::Namespaces => format!("bench-{home}"),
+        }
+    }
+
+    /// Where the objects of one of them are.
+    pub fn path(self, home: usize) -> String {
+        let (root, namespace) = (self.root(home), self.namespace(home));
+        format!("{root}/apis/bench.interlock.dev/v1/namespaces/{namespace}/widgets")
+    }
 }
 
 /// The definition of the kind.
@@ -77,7 +105,7 @@ impl Widget {
         let mut object = json!({
             "apiVersion": "bench.interlock.dev/v1", "kind": "Widget",
             "metadata": {
-                "name": name, "namespace": "default",
+                "name": name,
                 "labels": {"app": "bench", "tier": "middle"},
                 "annotations": {"bench.interlock.dev/filling": ""},
             },

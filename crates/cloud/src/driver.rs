@@ -7,7 +7,7 @@ use crate::counts::Result as Counted;
 use crate::failures::{Meaning, no_token, of_call};
 use crate::place::{Kind, Target};
 use crate::reading::Reading;
-use crate::record::{Number, Record, Said};
+use crate::record::{Known, Number, Record, Said};
 use crate::tokens::{NotYet, Tokens};
 use interlock_iam::Outcome;
 use interlock_iam::client::Client;
@@ -106,7 +106,7 @@ impl Parts {
         };
         let began = self.account.uptime();
         // As of the start: a call that leaves the window during the reading may have taken effect during it.
-        let (sent, refused) = self.record.of(&about, began);
+        let Known { sent, refused, remembered } = self.record.of(&about, began);
         let found = match token {
             Ok(()) => Reading::begun(&self.account).found(&object).await,
             Err(NotYet(wait)) => Found::Failed(no_token(wait)),
@@ -116,7 +116,7 @@ impl Parts {
             _ => self.account.client.cloud_seconds(),
         };
         let process = Process { instance: self.instance.clone(), uptime: seconds(began) };
-        Answer { found, process, date, sent, refused }
+        Answer { found, process, date, sent, refused, remembered }
     }
 
     async fn send(&self, request: Request) -> Result<(), String> {

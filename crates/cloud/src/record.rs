@@ -5,7 +5,7 @@
 //! is on record as unanswered.
 
 use crate::clock::seconds;
-use interlock_identities::outside::{Call, Code, Refusal, Sent};
+use interlock_identities::outside::{Call, Code, Refusal, Remembered, Sent};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,6 +13,8 @@ use std::time::Duration;
 /// How long a refusal is kept about an object that nobody asks about: longer than any room waits before it
 /// repeats a refused call.
 const REFUSALS_KEPT: Duration = Duration::from_secs(3600);
+/// How long it is remembered what the answer to a call said.
+const REMEMBERED: Duration = Duration::from_secs(600);
 
 /// What was sent and refused.
 #[derive(Debug)]
@@ -34,6 +36,20 @@ struct Kept {
 struct About {
     sent: Vec<Entry>,
     refused: Option<Refused>,
+    /// What the answers said, and when the last call was sent.
+    remembered: Remembered,
+    last: Duration,
+}
+
+/// What is known of the calls about an object.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Known {
+    /// What was sent within the window.
+    pub(crate) sent: Vec<Sent>,
+    /// What was refused last.
+    pub(crate) refused: Option<Refusal>,
+    /// What the answers said, after the window, too.
+    pub(crate) remembered: Remembered,
 }
 
 #[derive(Debug)]
@@ -76,8 +92,10 @@ impl Record {
         kept.sweep(at, self.window);
         let number = kept.next;
         kept.next += 1;
-        let entry = Entry { number, call: call.clone(), is_answered: false, at };
-        kept.about.entry(about.to_owned()).or_default().sent.push(entry);
+        let about = kept.about.entry(about.to_owned()).or_default();
+        about.sent.push(Entry { number, call: call.clone(), is_answered: false, at });
+        about.remembered = about.remembered.sends(call);
+        about.last = at;
         Number(number)
     }
 
@@ -86,8 +104,12 @@ impl Record {
         let mut kept = self.kept();
         let about = kept.about.entry(about.to_owned()).or_default();
         about.refused = None;
+        let is_last = about.sent.last().is_some_and(|entry| entry.number == number.0);
         for entry in about.sent.iter_mut().filter(|entry| entry.number == number.0) {
             entry.is_answered = true;
+            if is_last {
+                about.remembered = about.remembered.learns(&entry.call);
+            }
         }
     }
 
@@ -110,17 +132,21 @@ impl Record {
         about.refused = Some(Refused { refusal, at });
     }
 
-    /// What was sent about an object within the window before a time, and what was refused last.
-    pub(crate) fn of(&self, about: &str, now: Duration) -> (Vec<Sent>, Option<Refusal>) {
+    /// What is known of the calls about an object at a time.
+    pub(crate) fn of(&self, about: &str, now: Duration) -> Known {
         let mut kept = self.kept();
-        let Some(about) = kept.about.get_mut(about) else { return (Vec::new(), None) };
+        let Some(about) = kept.about.get_mut(about) else { return Known::default() };
         about.drop_old(now, self.window);
         let sent = about.sent.iter().map(|entry| Sent {
             call: entry.call.clone(),
             is_answered: entry.is_answered,
             at: seconds(entry.at),
         });
-        (sent.collect(), about.refused.as_ref().map(|refused| refused.refusal.clone()))
+        Known {
+            sent: sent.collect(),
+            refused: about.refused.as_ref().map(|refused| refused.refusal.clone()),
+            remembered: about.remembered,
+        }
     }
 
     /// How many objects something is kept about.
@@ -133,6 +159,9 @@ impl Record {
 impl About {
     fn drop_old(&mut self, now: Duration, window: Duration) {
         self.sent.retain(|entry| now < entry.at.saturating_add(window));
+        if now >= self.last.saturating_add(REMEMBERED) {
+            self.remembered = Remembered::default();
+        }
     }
 }
 
@@ -146,7 +175,9 @@ impl Kept {
         self.about.retain(|_, about| {
             about.drop_old(now, window);
             let is_recent = |it: &Refused| now < it.at.saturating_add(REFUSALS_KEPT);
-            !about.sent.is_empty() || about.refused.as_ref().is_some_and(is_recent)
+            !about.sent.is_empty()
+                || about.remembered != Remembered::default()
+                || about.refused.as_ref().is_some_and(is_recent)
         });
     }
 }
@@ -166,7 +197,7 @@ mod tests {
     }
 
     fn answered(record: &Record, now: u64) -> Vec<bool> {
-        record.of("a", at(now)).0.iter().map(|sent| sent.is_answered).collect()
+        record.of("a", at(now)).sent.iter().map(|sent| sent.is_answered).collect()
     }
 
     #[test]
@@ -174,10 +205,10 @@ mod tests {
         let record = record();
         let number = record.begin("a", &CALL, at(10));
         let sent = Sent { call: CALL, is_answered: false, at: 10 };
-        assert_eq!(record.of("a", at(10)), (vec![sent], None));
+        assert_eq!(record.of("a", at(10)).sent, [sent]);
         record.done("a", number);
         assert_eq!(answered(&record, 10), [true]);
-        assert_eq!(record.of("b", at(10)), (vec![], None));
+        assert_eq!(record.of("b", at(10)), Known::default());
     }
 
     #[test]
@@ -204,7 +235,7 @@ mod tests {
         record.not_sent("a", first);
         let said = Said { code: Code::DeleteConflict, message: "m".to_owned() };
         record.refused("a", second, said, at(3));
-        let (sent, refused) = record.of("a", at(4));
+        let Known { sent, refused, .. } = record.of("a", at(4));
         assert_eq!(sent, []);
         assert_eq!(
             refused.map(|it| (it.call, it.code, it.at)),
@@ -213,7 +244,7 @@ mod tests {
         // A later call that was done ends the refusal.
         let third = record.begin("a", &CALL, at(5));
         record.done("a", third);
-        assert_eq!(record.of("a", at(6)).1, None);
+        assert_eq!(record.of("a", at(6)).refused, None);
     }
 
     #[test]
@@ -227,8 +258,39 @@ mod tests {
         let said = Said { code: Code::AccessDenied, message: String::new() };
         record.refused("refused", number, said, at(1_000));
         record.begin("x", &CALL, at(2_000));
-        assert!(record.of("refused", at(2_000)).1.is_some());
+        assert!(record.of("refused", at(2_000)).refused.is_some());
         record.begin("x", &CALL, at(9_000));
-        assert!(record.of("refused", at(9_000)).1.is_none());
+        assert!(record.of("refused", at(9_000)).refused.is_none());
+    }
+
+    #[test]
+    fn what_an_answer_said_is_remembered_after_the_window_and_not_for_ever() {
+        let record = record();
+        let create =
+            Call::CreateRole { trust: String::new(), boundary: None, tags: Default::default() };
+        let remembered = |now| record.of("a", at(now)).remembered;
+        let created = record.begin("a", &create, at(10));
+        assert_eq!(remembered(11), Remembered::default());
+        record.done("a", created);
+        assert!(remembered(11).is_made && remembered(300).is_made && !remembered(300).is_emptied);
+        let detach = Call::DetachRolePolicy { arn: "arn".to_owned() };
+        let detached = record.begin("a", &detach, at(300));
+        assert!(!remembered(300).is_emptied);
+        record.done("a", detached);
+        record.begin("another", &CALL, at(500));
+        assert!(remembered(500).is_emptied && remembered(899).is_made);
+        assert_eq!(remembered(900), Remembered::default());
+    }
+
+    #[test]
+    fn what_is_on_its_way_is_not_remembered() {
+        let record = record();
+        let detach = Call::DetachRolePolicy { arn: "arn".to_owned() };
+        let detached = record.begin("a", &detach, at(1));
+        record.done("a", detached);
+        record.begin("a", &CALL, at(2));
+        // The answer to an earlier call comes after a later one was sent.
+        record.done("a", detached);
+        assert_eq!(record.of("a", at(3)).remembered, Remembered::default());
     }
 }

@@ -111,6 +111,10 @@ pub enum Read<O: Outside> {
     Ask(O::Question),
 }
 
+/// How often one step may ask for live reads: as often as in the longest chain of questions, each of which follows from
+/// the answer to the last, and twice more for objects that change in between.
+pub const MOST_LIVE_READS: usize = 6;
+
 /// What was read live. Reads are made in the order in which they were asked for, each after the
 /// one before was answered.
 #[derive(Debug)]

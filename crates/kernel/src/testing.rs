@@ -11,8 +11,8 @@ pub use server::Server;
 pub use spoil::{Dice, spoil, survives};
 
 use crate::{
-    Action, Controller, Effect, Event, Index, Kind, LiveReads, Name, Nothing, Object, Outside,
-    Place, Read, Right, Selections, Step, Subject, View, Write,
+    Action, Controller, Effect, Event, Index, Kind, LiveReads, MOST_LIVE_READS, Name, Nothing,
+    Object, Outside, Place, Read, Right, Selections, Step, Subject, View, Write,
 };
 use jiff::Timestamp;
 use serde_json::Value;
@@ -155,7 +155,7 @@ impl LiveView<'_> {
         ask: impl Fn(&Question<C>) -> Answer<C>,
     ) -> Step<C::Outside> {
         let mut live_reads = LiveReads::default();
-        for _ in 0..5 {
+        for _ in 0..=MOST_LIVE_READS {
             match self.step_with(controller, subject, &live_reads) {
                 Step::LiveRead { reads, .. } => {
                     for read in reads {

@@ -4,12 +4,11 @@
 
 use crate::feed;
 use crate::live_reads::read_live;
-use crate::once::MOST_LIVE_READS;
 use crate::outside::Driver;
 use crate::view::Places;
 use interlock_kernel::{
-    Address, Controller, Index, Kind, LiveReads, Name, Object, Objects, Place, Selections, Step,
-    Subject, View, Watch,
+    Address, Controller, Index, Kind, LiveReads, MOST_LIVE_READS, Name, Object, Objects, Place,
+    Selections, Step, Subject, View, Watch,
 };
 use jiff::Timestamp;
 use std::collections::HashMap;

@@ -10,8 +10,8 @@ use crate::view::{Caches, Places};
 use crate::write::{self, Outcome};
 use futures::FutureExt;
 use interlock_kernel::{
-    Action, Controller, Effect, Event, LiveReads, Narrowed, Object, Selections, Selector, Step,
-    Subject, Write,
+    Action, Controller, Effect, Event, LiveReads, MOST_LIVE_READS, Narrowed, Object, Selections,
+    Selector, Step, Subject, Write,
 };
 use jiff::Timestamp;
 use std::any::Any;
@@ -20,9 +20,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 use tracing::{debug, info};
-
-/// How often one step may ask to look.
-pub(crate) const MOST_LIVE_READS: usize = 3;
 
 /// Says what time it is.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;

@@ -4,13 +4,12 @@
 
 use crate::foresee::Listed;
 use crate::live_reads;
-use crate::once::MOST_LIVE_READS;
 use crate::outside::Driver;
 use crate::view::Places;
 use crate::write::whole;
 use interlock_kernel::{
-    Action, Address, Controller, Effect, Kind, LiveReads, Name, Object, Outside, Place, Read,
-    Selections, Step, Subject, View, Watch, Write,
+    Action, Address, Controller, Effect, Kind, LiveReads, MOST_LIVE_READS, Name, Object, Outside,
+    Place, Read, Selections, Step, Subject, View, Watch, Write,
 };
 use serde_json::{Map, Value, json};
 use std::sync::Arc;

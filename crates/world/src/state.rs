@@ -41,6 +41,13 @@ pub(crate) struct Stale {
     pub(crate) version: Version,
 }
 
+impl Stale {
+    /// 0: it is an object of the hub; 1: of a cluster.
+    pub(crate) fn place(&self) -> u8 {
+        u8::from(self.server != 0)
+    }
+}
+
 impl State {
     pub(crate) fn code(&mut self, coder: &mut Coder) {
         for server in &mut self.servers {

@@ -4,7 +4,7 @@ use crate::flight::Stage;
 use crate::server::{Changed, Slot, old};
 use crate::state::{CLUSTERS, Stale, State};
 use crate::system::{Crashes, System};
-use crate::world::{ActionOf, Advance, Asked, Engine, Moment, Reacted};
+use crate::world::{ActionOf, Advance, Asked, Engine, Moment, Reacted, Visible};
 use interlock_checker::{Action, ActionId, Fairness, Steps};
 use interlock_kernel::{Place, Subject};
 
@@ -201,7 +201,7 @@ impl<S: System> Engine<S> {
         let program = &self.programs[self.actors[actor].program].name;
         let has_room = state.flight_count() < self.hostility.flights;
         let may_begin = has_room && self.system.may_be_late(program);
-        let reaction = self.reaction(self.moment(actor, state), state);
+        let reaction = self.reaction(actor, state);
         if reaction.trouble != 0 {
             let kind = Kind::Step { actor, subject: 0 };
             out.push(kind, State { trouble: reaction.trouble, ..*state });
@@ -407,7 +407,7 @@ impl<S: System> Out<'_, S> {
             (known.program, known.server, known.slot) == (stale.program, stale.server, stale.slot)
         };
         let actors = &self.engine.programs[usize::from(stale.program) - 1].actors;
-        let place = u8::from(stale.server != 0);
+        let place = stale.place();
         self.engine.hostility.stale > 0
             && !next.stale.iter().any(is_known)
             && actors.iter().any(|actor| self.engine.is_seen(*actor, place, stale.slot))
@@ -481,7 +481,7 @@ impl<S: System> Engine<S> {
 
     fn asleep(&self, actor: usize, own: Option<usize>, before: Known<'_>, after: Known<'_>) -> u32 {
         let (from, to) = (before.state, after.state);
-        let (was, is) = (self.reaction(before.moment, from), self.reaction(after.moment, to));
+        let (was, is) = (self.reaction(actor, from), self.reaction(actor, to));
         let boots = (self.boot(actor, from), self.boot(actor, to));
         if boots.0 != boots.1 {
             return 0;
@@ -505,8 +505,8 @@ impl<S: System> Engine<S> {
 
     /// Whom the changes in the cache of a controller wake.
     fn woken(&self, actor: usize, from: &State, to: &State) -> Vec<Subject> {
-        let Some(at) = self.at(actor, to) else { return Vec::new() };
-        let (old, new) = (self.visible(actor, from), self.visible(actor, to));
+        let Some(Visible { at, objects: new }) = self.visible(actor, to) else { return Vec::new() };
+        let old = self.visible(actor, from).map(|visible| visible.objects).unwrap_or_default();
         let mut woken = Vec::new();
         for (place, _, version) in new.iter().filter(|it| !old.contains(it)) {
             woken.extend(self.inner(actor).woken(*place, *version, at));

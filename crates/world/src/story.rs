@@ -17,7 +17,7 @@ impl<S: System> Engine<S> {
         let kind = self.kinds()[usize::from(action)];
         let mut told = match kind {
             Kind::Step { actor, subject } => {
-                let reaction = self.reaction(self.moment(actor, from), from);
+                let reaction = self.reaction(actor, from);
                 match reaction.about(subject) {
                     Reacted::Acts(effect) => self.effect_in_words(effect),
                     Reacted::Rests | Reacted::Waits => "nothing to do".to_owned(),

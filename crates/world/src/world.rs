@@ -1,6 +1,6 @@
 //! A world: a system's programs and machines, and everything that was computed about them once.
 
-use crate::actor::{Actor, At, Inner, Live, Perform, Shown, Thought, place_named};
+use crate::actor::{Actor, At, Done, Inner, Live, Perform, Shown, Thought, place_named};
 use crate::flight::{Flight, Stage};
 use crate::intern::{Interner, Memo};
 use crate::scene::Scene;
@@ -8,12 +8,9 @@ use crate::server::{Changed, Refused, Servers, Slot, Version};
 use crate::state::{CLUSTERS, MOST_FLIGHTS, MOST_STALE, Stale, State};
 use crate::subjects::Subjects;
 use crate::system::{Hostility, Move, System};
-use interlock_kernel::{Place, Write};
+use interlock_kernel::{MOST_LIVE_READS, Place, Write};
 use jiff::Timestamp;
 use std::sync::Arc;
-
-/// More live reads than any controller may ask for in one step.
-const MOST_ROUNDS: usize = 6;
 
 /// A world of shipped controllers. Copies share all that is known.
 #[derive(Clone)]
@@ -32,6 +29,12 @@ pub(crate) struct Engine<S: System> {
     effect_numbers: Interner<(usize, usize, String)>,
     pub(crate) effects: Memo<u32, Arc<Effect<S::Machine>>>,
     pub(crate) troubles: Interner<String>,
+    /// What a controller watches of what is on a server: first by controller, place and content.
+    part_numbers: Memo<(u32, u32, u32), u32>,
+    parts: Interner<Vec<(Slot, Version)>>,
+    views: Memo<Sight, u32>,
+    /// By what a controller is shown; None: it asks for live reads.
+    first_reactions: Memo<Sight, Option<Arc<Reaction>>>,
     reactions: Memo<Moment, Arc<Reaction>>,
     landings: Memo<(u32, u32), Result<u32, Refused>>,
     performed: Memo<([u32; CLUSTERS], u32), u32>,
@@ -66,7 +69,19 @@ pub(crate) struct ActorOf<M> {
     sees_hub: bool,
 }
 
-/// All that the reaction of a controller depends on.
+/// All that a controller is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Sight {
+    actor: u8,
+    /// The part of the hub and of its cluster that it watches.
+    parts: [u32; 2],
+    /// What its cache shows that is out of date.
+    stale: [Stale; MOST_STALE],
+    time: u32,
+    boot: u8,
+}
+
+/// All that the reaction of a controller depends on, with whatever it may read live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Moment {
     pub(crate) actor: u8,
@@ -78,6 +93,7 @@ pub(crate) struct Moment {
 }
 
 /// What a controller would do now about each of its subjects.
+#[derive(Default)]
 pub(crate) struct Reaction {
     pub(crate) subjects: Vec<Asked>,
     /// What is wrong with the controller itself; 0: nothing.
@@ -182,6 +198,10 @@ impl<S: System> World<S> {
             effect_numbers: Interner::default(),
             effects: Memo::default(),
             troubles: Interner::default(),
+            part_numbers: Memo::default(),
+            parts: Interner::default(),
+            views: Memo::default(),
+            first_reactions: Memo::default(),
             reactions: Memo::default(),
             landings: Memo::default(),
             performed: Memo::default(),
@@ -201,6 +221,7 @@ impl<S: System> World<S> {
         };
         // Number 0 stands for nothing.
         engine.troubles.put(String::new());
+        engine.parts.put(Vec::new());
         engine.flights.put(Flight { actor: 0, subject: usize::MAX, stage: Stage::Decided(0) });
         World(Arc::new(engine))
     }
@@ -275,29 +296,38 @@ impl<S: System> Engine<S> {
         Moment { actor: actor as u8, hub, cluster, machines, stale, time: state.time }
     }
 
-    pub(crate) fn reaction(&self, moment: Moment, state: &State) -> Arc<Reaction> {
-        self.reactions.get_or(moment, || Arc::new(self.react(usize::from(moment.actor), state)))
+    /// What a controller would do now. Most decide by what they are shown, which many states have in common.
+    pub(crate) fn reaction(&self, actor: usize, state: &State) -> Arc<Reaction> {
+        let Some(sight) = self.sight(actor, state) else { return Arc::default() };
+        let shown = self.first_reactions.get_or(sight, || self.react(&sight, None));
+        shown.unwrap_or_else(|| {
+            let react = || self.react(&sight, Some(state)).unwrap_or_default();
+            self.reactions.get_or(self.moment(actor, state), react)
+        })
     }
 
-    fn react(&self, actor: usize, state: &State) -> Reaction {
+    /// None: it asks for live reads, and no state says what they find.
+    fn react(&self, sight: &Sight, state: Option<&State>) -> Option<Arc<Reaction>> {
+        let (actor, at) = (usize::from(sight.actor), self.at(sight));
         let of = &self.actors[actor];
-        let Some(at) = self.at(actor, state) else {
-            return Reaction { subjects: Vec::new(), trouble: 0 };
-        };
         let numbers = match of.subjects.asked(&self.inner(actor).subjects(at)) {
             Ok(numbers) => numbers,
             Err(subject) => {
                 let name = of.actor.name();
                 let words =
                     format!("{name} is asked about {subject}, for which the world has no room");
-                return Reaction { subjects: Vec::new(), trouble: self.troubles.put(words) };
+                let trouble = self.troubles.put(words);
+                return Some(Arc::new(Reaction { subjects: Vec::new(), trouble }));
             }
         };
-        let asked = |subject: usize| {
-            let reacted = self.react_to(actor, subject, at, state).unwrap_or(Reacted::Rests);
-            Asked { subject, reacted, begins: self.begin(actor, subject, at) }
-        };
-        Reaction { subjects: numbers.into_iter().map(asked).collect(), trouble: 0 }
+        let mut subjects = Vec::new();
+        for subject in numbers {
+            let reacted = self.react_to(actor, subject, at, state)?;
+            let is_late = self.hostility.flights > 0;
+            let begins = if is_late { self.begin(actor, subject, at) } else { 0 };
+            subjects.push(Asked { subject, reacted, begins });
+        }
+        Some(Arc::new(Reaction { subjects, trouble: 0 }))
     }
 
     /// The number of the flight with which a step begins; 0: there is nothing to do.
@@ -314,26 +344,28 @@ impl<S: System> Engine<S> {
     /// What happens to a step that is under way when it goes on.
     pub(crate) fn advance(&self, number: u32, state: &State) -> Advance {
         let flight = self.flights.get(number);
-        let moment = self.moment(flight.actor, state);
-        self.advanced.get_or((number, moment), || self.go_on(&flight, state))
+        match &flight.stage {
+            Stage::Decided(effect) => Advance::Effect(*effect),
+            Stage::Reading { done, left } => {
+                let moment = self.moment(flight.actor, state);
+                self.advanced.get_or((number, moment), || self.go_on(&flight, done, left, state))
+            }
+        }
     }
 
-    /// The next read, the decision, or the effect.
-    fn go_on(&self, flight: &Flight, state: &State) -> Advance {
-        let Flight { actor, subject, stage } = flight;
+    /// The next read, or the decision.
+    fn go_on(&self, flight: &Flight, done: &Done, left: &[u32], state: &State) -> Advance {
+        let Flight { actor, subject, .. } = flight;
         let with = |stage: Stage| {
             Advance::Flight(self.flights.put(Flight { actor: *actor, subject: *subject, stage }))
-        };
-        let (done, left) = match stage {
-            Stage::Decided(effect) => return Advance::Effect(*effect),
-            Stage::Reading { done, left } => (done, left),
         };
         if let Some((read, rest)) = left.split_first() {
             let mut done = done.clone();
             done.push((*read, self.read(*actor, *read, state)));
             return with(Stage::Reading { done, left: rest.to_vec() });
         }
-        let Some(at) = self.at(*actor, state) else { return Advance::Over };
+        let Some(sight) = self.sight(*actor, state) else { return Advance::Over };
+        let at = self.at(&sight);
         let name = self.actors[*actor].subjects.name(*subject);
         match self.inner(*actor).think(&name, at, done) {
             Thought::Rest { .. } => Advance::Over,
@@ -359,29 +391,31 @@ impl<S: System> Engine<S> {
             .any(|it| it.program != 0 && usize::from(it.server) == server && it.slot == slot)
     }
 
-    /// Reads, decides: all at once.
+    /// Reads, decides: all at once. None: it would read, and there is no state to read.
     fn react_to(
         &self,
         actor: usize,
         subject: usize,
         at: At<'_>,
-        state: &State,
-    ) -> Result<Reacted, ()> {
+        state: Option<&State>,
+    ) -> Option<Reacted> {
         let name = self.actors[actor].subjects.name(subject);
         let mut done = Vec::new();
-        for _ in 0..MOST_ROUNDS {
+        for _ in 0..=MOST_LIVE_READS {
             match self.inner(actor).think(&name, at, &done) {
-                Thought::Rest { waits: false } => return Ok(Reacted::Rests),
-                Thought::Rest { waits: true } => return Ok(Reacted::Waits),
+                Thought::Rest { waits: false } => return Some(Reacted::Rests),
+                Thought::Rest { waits: true } => return Some(Reacted::Waits),
                 Thought::Read(reads) => {
+                    let state = state?;
                     for read in reads.iter() {
                         done.push((*read, self.read(actor, *read, state)));
                     }
                 }
-                thought => return Ok(Reacted::Acts(self.effect(actor, subject, thought))),
+                thought => return Some(Reacted::Acts(self.effect(actor, subject, thought))),
             }
         }
-        Err(())
+        // The shell would end such a step, too.
+        Some(Reacted::Rests)
     }
 
     pub(crate) fn read(&self, actor: usize, read: u32, state: &State) -> crate::actor::Found {
@@ -441,34 +475,56 @@ impl<S: System> Engine<S> {
         }
     }
 
-    /// What the cache of a controller shows; None: its machine has no power.
-    pub(crate) fn at(&self, actor: usize, state: &State) -> Option<At<'_>> {
+    /// What a controller is shown; None: its machine has no power.
+    fn sight(&self, actor: usize, state: &State) -> Option<Sight> {
         let boot = self.boot(actor, state)?;
-        let view = self.inner(actor).view(self.shown(actor, state));
-        let now = self.times[state.time as usize];
-        Some(At { servers: &self.servers, view, now, boot })
-    }
-
-    fn shown(&self, actor: usize, state: &State) -> Shown {
         let program = self.actors[actor].program;
         let cluster = self.programs[program].cluster;
-        let stale = state.stale_of(program);
-        let mut shown = Shown::new();
-        for (place, server) in [(0, Some(0)), (1, cluster.map(|cluster| 1 + cluster))] {
-            let Some(server) = server else { continue };
-            let own = |stale: &&Stale| stale.program != 0 && usize::from(stale.server) == server;
-            let is_stale = |slot: Slot| stale.iter().filter(own).any(|stale| stale.slot == slot);
-            for (slot, version) in &self.servers.content(state.servers[server]).objects {
-                if !is_stale(*slot) && self.is_seen(actor, place, *slot) {
-                    shown.push((place, *version));
-                }
-            }
-            for stale in stale.iter().filter(own) {
-                if stale.version != 0 && self.is_seen(actor, place, stale.slot) {
-                    shown.push((place, stale.version));
-                }
+        let on_cluster = |cluster: usize| self.part(actor, 1, state.servers[1 + cluster]);
+        let mut stale = state.stale_of(program);
+        for it in stale.iter_mut().filter(|it| it.program != 0) {
+            if !self.is_seen(actor, it.place(), it.slot) {
+                *it = Stale::default();
             }
         }
+        stale.sort_unstable_by(|one, other| other.cmp(one));
+        Some(Sight {
+            actor: actor as u8,
+            parts: [self.part(actor, 0, state.servers[0]), cluster.map_or(0, on_cluster)],
+            stale,
+            time: state.time,
+            boot,
+        })
+    }
+
+    /// The part of a server that a controller watches, by its number.
+    fn part(&self, actor: usize, place: u8, content: u32) -> u32 {
+        self.part_numbers.get_or((actor as u32, u32::from(place), content), || {
+            let content = self.servers.content(content);
+            let all = content.objects.iter().map(|(slot, version)| (*slot, *version));
+            self.parts.put(all.filter(|(slot, _)| self.is_seen(actor, place, *slot)).collect())
+        })
+    }
+
+    /// A view of what a controller is shown.
+    fn at(&self, sight: &Sight) -> At<'_> {
+        let actor = usize::from(sight.actor);
+        let view = self.views.get_or(*sight, || self.inner(actor).view(self.shown(sight)));
+        let now = self.times[sight.time as usize];
+        At { servers: &self.servers, view, now, boot: sight.boot }
+    }
+
+    fn shown(&self, sight: &Sight) -> Shown {
+        let stale = || sight.stale.iter().filter(|stale| stale.program != 0);
+        let mut shown = Shown::new();
+        for (place, part) in (0..).zip(sight.parts) {
+            let is_stale = |slot: Slot| stale().any(|it| (it.place(), it.slot) == (place, slot));
+            let part = self.parts.get(part);
+            let up_to_date = part.iter().filter(|(slot, _)| !is_stale(*slot));
+            shown.extend(up_to_date.map(|(_, version)| (place, *version)));
+        }
+        let of_old = stale().filter(|it| it.version != 0);
+        shown.extend(of_old.map(|it| (it.place(), it.version)));
         shown.sort_unstable();
         shown
     }
@@ -531,9 +587,18 @@ pub(crate) fn whole(state: &State) -> [u32; 8] {
 }
 
 impl<S: System> Engine<S> {
-    /// What the cache of a controller shows, with the slots.
-    pub(crate) fn visible(&self, actor: usize, state: &State) -> Vec<(u8, Slot, Version)> {
-        let shown = self.shown(actor, state).into_iter();
-        shown.map(|(place, version)| (place, self.servers.slot_of(version), version)).collect()
+    /// What the cache of a controller shows, with the slots; None: its machine has no power.
+    pub(crate) fn visible(&self, actor: usize, state: &State) -> Option<Visible<'_>> {
+        let sight = self.sight(actor, state)?;
+        let shown = self.shown(&sight).into_iter();
+        let objects =
+            shown.map(|(place, version)| (place, self.servers.slot_of(version), version)).collect();
+        Some(Visible { at: self.at(&sight), objects })
     }
+}
+
+/// What the cache of a controller shows: place, slot and version of each object.
+pub(crate) struct Visible<'a> {
+    pub(crate) at: At<'a>,
+    pub(crate) objects: Vec<(u8, Slot, Version)>,
 }

@@ -5,7 +5,7 @@
 //! proves nothing about the calls of that process: it is taken over, and for as long as a call can be late
 //! nothing is sent, and nothing that the cloud does not show is believed to be gone.
 
-use crate::outside::{Answer, Call, Code, Process, Refusal, Register, Sent};
+use crate::outside::{Answer, Call, Code, Process, Refusal, Register, Remembered, Sent};
 use interlock_api::identities::Mark;
 use serde::Serialize;
 
@@ -23,6 +23,8 @@ pub struct Journal {
     pub sent: Vec<Sent>,
     /// The last call that was refused.
     pub refused: Option<Refusal>,
+    /// What the answers to the calls of this process said, after the late-call window, too.
+    pub remembered: Remembered,
     /// The late-call window.
     pub late_call_seconds: i64,
 }
@@ -93,6 +95,7 @@ impl Journal {
             process: answer.process.clone(),
             sent: answer.sent.clone(),
             refused: answer.refused.clone(),
+            remembered: answer.remembered,
             ..Journal::default()
         }
     }
@@ -219,15 +222,6 @@ impl Journal {
         let register = call.register();
         let last = self.sent.iter().rev().find(|sent| sent.call.register() == register);
         last.is_some_and(|sent| sent.is_answered && sent.call == *call)
-    }
-
-    /// Whether this process made the cloud object, by the answer to its last call about whether it is there.
-    pub fn has_created(&self) -> bool {
-        let is_about = |sent: &&Sent| sent.call.register() == Register::Existence;
-        let last = self.sent.iter().rev().find(is_about);
-        let creates =
-            |call: &Call| matches!(call, Call::CreatePolicy { .. } | Call::CreateRole { .. });
-        last.is_some_and(|sent| sent.is_answered && creates(&sent.call))
     }
 
     /// Whether a call on the same register is unanswered.

@@ -117,6 +117,36 @@ pub struct Answer {
     pub sent: Vec<Sent>,
     /// The last call for the Kubernetes object that the cloud refused, unless a later one was done.
     pub refused: Option<Refusal>,
+    /// What the answers to the calls of this process said, after the late-call window, too.
+    pub remembered: Remembered,
+}
+
+/// What a process knows of a role by the answers to its own calls. It saves reads where many objects wait for
+/// their turn, longer than the late-call window; no call rests on it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
+pub struct Remembered {
+    /// The process made the role, and has not tried to delete it since.
+    pub is_made: bool,
+    /// The last call of the process took something off the role.
+    pub is_emptied: bool,
+}
+
+impl Remembered {
+    /// Before a call is sent: whatever it changes is not known until it is answered.
+    #[must_use]
+    pub fn sends(self, call: &Call) -> Remembered {
+        let is_made = self.is_made && *call != Call::DeleteRole;
+        Remembered { is_made, is_emptied: false }
+    }
+
+    /// After the cloud said that the last call is done.
+    #[must_use]
+    pub fn learns(self, call: &Call) -> Remembered {
+        Remembered {
+            is_made: self.is_made || matches!(call, Call::CreateRole { .. }),
+            is_emptied: matches!(call, Call::DetachRolePolicy { .. }),
+        }
+    }
 }
 
 /// A process, and its own time.

@@ -1,7 +1,8 @@
 //! A cloud for the tests of the rooms: every call takes effect at once, unless a test says otherwise.
 
 use crate::outside::{
-    Answer, Call, Cloud, Code, Failure, Found, Process, Question, Refusal, Request, Sent,
+    Answer, Call, Cloud, Code, Failure, Found, Process, Question, Refusal, Remembered, Request,
+    Sent,
 };
 use crate::settings::Settings;
 use crate::world::account::Account;
@@ -27,6 +28,7 @@ pub(crate) struct FakeCloud {
     pub(crate) process: Process,
     pub(crate) sent: Vec<Sent>,
     pub(crate) refused: Option<Refusal>,
+    pub(crate) remembered: Remembered,
     pub(crate) calls: Calls,
     pub(crate) failure: Option<Failure>,
     pub(crate) made: Vec<&'static str>,
@@ -41,6 +43,7 @@ impl FakeCloud {
             process: Process { instance: "me".to_owned(), uptime: 1000 },
             sent: Vec::new(),
             refused: None,
+            remembered: Remembered::default(),
             calls: Calls::Answered,
             failure: None,
             made: Vec::new(),
@@ -58,6 +61,9 @@ impl FakeCloud {
         self.process.uptime += seconds;
         let now = self.process.uptime;
         self.sent.retain(|sent| sent.at + 60 > now);
+        if seconds >= 600 {
+            self.remembered = Remembered::default();
+        }
     }
 
     /// The process is started again.
@@ -65,6 +71,7 @@ impl FakeCloud {
         self.process = Process { instance: format!("{}-again", self.process.instance), uptime: 5 };
         self.sent.clear();
         self.refused = None;
+        self.remembered = Remembered::default();
     }
 
     /// The calls since the last time.
@@ -83,6 +90,7 @@ impl Machine<Cloud> for FakeCloud {
             date: Some(1_000_000 + self.process.uptime),
             sent: self.sent.clone(),
             refused: self.refused.clone(),
+            remembered: self.remembered,
         }
     }
 
@@ -94,9 +102,13 @@ impl Machine<Cloud> for FakeCloud {
             Calls::Answered | Calls::Unheard => self.account.apply(&request.at, &request.call),
         };
         let call: Call = request.call.clone();
+        self.remembered = self.remembered.sends(&call);
         match outcome {
             Ok(()) => {
                 let is_answered = self.calls == Calls::Answered;
+                if is_answered {
+                    self.remembered = self.remembered.learns(&call);
+                }
                 self.sent.push(Sent { call, is_answered, at });
                 self.refused = None;
             }

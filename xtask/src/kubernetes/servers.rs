@@ -23,12 +23,16 @@ const SNAPSHOTS: [(&str, &str, &str); 3] = [
     ("VolumeSnapshotClass", "volumesnapshotclasses", "Cluster"),
 ];
 
+/// The token of the administrator of each server.
+pub(crate) const ADMIN: &str = "admin";
+
 /// An API server with its controllers.
 pub(crate) struct Server {
     name: String,
     address: String,
     folder: PathBuf,
-    _processes: [Program; 2],
+    process: Program,
+    _controllers: Program,
 }
 
 /// Starts etcd and one server for each name.
@@ -57,9 +61,12 @@ impl Server {
     fn start(upstream: &Path, folder: &Path, name: &str, etcd: &str) -> anyhow::Result<Self> {
         let port = free_port()?.to_string();
         let address = format!("https://127.0.0.1:{port}");
-        std::fs::write(folder.join(format!("{name}.csv")), "admin,admin,1,system:masters\n")?;
+        std::fs::write(
+            folder.join(format!("{name}.csv")),
+            format!("{ADMIN},admin,1,system:masters\n"),
+        )?;
         let certificates = format!("{name}-certificates");
-        let server = Program::start(
+        let process = Program::start(
             Command::new(upstream.join("kube-apiserver"))
                 .args(["--etcd-servers", etcd, "--etcd-prefix", &format!("/{name}")])
                 .args(["--bind-address", "127.0.0.1", "--secure-port", &port])
@@ -74,14 +81,14 @@ impl Server {
         )?;
         let admin = folder.join(format!("{name}-admin.json"));
         let authority = folder.join(&certificates).join("apiserver.crt");
-        std::fs::write(&admin, kubeconfig(&address, &authority, "admin").to_string())?;
+        std::fs::write(&admin, kubeconfig(&address, &authority, ADMIN).to_string())?;
         let manager = format!("{name}-controllers");
         eventually(&format!("{name} is ready"), Duration::from_secs(120), || {
             let ready = ["get", "--raw", "/readyz"];
             Ok(output(Command::new("kubectl").arg("--kubeconfig").arg(&admin).args(ready), folder)
                 .is_ok())
         })?;
-        let manager = Program::start(
+        let controllers = Program::start(
             Command::new(upstream.join("kube-controller-manager"))
                 .args(["--secure-port", "0", "--leader-elect=false"])
                 .args(["--controllers", CONTROLLERS])
@@ -93,7 +100,23 @@ impl Server {
             &manager,
         )?;
         let folder = folder.to_path_buf();
-        Ok(Server { name: name.to_owned(), address, folder, _processes: [server, manager] })
+        let name = name.to_owned();
+        Ok(Server { name, address, folder, process, _controllers: controllers })
+    }
+
+    /// Where it is.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// The number of its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// The certificate that its own is signed with.
+    pub(crate) fn authority(&self) -> PathBuf {
+        self.folder.join(format!("{}-certificates", self.name)).join("apiserver.crt")
     }
 
     /// The kubeconfig of its administrator.
@@ -139,8 +162,8 @@ impl Server {
         let token =
             self.kubectl(&["--namespace", "interlock-system", "create", "token", account])?;
         let file = self.folder.join(format!("{}-{account}.json", self.name));
-        let authority = self.folder.join(format!("{}-certificates/apiserver.crt", self.name));
-        std::fs::write(&file, kubeconfig(&self.address, &authority, token.trim()).to_string())?;
+        let kubeconfig = kubeconfig(&self.address, &self.authority(), token.trim());
+        std::fs::write(&file, kubeconfig.to_string())?;
         Ok(file)
     }
 }

@@ -335,12 +335,7 @@ async fn delete_collection(call: &mut Call, brought: &Brought) -> Result<Respons
         special::admit_delete(&one)?;
         match one.delete_with(&options).await {
             Ok(mut written) => {
-                // As in any list of a built-in kind.
-                let fields = written.object.as_object_mut().filter(|_| !call.resource.is_custom());
-                if let Some(fields) = fields {
-                    fields.remove("kind");
-                    fields.remove("apiVersion");
-                }
+                render::as_in_list(&mut written.object, &call.resource);
                 items.push(written.object);
             }
             // Somebody else was faster.

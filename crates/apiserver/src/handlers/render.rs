@@ -116,10 +116,7 @@ impl Rendering {
 
     /// The same for an object that is not stored.
     pub(crate) fn write_value_in_list(&self, out: &mut Vec<u8>, mut object: Value) {
-        if let Some(fields) = object.as_object_mut().filter(|_| !self.names_kind_in_lists()) {
-            fields.remove("kind");
-            fields.remove("apiVersion");
-        }
+        as_in_list(&mut object, &self.resource);
         object::write_value(out, &object);
     }
 
@@ -225,5 +222,13 @@ impl Rendering {
             Form::Metadata => self.partial(&object),
             Form::Table(_) => self.table(&[object], true),
         }
+    }
+}
+
+/// An object as a list shows it: lists of built-in kinds name the kind once, for all.
+pub(crate) fn as_in_list(object: &mut Value, resource: &Resource) {
+    if let Some(fields) = object.as_object_mut().filter(|_| !resource.is_custom()) {
+        fields.remove("kind");
+        fields.remove("apiVersion");
     }
 }

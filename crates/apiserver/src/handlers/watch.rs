@@ -171,7 +171,7 @@ impl Watcher {
             Ok(()) | Err(Ended::Closed) => return,
             Err(Ended::Slow) => too_slow(),
             Err(Ended::Error(status)) => {
-                self.line("ERROR", |_, out| object::write_value(out, &status.body()));
+                self.error_line(&status);
                 match self.flush().await {
                     Err(Ended::Slow) => status,
                     // The client may be gone already: then nobody needs to know.
@@ -182,7 +182,7 @@ impl Watcher {
         // What the client did not take is freed, and the error waits in its place.
         self.lines.clear();
         self.unsent.clear();
-        self.line("ERROR", |_, out| object::write_value(out, &status.body()));
+        self.error_line(&status);
         self.parts.put(std::mem::take(&mut self.lines).into());
     }
 
@@ -287,10 +287,10 @@ impl Watcher {
         let is_stored =
             |object: &Value| page.items.iter().any(|item| is_row_of(&item.key.row, object));
         for object in shared.into_iter().filter(|object| !is_stored(object)) {
-            self.value_line("ADDED", object);
+            self.value_line("ADDED", object)?;
         }
         if self.wants_initial_mark {
-            self.bookmark_line(page.revision, true);
+            self.bookmark_line(page.revision, true)?;
         }
         self.flush().await?;
         self.state = None;
@@ -339,12 +339,12 @@ impl Watcher {
             } else {
                 rendering.write(out, &version.value, &version.key.row, revision);
             }
-        });
+        })?;
         if self.lines.len() >= CHUNK_BYTES { self.flush().await } else { Ok(()) }
     }
 
     /// A line with an object that is not stored as it is shown.
-    fn value_line(&mut self, event: &str, mut object: Value) {
+    fn value_line(&mut self, event: &str, mut object: Value) -> Result<(), Ended> {
         let is_first_row = !self.has_sent_row;
         self.has_sent_row = true;
         self.line(event, |rendering, out| {
@@ -354,33 +354,46 @@ impl Watcher {
                 rendering.face(&mut object);
                 object::write_value(out, &rendering.value(object));
             }
-        });
+        })
     }
 
-    fn line(&mut self, event: &str, write: impl FnOnce(&Rendering, &mut Vec<u8>)) {
+    /// One event. A watch that cannot show one ends: who follows it must not miss a change without knowing.
+    fn line(
+        &mut self,
+        event: &str,
+        write: impl FnOnce(&Rendering, &mut Vec<u8>),
+    ) -> Result<(), Ended> {
         if self.reading.rendering.encoding() == Encoding::Protobuf {
             let mut object = Vec::new();
             write(&self.reading.rendering, &mut object);
-            // All objects of a kind that has protobuf can be encoded, and so can a status.
-            self.lines.extend(protobuf::watch_frame(event, &object).unwrap_or_default());
-            return;
+            let frame = protobuf::watch_frame(event, &object).ok_or_else(|| {
+                Ended::Error(Status::internal("the object cannot be encoded as protobuf"))
+            })?;
+            self.lines.extend(frame);
+            return Ok(());
         }
         self.lines.extend_from_slice(b"{\"type\":\"");
         self.lines.extend_from_slice(event.as_bytes());
         self.lines.extend_from_slice(b"\",\"object\":");
         write(&self.reading.rendering, &mut self.lines);
         self.lines.extend_from_slice(b"}\n");
+        Ok(())
+    }
+
+    /// The last event of a watch that cannot go on. Every status can be encoded.
+    fn error_line(&mut self, status: &Status) {
+        let _ = self.line("ERROR", |_, out| object::write_value(out, &status.body()));
     }
 
     async fn bookmark(&mut self, changes: &mut Cursor) -> Result<(), Ended> {
         if !self.wants_bookmarks {
             return Ok(());
         }
-        self.bookmark_line(changes.progress(), false);
+        self.bookmark_line(changes.progress(), false)?;
         self.flush().await
     }
 
-    fn bookmark_line(&mut self, revision: Revision, ends_state: bool) {
+    fn bookmark_line(&mut self, revision: Revision, ends_state: bool) -> Result<(), Ended> {
         let mut metadata =
             json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
         if ends_state {
@@ -407,7 +420,7 @@ impl Watcher {
                 self.reading.rendering.bookmark(object, with_columns)
             }
         };
-        self.line("BOOKMARK", |_, out| object::write_value(out, &bookmark));
+        self.line("BOOKMARK", |_, out| object::write_value(out, &bookmark))
     }
 
     /// Waits until the last message was taken, and until there is room in the budgets for an object of this

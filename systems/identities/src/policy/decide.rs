@@ -178,7 +178,8 @@ pub fn decide(facts: &Facts) -> Decision {
         return facts.say(standing, Decision::Wait("the cloud could not be read", seconds));
     }
     match find(facts, look) {
-        None => Decision::LiveRead { places: facts.places.len(), whole: false },
+        // Nothing is known of what is at other places.
+        None => Decision::LiveRead { places: facts.places.len(), whole: true },
         Some(Where::Ours(at, found)) if facts.is_deleting => delete(facts, look, at, found),
         Some(Where::Ours(at, found)) => keep(facts, look, at, found),
         Some(Where::Proven(at)) if !facts.is_deleting => {
@@ -385,6 +386,12 @@ fn late(facts: &Facts, seconds: i64) -> Decision {
 /// A call, if it may be made now.
 fn call(facts: &Facts, look: &Look, at: &At, call: Call) -> Decision {
     match look.journal.gate(&call) {
+        // To repeat it would change nothing: either reads lag, or somebody has undone it since.
+        Gate::Open if look.journal.has_done(&call) => {
+            let message = "the cloud does not show yet what was done";
+            let standing = Standing::reconciling(words::PROGRESSING, message);
+            facts.say(standing, Decision::Wait("reads lag", look.journal.quiet_in()))
+        }
         Gate::Open => Decision::Call(at.clone(), call),
         Gate::Mark(mark) => Decision::Mark(mark),
         Gate::Late { seconds } => late(facts, seconds),

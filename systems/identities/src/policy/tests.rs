@@ -3,8 +3,8 @@
 use super::*;
 use crate::testing::{Calls, FakeCloud, settings};
 use crate::world::account::{HeldPolicy, arn};
-use interlock_kernel::Name;
-use interlock_kernel::testing::{Run, TestServers, condition, survives};
+use interlock_kernel::testing::{Machine, Run, TestServers, condition, survives};
+use interlock_kernel::{LiveReads, MOST_LIVE_READS, Name, Step};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -228,6 +228,34 @@ fn an_arn_in_the_spec_that_is_not_ours_is_ignored() {
     assert_eq!(condition(&object, "SpecArnIgnored")["status"], "True");
     assert_eq!(world.ready_reason(), "True AsDeclared");
     assert_eq!(world.cloud.account.policies["admin"], admin);
+}
+
+#[test]
+fn a_cache_that_is_behind_and_a_policy_at_another_place_cost_few_rounds_of_live_reads() {
+    let cached = World::ready(&json!({}));
+    let mut now = World::ready(&json!({}));
+    // Meanwhile somebody has made the cloud policy anew at another place, and another process has begun.
+    let moved = "arn:aws:iam::1:policy/moved";
+    let mark = json!({"instance": "me", "quietAt": 0});
+    let status = json!({"policyId": "another", "documentHash": "another", "mark": mark});
+    now.change(&json!({"spec": {"arn": moved}, "status": status}));
+    let held = std::mem::take(&mut now.cloud.account.policies);
+    let held = held
+        .into_values()
+        .map(|it| ("moved".to_owned(), HeldPolicy { path: "/".to_owned(), ..it }));
+    now.cloud.account.policies.extend(held);
+    let mut live_reads = LiveReads::default();
+    let mut rounds = 0;
+    while let Step::LiveRead { reads, .. } =
+        cached.hub.view().step_with(&room(), SUBJECT, &live_reads)
+    {
+        rounds += 1;
+        for read in reads {
+            now.hub.view().read_live(read, |question| now.cloud.ask(question), &mut live_reads);
+        }
+    }
+    assert_eq!(rounds, 4);
+    assert!(rounds + 2 <= MOST_LIVE_READS);
 }
 
 #[test]

@@ -270,7 +270,7 @@ fn begin(facts: &Facts, look: &Look) -> Decision {
             true => Decision::Mark(mark),
         };
     }
-    if !is_made || !journal.has_created() {
+    if !is_made || !journal.remembered.is_made {
         return read;
     }
     if missing().next().is_some() {
@@ -279,8 +279,8 @@ fn begin(facts: &Facts, look: &Look) -> Decision {
     // It trusts whom it has to trust since it was made; what is missing is its Policy.
     match &facts.home {
         Some(Home::Unplaced(Some(_))) if look.awaits_policy => {
-            let wait = Decision::Wait("the Policy is not ready", journal.quiet_in());
-            facts.say(awaiting_policy(), wait)
+            let seconds = journal.quiet_in().max(CHECKED_SECONDS);
+            facts.say(awaiting_policy(), Decision::Wait("the Policy is not ready", seconds))
         }
         Some(Home::Unplaced(_) | Home::Placed(_) | Home::Unknown(_)) | None => read,
     }
@@ -419,6 +419,12 @@ pub(super) fn late(facts: &Facts, seconds: i64) -> Decision {
 /// A call, if it may be made now.
 pub(super) fn call(facts: &Facts, look: &Look, at: &At, call: Call) -> Decision {
     match look.journal.gate(&call) {
+        // To repeat it would change nothing: either reads lag, or somebody has undone it since.
+        Gate::Open if look.journal.has_done(&call) => {
+            let message = "the cloud does not show yet what was done";
+            let standing = Standing::reconciling(words::PROGRESSING, message);
+            facts.say(standing, Decision::Wait("reads lag", look.journal.quiet_in()))
+        }
         Gate::Open => Decision::Call(at.clone(), call),
         Gate::Mark(mark) => Decision::Mark(mark),
         Gate::Late { seconds } => late(facts, seconds),

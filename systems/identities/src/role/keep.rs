@@ -1,6 +1,8 @@
 //! A cloud role that is ours: brought to what is declared, or deleted.
 
-use super::decide::{CHECKED_SECONDS, Decision, Facts, Look, Report, awaiting_policy, call, idle};
+use super::decide::{
+    CHECKED_SECONDS, Decision, Facts, Look, Report, awaiting_policy, call, idle, late,
+};
 use super::placed::Placement;
 use super::rights;
 use crate::document;
@@ -138,7 +140,14 @@ pub(super) fn delete(facts: &Facts, look: &Look, at: &At, found: &RoleFound) -> 
     // Fences go last: somebody else's inline policy may allow what they deny.
     let inline = found.inline.iter().flatten();
     match inline.min_by_key(|inline| rights::is_fence(&inline.id)) {
-        Some(inline) => call(facts, look, at, Call::DeleteRolePolicy { name: inline.id.clone() }),
+        Some(inline) => {
+            let delete = Call::DeleteRolePolicy { name: inline.id.clone() };
+            // What is attached late, or shown late to be attached, would be there for whom the fence denies.
+            match look.journal.going() {
+                Going::Late { seconds } if rights::is_fence(&inline.id) => late(facts, seconds),
+                Going::Late { .. } | Going::Gone | Going::Mark(_) => call(facts, look, at, delete),
+            }
+        }
         None => call(facts, look, at, Call::DeleteRole),
     }
 }

@@ -5,7 +5,7 @@ use super::placed::{Issuer, Placement};
 use crate::document::{Trusted, only_subject};
 use crate::journal::Journal;
 use crate::kinds::{CLUSTER, GRANT, NAMESPACE, POLICY, ROLE};
-use crate::outside::{Answer, Asked, At, Call, Cloud, Found, Process, Question, RoleReading};
+use crate::outside::{Answer, Asked, At, Cloud, Found, Process, Question, RoleReading};
 use crate::owner::{Owner, Shown};
 use crate::settings::Settings;
 use crate::subject::{Cached, is_same_object, name_in};
@@ -129,12 +129,10 @@ pub(super) fn observe(
     Observed::Seen { facts, scene }
 }
 
-/// Whether this process took something off the role just now: all was read before that. What somebody put into the
-/// role since, the cloud names when it refuses to delete the role; then all is read again.
+/// Whether this process took something off the role: all was read before that. What somebody put into the role
+/// since, the cloud names when it refuses to delete the role; then all is read again.
 fn is_emptied(calls: &Answer) -> bool {
-    let last = calls.sent.last().filter(|sent| sent.is_answered);
-    calls.refused.is_none()
-        && last.is_some_and(|sent| matches!(sent.call, Call::DetachRolePolicy { .. }))
+    calls.remembered.is_emptied && calls.refused.is_none()
 }
 
 fn invalid(spec: &RoleSpec, settings: &Settings) -> Option<String> {

@@ -220,13 +220,7 @@ fn granted(facts: &Facts, look: &Look, held: &Held<'_>, placement: &Placement) -
     if document::is_same(&held.found.trust, &trust) {
         return claim(facts, look, placement, RightsState::Ready);
     }
-    let update = Call::UpdateAssumeRolePolicy { trust };
-    if look.journal.has_done(&update) {
-        let message = "the cloud does not show the new trust yet";
-        let standing = Standing::reconciling(words::PROGRESSING, message);
-        return Some(facts.say(standing, Decision::Wait("reads lag", look.journal.quiet_in())));
-    }
-    Some(call(facts, look, held.at, update))
+    Some(call(facts, look, held.at, Call::UpdateAssumeRolePolicy { trust }))
 }
 
 /// Tells the Grant, unless it knows.

@@ -6,7 +6,7 @@
 
 use super::account::Account;
 use crate::outside::{
-    Answer, Call, Cloud, Code, FRESH_SECONDS, Process, Question, Refusal, Request, Sent,
+    Answer, Call, Cloud, Code, FRESH_SECONDS, Process, Question, Refusal, Remembered, Request, Sent,
 };
 use interlock_kernel::{
     Action, Controller, Effect, LiveReads, Object, Outside, Read, Right, Step, Subject, View,
@@ -68,6 +68,8 @@ pub struct Client {
     pub sent: Vec<(String, Sent)>,
     /// What was refused last, and for which object.
     pub refused: Vec<(String, Refusal)>,
+    /// What it knows by the answers to its calls, and of which object.
+    pub remembered: BTreeMap<String, Remembered>,
 }
 
 impl Client {
@@ -82,6 +84,7 @@ impl Client {
                 if let Some(place) = place {
                     self.sent[place].1.is_answered = true;
                 }
+                self.remember(about, |known| known.learns(call));
             }
             // It had no effect, and never will.
             Err(code) => {
@@ -90,6 +93,23 @@ impl Client {
                 self.refused.push((about.clone(), Refusal { call, code, message, at }));
             }
         }
+    }
+}
+
+impl Client {
+    /// What is known of an object changes.
+    fn remember(&mut self, about: &str, change: impl FnOnce(Remembered) -> Remembered) {
+        let known = change(self.remembered.remove(about).unwrap_or_default());
+        if known != Remembered::default() {
+            self.remembered.insert(about.to_owned(), known);
+        }
+    }
+
+    /// The late-call window passes: what was sent before it is past, and is remembered for one more.
+    fn elapse(&mut self) {
+        self.uptime += LATE_CALL_SECONDS;
+        let sent = std::mem::take(&mut self.sent);
+        self.remembered.retain(|about, _| sent.iter().any(|(of, _)| of == about));
     }
 }
 
@@ -118,6 +138,7 @@ impl Machine {
             date: Some(self.date),
             sent: sent.collect(),
             refused: refused.map(|(_, refusal)| refusal.clone()),
+            remembered: client.remembered.get(about).copied().unwrap_or_default(),
         })
     }
 
@@ -131,6 +152,7 @@ impl Machine {
         }
         let (call, at) = (request.call.clone(), process.uptime);
         let client = &mut after.clients[number];
+        client.remember(&request.about, |known| known.sends(&call));
         // Of two equal calls the first may be late, even if the second was answered.
         client.sent.push((request.about.clone(), Sent { call, is_answered: false, at }));
         after.calls.push(UnderWay { awaited_by: Some(number), request: request.clone() });
@@ -185,8 +207,7 @@ impl Machine {
         let mut after = self.clone();
         after.date += LATE_CALL_SECONDS;
         for client in &mut after.clients {
-            client.uptime += LATE_CALL_SECONDS;
-            client.sent.clear();
+            client.elapse();
         }
         after
     }

@@ -12,14 +12,14 @@ const SIZES: &[(&str, u64)] = &[
     ("processes=1,flights=0,there=4", 47),
     ("processes=1,flights=0,there=5", 25),
     ("processes=1,flights=0,crash=1,faults=1,elapses=7,live=1", 1_718),
-    ("processes=1,flights=0,faults=1,drifts=1", 3_242),
+    ("processes=1,flights=0,faults=1,drifts=1", 3_116),
     ("processes=1,flights=0,faults=1,edits=1", 2_338),
-    ("processes=1,flights=0,lags=1", 144),
+    ("processes=1,flights=0,lags=1", 116),
     ("processes=1,flights=0,crash=1,faults=1,again=1,elapses=3", 2_585),
     ("processes=2,flights=0,faults=1", 5_600),
-    ("whole=1,processes=1,flights=0", 15_334),
-    ("whole=1,processes=1,flights=0,live=1,elapses=7", 22_785),
-    ("whole=1,processes=1,flights=0,deletes=0,stale=1", 14_536),
+    ("whole=1,processes=1,flights=0", 13_948),
+    ("whole=1,processes=1,flights=0,live=1,elapses=7", 21_221),
+    ("whole=1,processes=1,flights=0,deletes=0,stale=1", 11_754),
 ];
 
 /// Whether every step of a size is compared with the protocol of the mark.

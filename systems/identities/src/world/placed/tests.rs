@@ -10,16 +10,16 @@ const SIZES: &[(&str, u64)] = &[
     ("crash=0,faults=0,epochs=1,forced=0", 36),
     ("crash=0,faults=0", 2_851),
     ("crash=0,faults=0,live=1,elapses=5", 6_103),
-    ("crash=0,faults=0,lags=1", 8_909),
+    ("crash=0,faults=0,lags=1", 7_989),
     ("crash=0,faults=0,same=1", 2_800),
-    ("crash=0,deletes=1,live=1,epochs=1,forced=0", 1_328),
+    ("crash=0,deletes=1,live=1,epochs=1,forced=0", 1_385),
     ("crash=0,faults=0,shared=1,epochs=1,forced=0", 58),
     ("crash=0,faults=0,shared=2,epochs=1,forced=0", 1_416),
     ("managed=1,deletes=1,epochs=1,forced=0", 1_233),
     ("managed=1,deletes=1,epochs=1,forced=0,crash=0,elapses=6,live=1", 182),
     ("managed=1,deletes=1,epochs=1,forced=0,processes=2,crash=0,elapses=2", 6_134),
     ("crash=0,faults=0,stale=1", 29_258),
-    ("processes=2,crash=0,faults=0,forced=0,elapses=1", 5_009),
+    ("processes=2,crash=0,faults=0,forced=0,elapses=1", 6_885),
 ];
 
 /// Whether every step of a size is compared with the protocol of rights.
