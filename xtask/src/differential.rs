@@ -117,16 +117,16 @@ struct Told {
 }
 
 impl Told {
-    fn report(&self, explained: &BTreeMap<String, String>, examples: usize) -> bool {
+    fn report(&self, explained: &[(String, String)], examples: usize) -> bool {
         let mut classes: Vec<_> = self.classes.iter().collect();
         classes.sort_by_key(|(_, seen)| std::cmp::Reverse(seen.len()));
         let (mut is_status, mut without) = (false, 0);
         for (difference, seen) in classes {
             let class = difference.to_string();
-            let because = explained.get(&class);
+            let because = explained.iter().find(|(meant, _)| is_meant(meant, &class));
             say(&format!("{:5}  {class}", seen.len()));
             match because {
-                Some(because) => say(&format!("       explained: {because}")),
+                Some((_, because)) => say(&format!("       explained: {because}")),
                 None => {
                     without += 1;
                     is_status |= difference.is_status();
@@ -146,16 +146,29 @@ impl Told {
     }
 }
 
+/// Whether a class is one that is meant; `*` stands for any text.
+fn is_meant(meant: &str, class: &str) -> bool {
+    let mut parts = meant.split('*');
+    let Some(mut rest) = class.strip_prefix(parts.next().unwrap_or_default()) else { return false };
+    let mut ends_anywhere = false;
+    for part in parts {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+        ends_anywhere = part.is_empty();
+    }
+    rest.is_empty() || ends_anywhere
+}
+
 /// Classes of differences that are meant, each with the reason: `CLASS` and, on the next line, the reason.
-fn explained() -> anyhow::Result<BTreeMap<String, String>> {
+fn explained() -> anyhow::Result<Vec<(String, String)>> {
     let path = root().join("tests/conformance/differences.txt");
     let text = std::fs::read_to_string(&path)
         .with_context(|| format!("cannot read {}", path.display()))?;
     let mut lines = text.lines().filter(|line| !line.trim().is_empty());
-    let mut explained = BTreeMap::new();
+    let mut explained = Vec::new();
     while let Some(class) = lines.next() {
         let reason = lines.next().with_context(|| format!("{class:?} has no reason"))?;
-        explained.insert(class.to_owned(), reason.trim().to_owned());
+        explained.push((class.to_owned(), reason.trim().to_owned()));
     }
     Ok(explained)
 }
@@ -217,5 +230,25 @@ impl Peer {
             self.known.insert(object, known);
         }
         Ok(answer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_text() {
+        let class = "PodList .items[].spec.containers[].volumeMounts: not here";
+        assert!(is_meant(class, class));
+        assert!(is_meant("Pod*.volumeMounts: not here", class));
+        assert!(is_meant("Pod*.spec.*", class));
+        assert!(!is_meant("Pod*.volumeMounts", class));
+        assert!(!is_meant("Job*", class));
+    }
+
+    #[test]
+    fn every_class_that_is_meant_has_a_reason() {
+        assert!(!explained().expect("they can be read").is_empty());
     }
 }

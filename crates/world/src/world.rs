@@ -32,9 +32,9 @@ pub(crate) struct Engine<S: System> {
     /// What a controller watches of what is on a server: first by controller, place and content.
     part_numbers: Memo<(u32, u32, u32), u32>,
     parts: Interner<Vec<(Slot, Version)>>,
-    views: Memo<Sight, u32>,
+    views: Memo<CacheView, u32>,
     /// By what a controller is shown; None: it asks for live reads.
-    first_reactions: Memo<Sight, Option<Arc<Reaction>>>,
+    first_reactions: Memo<CacheView, Option<Arc<Reaction>>>,
     reactions: Memo<Moment, Arc<Reaction>>,
     landings: Memo<(u32, u32), Result<u32, Refused>>,
     performed: Memo<([u32; CLUSTERS], u32), u32>,
@@ -71,7 +71,7 @@ pub(crate) struct ActorOf<M> {
 
 /// All that a controller is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Sight {
+struct CacheView {
     actor: u8,
     /// The part of the hub and of its cluster that it watches.
     parts: [u32; 2],
@@ -298,17 +298,17 @@ impl<S: System> Engine<S> {
 
     /// What a controller would do now. Most decide by what they are shown, which many states have in common.
     pub(crate) fn reaction(&self, actor: usize, state: &State) -> Arc<Reaction> {
-        let Some(sight) = self.sight(actor, state) else { return Arc::default() };
-        let shown = self.first_reactions.get_or(sight, || self.react(&sight, None));
+        let Some(cache) = self.cache(actor, state) else { return Arc::default() };
+        let shown = self.first_reactions.get_or(cache, || self.react(&cache, None));
         shown.unwrap_or_else(|| {
-            let react = || self.react(&sight, Some(state)).unwrap_or_default();
+            let react = || self.react(&cache, Some(state)).unwrap_or_default();
             self.reactions.get_or(self.moment(actor, state), react)
         })
     }
 
     /// None: it asks for live reads, and no state says what they find.
-    fn react(&self, sight: &Sight, state: Option<&State>) -> Option<Arc<Reaction>> {
-        let (actor, at) = (usize::from(sight.actor), self.at(sight));
+    fn react(&self, cache: &CacheView, state: Option<&State>) -> Option<Arc<Reaction>> {
+        let (actor, at) = (usize::from(cache.actor), self.at(cache));
         let of = &self.actors[actor];
         let numbers = match of.subjects.asked(&self.inner(actor).subjects(at)) {
             Ok(numbers) => numbers,
@@ -364,8 +364,8 @@ impl<S: System> Engine<S> {
             done.push((*read, self.read(*actor, *read, state)));
             return with(Stage::Reading { done, left: rest.to_vec() });
         }
-        let Some(sight) = self.sight(*actor, state) else { return Advance::Over };
-        let at = self.at(&sight);
+        let Some(cache) = self.cache(*actor, state) else { return Advance::Over };
+        let at = self.at(&cache);
         let name = self.actors[*actor].subjects.name(*subject);
         match self.inner(*actor).think(&name, at, done) {
             Thought::Rest { .. } => Advance::Over,
@@ -476,7 +476,7 @@ impl<S: System> Engine<S> {
     }
 
     /// What a controller is shown; None: its machine has no power.
-    fn sight(&self, actor: usize, state: &State) -> Option<Sight> {
+    fn cache(&self, actor: usize, state: &State) -> Option<CacheView> {
         let boot = self.boot(actor, state)?;
         let program = self.actors[actor].program;
         let cluster = self.programs[program].cluster;
@@ -488,7 +488,7 @@ impl<S: System> Engine<S> {
             }
         }
         stale.sort_unstable_by(|one, other| other.cmp(one));
-        Some(Sight {
+        Some(CacheView {
             actor: actor as u8,
             parts: [self.part(actor, 0, state.servers[0]), cluster.map_or(0, on_cluster)],
             stale,
@@ -507,17 +507,17 @@ impl<S: System> Engine<S> {
     }
 
     /// A view of what a controller is shown.
-    fn at(&self, sight: &Sight) -> At<'_> {
-        let actor = usize::from(sight.actor);
-        let view = self.views.get_or(*sight, || self.inner(actor).view(self.shown(sight)));
-        let now = self.times[sight.time as usize];
-        At { servers: &self.servers, view, now, boot: sight.boot }
+    fn at(&self, cache: &CacheView) -> At<'_> {
+        let actor = usize::from(cache.actor);
+        let view = self.views.get_or(*cache, || self.inner(actor).view(self.shown(cache)));
+        let now = self.times[cache.time as usize];
+        At { servers: &self.servers, view, now, boot: cache.boot }
     }
 
-    fn shown(&self, sight: &Sight) -> Shown {
-        let stale = || sight.stale.iter().filter(|stale| stale.program != 0);
+    fn shown(&self, cache: &CacheView) -> Shown {
+        let stale = || cache.stale.iter().filter(|stale| stale.program != 0);
         let mut shown = Shown::new();
-        for (place, part) in (0..).zip(sight.parts) {
+        for (place, part) in (0..).zip(cache.parts) {
             let is_stale = |slot: Slot| stale().any(|it| (it.place(), it.slot) == (place, slot));
             let part = self.parts.get(part);
             let up_to_date = part.iter().filter(|(slot, _)| !is_stale(*slot));
@@ -589,11 +589,11 @@ pub(crate) fn whole(state: &State) -> [u32; 8] {
 impl<S: System> Engine<S> {
     /// What the cache of a controller shows, with the slots; None: its machine has no power.
     pub(crate) fn visible(&self, actor: usize, state: &State) -> Option<Visible<'_>> {
-        let sight = self.sight(actor, state)?;
-        let shown = self.shown(&sight).into_iter();
+        let cache = self.cache(actor, state)?;
+        let shown = self.shown(&cache).into_iter();
         let objects =
             shown.map(|(place, version)| (place, self.servers.slot_of(version), version)).collect();
-        Some(Visible { at: self.at(&sight), objects })
+        Some(Visible { at: self.at(&cache), objects })
     }
 }
 

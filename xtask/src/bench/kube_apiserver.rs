@@ -23,7 +23,7 @@ struct Peer {
     name: &'static str,
     kubeconfig: PathBuf,
     pids: Vec<String>,
-    /// What the load is told about it.
+    /// The flags of the load for it.
     flags: &'static [&'static str],
 }
 

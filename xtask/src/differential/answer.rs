@@ -117,7 +117,9 @@ fn blank(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             for (name, field) in fields.iter_mut() {
-                if OWN.contains(&&**name) && !field.is_object() {
+                // Each project describes things in its own words.
+                let is_prose = name.ends_with("description") && field.is_string();
+                if is_prose || OWN.contains(&&**name) && !field.is_object() {
                     *field = Value::from("-");
                 } else if name == "message" && field.is_string() {
                     *field = Value::from(words(field.as_str().unwrap_or_default()));
@@ -127,6 +129,7 @@ fn blank(value: &mut Value) {
             }
         }
         Value::Array(items) => items.iter_mut().for_each(blank),
+        Value::String(text) if is_uid(text) => *text = "-".to_owned(),
         Value::String(_) | Value::Number(_) | Value::Bool(_) | Value::Null => {}
     }
 }
@@ -135,11 +138,21 @@ fn blank(value: &mut Value) {
 fn words(message: &str) -> String {
     let is_own = |word: &str| {
         let word = word.trim_matches(|letter: char| !letter.is_ascii_alphanumeric());
-        let is_uid = word.len() == 36 && word.matches('-').count() == 4;
-        is_uid || (word.len() > 3 && word.bytes().all(|byte| byte.is_ascii_digit()))
+        is_uid(word) || (word.len() > 2 && word.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    // A key of etcd is an identifier, too.
+    let message = match (message.find("StorageError: "), message.find("AdditionalErrorMsg: ")) {
+        (Some(start), Some(end)) if start < end => {
+            format!("{}{}", &message[..start], &message[end + "AdditionalErrorMsg: ".len()..])
+        }
+        _ => message.to_owned(),
     };
     let words = message.split(' ').map(|word| if is_own(word) { "-" } else { word });
     words.collect::<Vec<_>>().join(" ")
+}
+
+fn is_uid(word: &str) -> bool {
+    word.len() == 36 && word.matches('-').count() == 4
 }
 
 /// The beginning of a message, without what it quotes.

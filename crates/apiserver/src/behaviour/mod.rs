@@ -24,7 +24,9 @@ pub(crate) use canonical::canonicalize;
 pub(crate) use defaults::defaults;
 pub(crate) use faces::{from_face, has_face, rename_managed, to_face};
 pub(crate) use fields::selectable_fields;
-pub(crate) use prepare::{Endpoint, bump_generation, prepare_create, prepare_update};
+pub(crate) use prepare::{
+    Endpoint, bump_generation, complete_create, prepare_create, prepare_update,
+};
 pub(crate) use validation::{validate, validate_create, validate_update};
 
 use crate::name::NameRule;

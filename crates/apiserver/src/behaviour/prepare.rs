@@ -38,9 +38,16 @@ pub(crate) fn prepare_create(resource: &Resource, object: &mut Value) {
         ("", "Namespace") => add_namespace_finalizer(object),
         ("", "Secret") => take_string_data(object),
         ("", "ServiceAccount") => keep_secret_names(object),
-        ("", "Service") => service::fill_cluster_addresses(object),
         ("", "PersistentVolumeClaim") => match_data_sources(object),
         ("apps", "DaemonSet") => count_template(object, 1),
+        _ => {}
+    }
+}
+
+/// What a new object gets that belongs to nobody: its owners are noted before.
+pub(crate) fn complete_create(resource: &Resource, object: &mut Value) {
+    match (&*resource.group, &*resource.kind) {
+        ("", "Service") => service::fill_cluster_addresses(object),
         ("batch", "Job") => generate_job_selector(object),
         _ => {}
     }

@@ -15,7 +15,13 @@ pub(super) fn fill_cluster_addresses(object: &mut Value) {
     if address.is_empty() || !list(object, "spec.clusterIPs").is_empty() {
         return;
     }
+    let is_selecting = at(object, "spec.selector").as_object().is_some_and(|it| !it.is_empty());
     if let Some(spec) = object_mut(object, "spec") {
+        // Nothing is to be allocated for one without an address: it is of the family of the cluster.
+        if address == "None" && is_selecting {
+            fill(spec, "ipFamilies", json!(["IPv4"]));
+            fill(spec, "ipFamilyPolicy", "SingleStack");
+        }
         spec.insert("clusterIPs".to_owned(), json!([address]));
     }
 }
@@ -33,10 +39,13 @@ fn keep_allocated(old: &Value, new: &mut Value) {
         && !address.is_empty()
     {
         spec.insert("clusterIP".to_owned(), json!(address));
-        for field in ["clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
-            if let Some(value) = old.get("spec").and_then(|spec| spec.get(field)) {
-                fill(spec, field, value.clone());
-            }
+        if let Some(addresses) = old.get("spec").and_then(|spec| spec.get("clusterIPs")) {
+            fill(spec, "clusterIPs", addresses.clone());
+        }
+    }
+    for field in ["ipFamilies", "ipFamilyPolicy"] {
+        if let Some(value) = old.get("spec").and_then(|spec| spec.get(field)) {
+            fill(spec, field, value.clone());
         }
     }
     fill_cluster_addresses(new);

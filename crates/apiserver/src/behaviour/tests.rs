@@ -53,6 +53,7 @@ fn no_object_makes_anything_panic_and_defaults_fill_in_once() {
             defaults(resource, &mut object);
             assert_eq!(object, once, "{}", resource.kind);
             prepare_create(resource, &mut object);
+            complete_create(resource, &mut object);
             bump_generation(resource, None, &mut object);
             defaults(resource, &mut old);
             for endpoint in [Endpoint::Main, Endpoint::Status] {
@@ -75,6 +76,7 @@ fn no_object_makes_anything_panic_and_defaults_fill_in_once() {
             let mut object = odd.clone();
             defaults(resource, &mut object);
             prepare_create(resource, &mut object);
+            complete_create(resource, &mut object);
             prepare_update(resource, &odd, &mut object, Endpoint::Status);
             bump_generation(resource, Some(&odd), &mut object);
             validate(resource, &object);
@@ -209,7 +211,7 @@ fn plain_text_of_a_secret_becomes_data() {
 #[test]
 fn a_job_selects_its_pods_by_its_uid() {
     let mut job = json!({"metadata": {"name": "j", "uid": "u1"}, "spec": {"template": {}}});
-    prepare_create(&built_in("batch", "Job"), &mut job);
+    complete_create(&built_in("batch", "Job"), &mut job);
     assert_eq!(
         job["spec"]["selector"],
         json!({"matchLabels": {"batch.kubernetes.io/controller-uid": "u1"}})

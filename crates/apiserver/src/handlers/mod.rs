@@ -111,7 +111,10 @@ pub(crate) async fn serve(call: Call, brought: Brought) -> Result<Response<Body>
             Ok(response)
         }
         Err(mut status) => {
-            status.details.warnings = notes.warnings();
+            // Upstream warns by its routes, and where nothing is served there is none.
+            if status != Status::no_such_path() {
+                status.details.warnings = notes.warnings();
+            }
             match values {
                 Some(values) => Err(values.taken_out_of(status).await),
                 None => Err(status),
@@ -268,6 +271,7 @@ impl Call {
                 "the name of the object must be given in its metadata",
             ));
         }
+        self.check_place(&object)?;
         let names_no_version = matches!(object::meta_text(&object, "resourceVersion"), "" | "0");
         let may_create = self.subresource.is_empty() && behaviour::may_be_put(&self.resource);
         self.change(may_create, |live| match live {
@@ -284,6 +288,10 @@ impl Call {
                 ))
             }
             Some(_) => Ok(object.clone()),
+            None if !object::uid(&object).is_empty() => Err(self.conflict(format!(
+                "Precondition failed: UID in precondition: {}, UID in object meta: ",
+                object::uid(&object)
+            ))),
             // What the client saw is gone; what it wants is made anew.
             None => {
                 let mut new = object.clone();

@@ -245,11 +245,16 @@ fn token(revision: Revision, after: &str) -> String {
 }
 
 fn read_token(text: &str) -> Result<Continue, Status> {
-    URL_SAFE_NO_PAD
-        .decode(text)
-        .ok()
-        .and_then(|json| serde_json::from_slice(&json).ok())
-        .ok_or_else(wrong_token)
+    let json = URL_SAFE_NO_PAD.decode(text).map_err(|_| wrong_token())?;
+    serde_json::from_slice(&json).map_err(|_| match json.first() {
+        // In the words of upstream, whose tokens are objects, too.
+        Some(first) if first.is_ascii_graphic() && *first != b'{' => Status::bad_request(format!(
+            "invalid continue token: continue key is not valid: invalid character '{}' looking \
+             for beginning of value",
+            char::from(*first)
+        )),
+        _ => wrong_token(),
+    })
 }
 
 fn wrong_token() -> Status {

@@ -110,6 +110,7 @@ impl Call {
         let limits = LimitRanges::read(self, true).await?;
         limits.fill_in(self, &mut object);
         self.track(None, &mut object)?;
+        behaviour::complete_create(&self.resource, &mut object);
         self.check(None, &object)?;
         limits.check(self, &object)?;
         let mut plan = special::admit_create(self, &mut object).await?;

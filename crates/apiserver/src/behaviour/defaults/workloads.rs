@@ -71,7 +71,6 @@ fn stateful_set(object: &mut Value) {
             strategy.get_mut("rollingUpdate").filter(|_| is_rolling)
         {
             fill(rolling, "partition", 0);
-            fill(rolling, "maxUnavailable", 1);
         }
     }
     for claim in list_mut(object, "spec.volumeClaimTemplates") {

@@ -49,7 +49,12 @@ fn endpoint_address(address: &Value, path: &Path<'_>, errors: &mut Vec<FieldErro
     if !node.is_empty() {
         by_rule(node, name::dns1123_subdomain, &path.field("nodeName"), errors);
     }
-    endpoint_ip(text(address, "ip"), &path.field("ip"), errors);
+    let (ip, path) = (text(address, "ip"), path.field("ip"));
+    endpoint_ip(ip, &path, errors);
+    if ip.parse::<IpAddr>().is_err() {
+        // Upstream checks it twice, and says so twice.
+        errors.push(FieldError::invalid(&path, &json!(ip), "must be a valid IP address"));
+    }
 }
 
 /// An address that others can reach.
@@ -101,7 +106,8 @@ mod tests {
         assert_eq!(fields(json!({})), ["subsets[0]"]);
         for wrong in ["", "x", "127.0.0.1", "::", "169.254.1.1", "224.0.0.5", "ff02::1", "fe80::1"]
         {
-            let found = fields(json!({"addresses": [{"ip": wrong}]}));
+            let mut found = fields(json!({"addresses": [{"ip": wrong}]}));
+            found.dedup();
             assert_eq!(found, ["subsets[0].addresses[0].ip"], "{wrong}");
         }
         let ports =
