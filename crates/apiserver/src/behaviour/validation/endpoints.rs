@@ -53,7 +53,7 @@ fn endpoint_address(address: &Value, path: &Path<'_>, errors: &mut Vec<FieldErro
     endpoint_ip(ip, &path, errors);
     if ip.parse::<IpAddr>().is_err() {
         // Upstream checks it twice, and says so twice.
-        errors.push(FieldError::invalid(&path, &json!(ip), "must be a valid IP address"));
+        errors.push(FieldError::invalid(path, &json!(ip), "must be a valid IP address"));
     }
 }
 
