@@ -70,8 +70,8 @@ pub struct Namespaces {
     force: bool,
     /// The claims of the pod, whose data goes along; the second one is added late.
     claims: usize,
-    /// Snapshots take their time, and one is under way at the start.
-    slow: bool,
+    /// 1: snapshots take their time, and one is under way at the start; 2: none is ever made, as where no mover runs.
+    slow: u64,
     /// A process may end by itself.
     exits: bool,
     /// People delete the pod and make another one of its name.
@@ -115,6 +115,11 @@ pub struct Namespaces {
 }
 
 impl Namespaces {
+    /// Whether snapshots are made.
+    fn makes_snapshots(&self) -> bool {
+        self.slow < 2
+    }
+
     /// Whether a cluster takes nothing.
     fn is_unfit(&self, cluster: usize) -> bool {
         self.unfit && cluster == 1

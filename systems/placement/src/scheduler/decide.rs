@@ -403,6 +403,10 @@ fn without_grant(facts: &Facts) -> Decision {
 fn begin_end(facts: &Facts, grant: &Grant) -> Decision {
     match grant.phase {
         Phase::Granted => Decision::Revoke(RevokedBecause::Deletion),
+        // Nobody waits for its data any more: the owner need not hand it over.
+        Phase::Revoking if grant.because != Some(RevokedBecause::Deletion) => {
+            Decision::Revoke(RevokedBecause::Deletion)
+        }
         Phase::Revoking => held_up(facts, grant, Why::OwnerStops),
         Phase::Unassigned | Phase::Released | Phase::Fenced => Decision::BeginDeleting,
         Phase::Deleting => end(facts, grant),

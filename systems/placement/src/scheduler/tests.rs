@@ -511,6 +511,16 @@ fn a_cluster_made_again_under_its_name_does_not_inherit() {
 }
 
 #[test]
+fn a_move_under_way_becomes_a_deletion_when_the_namespace_is_deleted() {
+    let terminating = shop(json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}}));
+    let moving = json!({"status": {"phase": "Revoking", "because": "Move"}});
+    let (world, _) =
+        settled(vec![terminating, cluster("a", json!({})), granted("shop", "a", moving)]);
+    let status = grant_in(&world, &grant_of("shop"))["status"].clone();
+    assert_eq!((&status["phase"], &status["because"]), (&json!("Revoking"), &json!("Deletion")));
+}
+
+#[test]
 fn a_namespace_that_is_being_deleted_takes_its_grant_along_at_last() {
     let terminating = shop(json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}}));
     let (mut world, _) =

@@ -170,7 +170,7 @@ pub(super) fn rules() -> Vec<Rule<Namespaces>> {
 
 pub(super) fn reachable(system: &Namespaces) -> Vec<Promise<Namespaces>> {
     let mut reachable = Vec::new();
-    if system.moves > 0 && !system.unfit && !system.replace {
+    if system.moves > 0 && system.makes_snapshots() && !system.unfit && !system.replace {
         reachable.push(promise(
             "MoveEnds",
             "a namespace comes to run on another cluster",
@@ -222,12 +222,13 @@ pub(super) fn goals(system: &Namespaces) -> Vec<Goal<Namespaces>> {
     let revoked: Goal<Namespaces> = Goal {
         name: "RevokeEnds",
         sentence: "a revocation ends",
-        while_true: |_, truth| {
-            truth.grant.as_ref().is_some_and(|grant| grant.phase == Phase::Revoking)
+        while_true: |system, truth| {
+            let ends = system.makes_snapshots() || truth.ends.namespace == Life::Deleting;
+            ends && truth.grant.as_ref().is_some_and(|grant| grant.phase == Phase::Revoking)
         },
         then: |_, truth| truth.clusters.iter().any(|cluster| cluster.is_off),
     };
-    let mut goals: Vec<Goal<Namespaces>> = vec![Goal {
+    let desired: Goal<Namespaces> = Goal {
         name: "DesiredIsMet",
         sentence: "the namespace runs where people want it, if they do not change their mind",
         while_true: |_, truth| {
@@ -238,7 +239,9 @@ pub(super) fn goals(system: &Namespaces) -> Vec<Goal<Namespaces>> {
             is_there && !is_held_up && !(0..CLUSTERS).any(is_off)
         },
         then: |_, truth| truth.last().is_as_desired() || truth.may_change,
-    }];
+    };
+    let mut goals: Vec<Goal<Namespaces>> =
+        system.makes_snapshots().then_some(desired).into_iter().collect();
     goals.push(Goal {
         name: "GrantRuns",
         sentence: "a grant runs, unless it is taken back",

@@ -41,7 +41,7 @@ impl Namespaces {
         }
         let mut machines = [Machine::default(), Machine::default()];
         let mut second = cluster;
-        if self.slow {
+        if self.slow == 1 {
             cluster = self.snapshot_under_way(servers, cluster, hub);
             machines[0].disks.insert(storage::under_way(UNDER_WAY), BTreeSet::new());
         }

@@ -29,10 +29,12 @@ pub(super) fn next(
     if scene.machines[cluster].is_off {
         return;
     }
-    let storage = Storage { scene, cluster, is_slow: system.slow };
+    let storage = Storage { scene, cluster, is_slow: system.slow == 1 };
     storage.bind_claims(moves);
     storage.delete_volumes(moves);
-    storage.take_snapshots(moves);
+    if system.makes_snapshots() {
+        storage.take_snapshots(moves);
+    }
     storage.bring_snapshots(moves);
 }
 

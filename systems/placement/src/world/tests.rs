@@ -191,6 +191,11 @@ fn a_namespace_that_is_deleted_in_the_middle_of_a_move_goes_and_nothing_is_left_
 }
 
 #[test]
+fn a_namespace_that_is_deleted_in_the_middle_of_a_move_goes_though_its_data_cannot_be_copied() {
+    holds("moves=1,flights=0,stale=0,crash=0,claims=1,slow=2,deletes=1,begun=3,live=1", 2_610);
+}
+
+#[test]
 fn a_namespace_that_is_made_again_under_its_name_inherits_nothing() {
     holds("moves=0,flights=0,stale=0,crash=0,deletes=2,strip=1,live=1", 3_489);
 }

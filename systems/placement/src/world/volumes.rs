@@ -2,7 +2,7 @@
 //! or for a person; and labels follow the grant.
 
 use super::Namespaces;
-use super::truth::{Truth, Volume};
+use super::truth::{Life, Truth, Volume};
 use interlock_api::placement::{CopyState, Phase};
 use interlock_world::{CLUSTERS, Goal, Promise, Rule};
 
@@ -31,7 +31,8 @@ pub(super) fn rule() -> Rule<Namespaces> {
         sentence: "a volume is deleted only after a later epoch has settled, or with its \
             namespace, and never if it is alone in having something; unless a person gave it up",
         allows: |_, from, to| {
-            let is_ending = from.grant.as_ref().is_none_or(|it| it.phase == Phase::Deleting);
+            let has_ended = from.grant.as_ref().is_none_or(|it| it.phase == Phase::Deleting);
+            let is_ending = has_ended || from.ends.namespace == Life::Deleting;
             let may_go =
                 |volume: &Volume| is_ending || volume.epoch < from.settled && !volume.is_alone;
             (0..CLUSTERS).all(|c| {

@@ -19,6 +19,28 @@ const RETIRE: &str = "moves=0,flights=0,stale=0,crash=0,retire=1";
 
 pub(super) const ROWS: &[Row] = &[
     Row(
+        "a-deletion-waits-for-a-move",
+        "a namespace that is deleted in the middle of a move goes only after its data was handed over",
+        &["DeletedGoes"],
+        &[Bend::SchedulerDecides(|facts| {
+            let is_repeated = match facts {
+                scheduler::Facts::Grant(it) => {
+                    it.grant.as_ref().is_some_and(|grant| grant.phase == Phase::Revoking)
+                }
+                scheduler::Facts::Placement(_) => false,
+            };
+            match Scheduler::decide(facts) {
+                scheduler::Decision::Grant(schedule::Decision::Revoke(_)) if is_repeated => {
+                    scheduler::Decision::Grant(schedule::Decision::Nothing(
+                        schedule::Why::OwnerStops,
+                    ))
+                }
+                decision => decision,
+            }
+        })],
+        "moves=1,flights=0,stale=0,crash=0,claims=1,slow=2,deletes=1,begun=3,live=1",
+    ),
+    Row(
         "key-by-name",
         "a namespace that is made again under its name finds the grant of the one before",
         &["NothingInherited"],
