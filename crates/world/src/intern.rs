@@ -95,11 +95,15 @@ impl<T: Hash + Eq> Interner<T> {
 const SHARDS: usize = 16;
 
 /// What was computed once for a key.
-pub(crate) struct Memo<K, V>([RwLock<NumberMap<K, V>>; SHARDS]);
+pub(crate) struct Memo<K, V>([Shard<K, V>; SHARDS]);
+
+/// Two threads that ask at once rarely ask the same shard, and must not wait for each other's cache line.
+#[repr(align(128))]
+struct Shard<K, V>(RwLock<NumberMap<K, V>>);
 
 impl<K, V> Default for Memo<K, V> {
     fn default() -> Self {
-        Memo(std::array::from_fn(|_| RwLock::new(NumberMap::default())))
+        Memo(std::array::from_fn(|_| Shard(RwLock::new(NumberMap::default()))))
     }
 }
 
@@ -107,7 +111,7 @@ impl<K: Hash + Eq, V: Clone> Memo<K, V> {
     fn shard(&self, key: &K) -> &RwLock<NumberMap<K, V>> {
         let mut hasher = NumberHasher::default();
         key.hash(&mut hasher);
-        &self.0[(hasher.finish() >> 57) as usize % SHARDS]
+        &self.0[(hasher.finish() >> 57) as usize % SHARDS].0
     }
 
     pub(crate) fn get(&self, key: &K) -> Option<V> {
@@ -125,6 +129,6 @@ impl<K: Hash + Eq, V: Clone> Memo<K, V> {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.0.iter().map(|shard| read(shard).len()).sum()
+        self.0.iter().map(|shard| read(&shard.0).len()).sum()
     }
 }

@@ -27,6 +27,7 @@ mod flight;
 mod intern;
 mod model;
 mod picture;
+mod recent;
 mod rest;
 mod scene;
 mod server;

@@ -89,6 +89,12 @@ impl State {
         own
     }
 
+    /// A cache that shows an object of old goes on showing it: it may be as old as anything.
+    pub(crate) fn can_miss(&self, missed: &Stale) -> bool {
+        let of = |it: &Stale| (it.program, it.server, it.slot);
+        !self.stale.iter().any(|known| of(known) == of(missed))
+    }
+
     pub(crate) fn add_stale(&mut self, stale: Stale) {
         let free = self.stale.iter_mut().find(|stale| stale.program == 0);
         *free.expect("the bound leaves room") = stale;

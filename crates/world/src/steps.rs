@@ -1,12 +1,13 @@
 //! Every step out of a state.
 
 use crate::flight::Stage;
-use crate::server::{Changed, Slot, old};
-use crate::state::{CLUSTERS, Stale, State};
+use crate::server::{Changed, Slot, Version, old};
+use crate::state::{CLUSTERS, MOST_FLIGHTS, Stale, State};
 use crate::system::{Crashes, System};
 use crate::world::{ActionOf, Advance, Asked, Engine, Moment, Reacted, Visible};
 use interlock_checker::{Action, ActionId, Fairness, Steps};
 use interlock_kernel::{Place, Subject};
+use std::sync::Arc;
 
 /// More steps than any system takes to where its world begins.
 const MOST_STEPS_BEFORE: usize = 500;
@@ -28,6 +29,43 @@ pub(crate) enum Kind {
     Move { name: usize },
     /// The clock goes on.
     Time,
+}
+
+/// The steps that are under way, by controller and subject.
+type UnderWay = [Option<(usize, usize)>; MOST_FLIGHTS];
+
+/// What a controller can do about a subject.
+#[derive(Default)]
+pub(crate) struct CanDo {
+    actor: usize,
+    subject: usize,
+    /// What its whole step changes.
+    change: Option<Change>,
+    /// The flight of a step that something comes in between, by its number; 0: there is none.
+    begins: u32,
+    /// That step has decided on an effect that rests on the version of an object.
+    is_guarded: bool,
+    /// What is wrong with the controller itself; 0: nothing.
+    trouble: u32,
+}
+
+/// What an effect changes, and what that is then, by its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Change {
+    Server(usize, u32),
+    Machine(usize, u32),
+}
+
+impl Change {
+    /// The servers after it, and all else.
+    fn of(self, state: &State) -> ([u32; 1 + CLUSTERS], State) {
+        let (mut servers, mut next) = (state.servers, *state);
+        match self {
+            Change::Server(server, content) => servers[server] = content,
+            Change::Machine(cluster, machine) => next.machines[cluster] = machine,
+        }
+        (servers, next)
+    }
 }
 
 impl<S: System> Engine<S> {
@@ -154,11 +192,13 @@ impl<S: System> Engine<S> {
             return;
         }
         let mut out = Out { engine: self, from: state, steps };
-        for number in state.flights.into_iter().filter(|number| *number != 0) {
-            self.continues(number, state, &mut out);
+        let mut under_way = UnderWay::default();
+        let flights = state.flights.into_iter().filter(|number| *number != 0);
+        for (place, number) in flights.enumerate() {
+            under_way[place] = self.continues(number, state, &mut out);
         }
-        for actor in 0..self.actors.len() {
-            self.steps_of(actor, state, &mut out);
+        for program in 0..self.programs.len() {
+            self.steps_of(program, &under_way, state, &mut out);
         }
         for stale in state.stale.iter().filter(|stale| stale.program != 0) {
             let mut next = *state;
@@ -197,44 +237,58 @@ impl<S: System> Engine<S> {
         }
     }
 
-    fn steps_of(&self, actor: usize, state: &State, out: &mut Out<'_, S>) {
-        let program = &self.programs[self.actors[actor].program].name;
+    /// The steps of a program. One program takes no two steps about one subject at once.
+    fn steps_of(&self, program: usize, under_way: &UnderWay, state: &State, out: &mut Out<'_, S>) {
         let has_room = state.flight_count() < self.hostility.flights;
-        let may_begin = has_room && self.system.may_be_late(program);
-        let reaction = self.reaction(actor, state);
-        if reaction.trouble != 0 {
-            let kind = Kind::Step { actor, subject: 0 };
-            out.push(kind, State { trouble: reaction.trouble, ..*state });
-            return;
-        }
-        for Asked { subject, reacted, begins } in &reaction.subjects {
-            let (subject, begins) = (*subject, *begins);
-            // One program takes no two steps about one subject at once.
-            if self.is_under_way(actor, subject, state) {
+        let may_begin = has_room && self.system.may_be_late(&self.programs[program].name);
+        for can in self.can_do(program, state).iter() {
+            let (actor, subject) = (can.actor, can.subject);
+            if can.trouble != 0 {
+                out.push(Kind::Step { actor, subject }, State { trouble: can.trouble, ..*state });
                 continue;
             }
-            let before = out.len();
-            if let Reacted::Acts(effect) = reacted {
-                self.land(*effect, Kind::Step { actor, subject }, state, *state, out);
-            }
-            if begins == 0 || !may_begin {
+            if under_way.contains(&Some((actor, subject))) {
                 continue;
+            }
+            if let Some(change) = can.change {
+                let (servers, next) = change.of(state);
+                out.change(Kind::Step { actor, subject }, servers, next);
             }
             // One whose effect would be refused now, and so at any time later, need not be late.
-            if self.is_guarded(begins) && out.len() == before {
+            let is_void = can.is_guarded && can.change.is_none();
+            if can.begins == 0 || !may_begin || is_void {
                 continue;
             }
             let mut next = *state;
-            next.add_flight(begins);
+            next.add_flight(can.begins);
             out.push(Kind::Begin { actor, subject }, next);
         }
     }
 
-    fn is_under_way(&self, actor: usize, subject: usize, state: &State) -> bool {
-        state.flights.iter().filter(|number| **number != 0).any(|number| {
-            let flight = self.flights.get(*number);
-            flight.actor == actor && flight.subject == subject
+    /// What the controllers of a program can do now. Many states look the same to a program, so it is worked out
+    /// once for all of them.
+    fn can_do(&self, program: usize, state: &State) -> Arc<Vec<CanDo>> {
+        self.can_do.get_or(self.program_moment(program, state), || {
+            let actors = self.programs[program].actors.iter();
+            Arc::new(actors.flat_map(|actor| self.can_do_of(*actor, state)).collect())
         })
+    }
+
+    fn can_do_of(&self, actor: usize, state: &State) -> Vec<CanDo> {
+        let reaction = self.reaction(actor, state);
+        if reaction.trouble != 0 {
+            return vec![CanDo { actor, trouble: reaction.trouble, ..CanDo::default() }];
+        }
+        let can = |asked: &Asked| {
+            let change = match asked.reacted {
+                Reacted::Acts(effect) => self.change_by(effect, state),
+                Reacted::Rests | Reacted::Waits => None,
+            };
+            let (subject, begins) = (asked.subject, asked.begins);
+            let is_guarded = begins != 0 && self.is_guarded(begins);
+            CanDo { actor, subject, change, begins, is_guarded, trouble: 0 }
+        };
+        reaction.subjects.iter().map(can).collect()
     }
 
     /// Whether a step has decided on an effect that rests on the version of an object.
@@ -247,8 +301,13 @@ impl<S: System> Engine<S> {
         }
     }
 
-    /// A step that is under way goes on.
-    fn continues(&self, number: u32, state: &State, out: &mut Out<'_, S>) {
+    /// A step that is under way goes on. Whose it is, and about which subject.
+    fn continues(
+        &self,
+        number: u32,
+        state: &State,
+        out: &mut Out<'_, S>,
+    ) -> Option<(usize, usize)> {
         let flight = self.flights.get(number);
         let kind = Kind::Continue { actor: flight.actor, subject: flight.subject };
         let mut next = *state;
@@ -263,36 +322,41 @@ impl<S: System> Engine<S> {
             }
             Advance::Effect(effect) => {
                 next.replace_flight(number, 0);
-                self.land(effect, kind, state, next, out);
+                let (servers, next) = match self.change_by(effect, state) {
+                    Some(change) => change.of(&next),
+                    None => (next.servers, next),
+                };
+                out.change(kind, servers, next);
             }
         }
+        Some((flight.actor, flight.subject))
     }
 
-    /// An effect happens: from `state`, into `next`, from which its flight was taken off.
-    fn land(&self, number: u32, kind: Kind, state: &State, next: State, out: &mut Out<'_, S>) {
-        let after = self.after(number, state);
-        out.change(kind, after.servers, State { machines: after.machines, ..next });
-    }
-
-    /// The servers and machines after an effect; the same if it is refused, or has no machine.
-    pub(crate) fn after(&self, number: u32, state: &State) -> State {
+    /// What an effect changes; None: nothing, since it is refused, or has no machine.
+    fn change_by(&self, number: u32, state: &State) -> Option<Change> {
         let effect = self.effects.get(&number).expect("it was numbered");
-        let mut after = *state;
         match &effect.action {
             ActionOf::Write(server, write) => {
-                if let Ok(content) = self.landing(state.servers[*server], number, write) {
-                    after.servers[*server] = content;
-                }
+                let content = self.landing(state.servers[*server], number, write).ok()?;
+                let is_new = content != state.servers[*server];
+                is_new.then_some(Change::Server(*server, content))
             }
             ActionOf::Outside(perform, _) => {
                 let program = self.actors[effect.actor].program;
                 let cluster = self.programs[program].cluster.expect("it is on a machine");
-                if self.boot(effect.actor, state).is_some() {
-                    after.machines[cluster] = self.performed(number, perform, cluster, state);
-                }
+                self.boot(effect.actor, state)?;
+                let machine = self.performed(number, perform, cluster, state);
+                let is_new = machine != state.machines[cluster];
+                is_new.then_some(Change::Machine(cluster, machine))
             }
         }
-        after
+    }
+
+    /// The servers and machines after an effect; the same if it changes nothing.
+    pub(crate) fn after(&self, number: u32, state: &State) -> State {
+        let Some(change) = self.change_by(number, state) else { return *state };
+        let (servers, after) = change.of(state);
+        State { servers, ..after }
     }
 
     fn crashed(&self, program: usize, state: &State) -> State {
@@ -300,8 +364,10 @@ impl<S: System> Engine<S> {
         self.forget(program, &mut next);
         let of = &self.programs[program];
         if let Some(cluster) = of.cluster {
-            let machine = self.machines.get(state.machines[cluster]);
-            next.machines[cluster] = self.machines.put(self.system.crash(&of.name, &machine));
+            let before = state.machines[cluster];
+            next.machines[cluster] = self.crashed.get_or((program as u32, before), || {
+                self.machines.put(self.system.crash(&of.name, &self.machines.get(before)))
+            });
         }
         next
     }
@@ -327,17 +393,14 @@ struct Out<'a, S: System> {
 }
 
 impl<S: System> Out<'_, S> {
-    fn len(&self) -> usize {
-        self.steps.as_slice().len()
-    }
-
     /// One step; one that changes nothing is none.
     fn push(&mut self, kind: Kind, mut next: State) {
         if next == *self.from {
             return;
         }
         let engine = self.engine;
-        if next.servers != self.from.servers || next.machines != self.from.machines {
+        let remembers = size_of::<S::Past>() > 0;
+        if remembers && (next.servers != self.from.servers || next.machines != self.from.machines) {
             let before = engine.truth_number(self.from);
             let after = engine.truth_number(&next);
             if before != after {
@@ -356,61 +419,35 @@ impl<S: System> Out<'_, S> {
 
     /// Servers change, and every cache either hears of it or misses one of the changes.
     fn change(&mut self, kind: Kind, servers: [u32; 1 + CLUSTERS], mut next: State) {
+        let engine = self.engine;
+        let may_miss = next.stale_count() < engine.hostility.stale;
         let mut missed: Vec<Stale> = Vec::new();
         for (server, after) in servers.into_iter().enumerate() {
             let before = next.servers[server];
             if before == after {
                 continue;
             }
-            let changed = self.engine.difference(before, after);
             for number in next.flights.into_iter().filter(|number| *number != 0) {
                 let key = (number, server as u32, before, after);
-                let outdate = || self.outdated(number, server, &changed);
-                let new = self.engine.outdated.get_or(key, outdate);
+                let outdate = || self.outdated(number, server, &engine.difference(before, after));
+                let new = engine.outdated.get_or(key, outdate);
                 if new != number {
                     next.replace_flight(number, new);
                 }
             }
-            self.miss(server, &changed, &next, &mut missed);
+            if may_miss {
+                missed.extend(
+                    engine.missed(server, before, after).iter().filter(|it| next.can_miss(it)),
+                );
+            }
         }
         next.servers = servers;
         self.push(kind, next);
-        if next.stale_count() < self.engine.hostility.stale {
-            for stale in missed {
-                let mut next = next;
-                next.add_stale(stale);
-                self.push(kind, next);
-            }
+        for stale in missed {
+            let mut next = next;
+            next.add_stale(stale);
+            self.push(kind, next);
         }
-    }
-
-    /// What the cache of some program may miss of a change.
-    fn miss(&self, server: usize, changed: &Changed, next: &State, missed: &mut Vec<Stale>) {
-        for (program, of) in self.engine.programs.iter().enumerate() {
-            let is_reachable_here = server == 0 || of.cluster == Some(server - 1);
-            if !is_reachable_here || !self.engine.system.may_be_behind(&of.name) {
-                continue;
-            }
-            for (slot, was) in changed {
-                let (program, server, slot) = (program as u8 + 1, server as u8, *slot);
-                let stale = Stale { program, server, slot, version: old(*was) };
-                if self.can_miss(&stale, next) {
-                    missed.push(stale);
-                }
-            }
-        }
-    }
-
-    /// A cache that shows an object of old goes on showing it: it may be as old as anything.
-    fn can_miss(&self, stale: &Stale, next: &State) -> bool {
-        let is_known = |known: &Stale| {
-            (known.program, known.server, known.slot) == (stale.program, stale.server, stale.slot)
-        };
-        let actors = &self.engine.programs[usize::from(stale.program) - 1].actors;
-        let place = stale.place();
-        self.engine.hostility.stale > 0
-            && !next.stale.iter().any(is_known)
-            && actors.iter().any(|actor| self.engine.is_seen(*actor, place, stale.slot))
     }
 
     /// A step under way after some objects changed: an effect that would be refused is gone, and
@@ -442,6 +479,32 @@ struct Known<'a> {
 }
 
 impl<S: System> Engine<S> {
+    /// What the cache of some program may miss when a server changes.
+    fn missed(&self, server: usize, before: u32, after: u32) -> Arc<Vec<Stale>> {
+        self.missed.get_or((server as u32, before, after), || {
+            let changed = self.difference(before, after);
+            let mut missed = Vec::new();
+            for (program, of) in self.programs.iter().enumerate() {
+                let is_reachable_here = server == 0 || of.cluster == Some(server - 1);
+                if !is_reachable_here || !self.system.may_be_behind(&of.name) {
+                    continue;
+                }
+                let (program, server) = (program as u8 + 1, server as u8);
+                let stale = |(slot, was): &(Slot, Version)| Stale {
+                    program,
+                    server,
+                    slot: *slot,
+                    version: old(*was),
+                };
+                let is_seen = |it: &Stale| {
+                    of.actors.iter().any(|actor| self.is_seen(*actor, it.place(), it.slot))
+                };
+                missed.extend(changed.iter().map(stale).filter(is_seen));
+            }
+            Arc::new(missed)
+        })
+    }
+
     /// Whoever gains work by a step must be woken by it: by a change in its cache, or because it
     /// asks again by itself. The number of what is wrong; 0: nothing.
     fn sleeper(&self, kind: Kind, from: &State, to: &State) -> u32 {

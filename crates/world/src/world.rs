@@ -3,9 +3,11 @@
 use crate::actor::{Actor, At, Done, Inner, Live, Perform, Shown, Thought, place_named};
 use crate::flight::{Flight, Stage};
 use crate::intern::{Interner, Memo};
+use crate::recent;
 use crate::scene::Scene;
 use crate::server::{Changed, Refused, Servers, Slot, Version};
 use crate::state::{CLUSTERS, MOST_FLIGHTS, MOST_STALE, Stale, State};
+use crate::steps::CanDo;
 use crate::subjects::Subjects;
 use crate::system::{Hostility, Move, System};
 use interlock_kernel::{MOST_LIVE_READS, Place, Write};
@@ -17,6 +19,8 @@ use std::sync::Arc;
 pub struct World<S: System>(pub(crate) Arc<Engine<S>>);
 
 pub(crate) struct Engine<S: System> {
+    /// Which of the worlds of this process it is.
+    number: u64,
     pub(crate) system: S,
     pub(crate) servers: Servers,
     pub(crate) programs: Vec<ProgramOf>,
@@ -48,6 +52,12 @@ pub(crate) struct Engine<S: System> {
     seen: Memo<(u32, u32, Slot), bool>,
     advanced: Memo<(u32, Moment), Advance>,
     pub(crate) outdated: Memo<(u32, u32, u32, u32), u32>,
+    /// What the controllers of a program can do, by all that the program may see.
+    pub(crate) can_do: Memo<Moment, Arc<Vec<CanDo>>>,
+    /// What caches may miss when a server changes.
+    pub(crate) missed: Memo<(u32, u32, u32), Arc<Vec<Stale>>>,
+    /// The machine of a program after a crash.
+    pub(crate) crashed: Memo<(u32, u32), u32>,
     pub(crate) hostility: Hostility,
     /// The first action of each controller; the last one is that of the programs.
     pub(crate) first_action: Vec<usize>,
@@ -186,6 +196,7 @@ impl<S: System> World<S> {
             first_action.push(first_action[first_action.len() - 1] + of.subjects.len() * 3);
         }
         let engine = Engine {
+            number: recent::next_world(),
             system,
             servers: Servers::new(first.to_string()),
             programs,
@@ -215,6 +226,9 @@ impl<S: System> World<S> {
             seen: Memo::default(),
             advanced: Memo::default(),
             outdated: Memo::default(),
+            can_do: Memo::default(),
+            missed: Memo::default(),
+            crashed: Memo::default(),
             hostility,
             first_action,
             move_count,
@@ -269,8 +283,14 @@ impl<S: System> Engine<S> {
     }
 
     pub(crate) fn truth_number(&self, state: &State) -> u32 {
-        self.truth_of
-            .get_or(whole(state), || self.truths.put(self.system.truth(&self.scene(state))))
+        let whole = whole(state);
+        if let Some(known) = recent::find(self.number, &whole) {
+            return known;
+        }
+        let truth =
+            self.truth_of.get_or(whole, || self.truths.put(self.system.truth(&self.scene(state))));
+        recent::keep(self.number, whole, truth);
+        truth
     }
 
     pub(crate) fn inner(&self, actor: usize) -> &dyn Inner<S::Machine> {
@@ -294,6 +314,16 @@ impl<S: System> Engine<S> {
         };
         let stale = state.stale_of(of.program);
         Moment { actor: actor as u8, hub, cluster, machines, stale, time: state.time }
+    }
+
+    /// The same of a program: what its controllers may see, and what they may change.
+    pub(crate) fn program_moment(&self, program: usize, state: &State) -> Moment {
+        let (cluster, machines) = match self.programs[program].cluster {
+            None => (0, [0; CLUSTERS]),
+            Some(cluster) => (state.servers[1 + cluster], state.machines),
+        };
+        let (hub, stale) = (state.servers[0], state.stale_of(program));
+        Moment { actor: program as u8, hub, cluster, machines, stale, time: state.time }
     }
 
     /// What a controller would do now. Most decide by what they are shown, which many states have in common.
