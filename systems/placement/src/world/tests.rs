@@ -185,7 +185,7 @@ fn a_namespace_stays_in_place_when_people_want_it_back() {
 
 #[test]
 fn a_namespace_that_is_deleted_in_the_middle_of_a_move_goes_and_nothing_is_left_of_it() {
-    holds("moves=1,flights=0,stale=0,crash=0,deletes=1,live=1,wakes=1", 4_477);
+    holds("moves=1,flights=0,stale=0,crash=0,deletes=1,live=1,wakes=1", 4_492);
     holds("moves=0,flights=1,stale=0,crash=1,deletes=1,wakes=1", 2_632);
     holds("moves=0,flights=0,stale=1,crash=0,deletes=1", 5_515);
 }
