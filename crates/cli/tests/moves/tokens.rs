@@ -69,7 +69,10 @@ fn age(notes: &Path, seconds: i64) {
         let issued = file["issued_unix_seconds"].as_i64().expect("a time");
         file["issued_unix_seconds"] = json!(issued - seconds);
     }
-    fs::write(notes, files.to_string()).expect("the directory is ours");
+    // Replaced as a whole, as the machine does it: of half a file it would believe that it has no tokens.
+    let whole = notes.with_extension("aged");
+    fs::write(&whole, files.to_string()).expect("the directory is ours");
+    fs::rename(&whole, notes).expect("the directory is ours");
 }
 
 #[test]
