@@ -23,6 +23,7 @@
 
 mod actor;
 mod bent;
+mod can_do;
 mod flight;
 mod intern;
 mod model;

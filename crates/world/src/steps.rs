@@ -1,5 +1,6 @@
 //! Every step out of a state.
 
+use crate::can_do::{CanDo, Change};
 use crate::flight::Stage;
 use crate::server::{Changed, Slot, Version, old};
 use crate::state::{CLUSTERS, MOST_FLIGHTS, Stale, State};
@@ -33,40 +34,6 @@ pub(crate) enum Kind {
 
 /// The steps that are under way, by controller and subject.
 type UnderWay = [Option<(usize, usize)>; MOST_FLIGHTS];
-
-/// What a controller can do about a subject.
-#[derive(Default)]
-pub(crate) struct CanDo {
-    actor: usize,
-    subject: usize,
-    /// What its whole step changes.
-    change: Option<Change>,
-    /// The flight of a step that something comes in between, by its number; 0: there is none.
-    begins: u32,
-    /// That step has decided on an effect that rests on the version of an object.
-    is_guarded: bool,
-    /// What is wrong with the controller itself; 0: nothing.
-    trouble: u32,
-}
-
-/// What an effect changes, and what that is then, by its number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Change {
-    Server(usize, u32),
-    Machine(usize, u32),
-}
-
-impl Change {
-    /// The servers after it, and all else.
-    fn of(self, state: &State) -> ([u32; 1 + CLUSTERS], State) {
-        let (mut servers, mut next) = (state.servers, *state);
-        match self {
-            Change::Server(server, content) => servers[server] = content,
-            Change::Machine(cluster, machine) => next.machines[cluster] = machine,
-        }
-        (servers, next)
-    }
-}
 
 impl<S: System> Engine<S> {
     /// Every action, in a fixed order.

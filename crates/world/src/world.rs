@@ -1,13 +1,13 @@
 //! A world: a system's programs and machines, and everything that was computed about them once.
 
 use crate::actor::{Actor, At, Done, Inner, Live, Perform, Shown, Thought, place_named};
+use crate::can_do::CanDo;
 use crate::flight::{Flight, Stage};
 use crate::intern::{Interner, Memo};
 use crate::recent;
 use crate::scene::Scene;
 use crate::server::{Changed, Refused, Servers, Slot, Version};
 use crate::state::{CLUSTERS, MOST_FLIGHTS, MOST_STALE, Stale, State};
-use crate::steps::CanDo;
 use crate::subjects::Subjects;
 use crate::system::{Hostility, Move, System};
 use interlock_kernel::{MOST_LIVE_READS, Place, Write};
