@@ -162,7 +162,7 @@ impl<S: System> Engine<S> {
         let mut under_way = UnderWay::default();
         let flights = state.flights.into_iter().filter(|number| *number != 0);
         for (place, number) in flights.enumerate() {
-            under_way[place] = self.continues(number, state, &mut out);
+            under_way[place] = Some(self.continues(number, state, &mut out));
         }
         for program in 0..self.programs.len() {
             self.steps_of(program, &under_way, state, &mut out);
@@ -269,12 +269,7 @@ impl<S: System> Engine<S> {
     }
 
     /// A step that is under way goes on. Whose it is, and about which subject.
-    fn continues(
-        &self,
-        number: u32,
-        state: &State,
-        out: &mut Out<'_, S>,
-    ) -> Option<(usize, usize)> {
+    fn continues(&self, number: u32, state: &State, out: &mut Out<'_, S>) -> (usize, usize) {
         let flight = self.flights.get(number);
         let kind = Kind::Continue { actor: flight.actor, subject: flight.subject };
         let mut next = *state;
@@ -296,7 +291,7 @@ impl<S: System> Engine<S> {
                 out.change(kind, servers, next);
             }
         }
-        Some((flight.actor, flight.subject))
+        (flight.actor, flight.subject)
     }
 
     /// What an effect changes; None: nothing, since it is refused, or has no machine.

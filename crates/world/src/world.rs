@@ -307,13 +307,8 @@ impl<S: System> Engine<S> {
 
     pub(crate) fn moment(&self, actor: usize, state: &State) -> Moment {
         let of = &self.actors[actor];
-        let hub = if of.sees_hub { state.servers[0] } else { 0 };
-        let (cluster, machines) = match self.programs[of.program].cluster {
-            None => (0, [0; CLUSTERS]),
-            Some(cluster) => (state.servers[1 + cluster], state.machines),
-        };
-        let stale = state.stale_of(of.program);
-        Moment { actor: actor as u8, hub, cluster, machines, stale, time: state.time }
+        let all = self.program_moment(of.program, state);
+        Moment { actor: actor as u8, hub: if of.sees_hub { all.hub } else { 0 }, ..all }
     }
 
     /// The same of a program: what its controllers may see, and what they may change.
