@@ -249,6 +249,8 @@ async fn register(hub: &Client, name: &str) -> anyhow::Result<()> {
         connection: Connection::LogicalCluster(name.to_owned()),
         unschedulable: false,
         drain: false,
+        drains: Vec::new(),
+        machines: Vec::new(),
         resources: Vec::new(),
     };
     let mut cluster = WorkloadCluster::new(name, spec);

@@ -93,6 +93,30 @@ pub const GRANTS_TO_COME: Index = Index {
     },
 };
 
+/// Grants by the uid of each cluster that volumes of theirs stayed in place on, between two owners.
+pub const GRANTS_IN_PLACE: Index = Index {
+    name: "in-place",
+    kind: GRANT,
+    values: |grant| {
+        if !holder(grant).is_empty() {
+            return Vec::new();
+        }
+        let pins = grant.data["status"]["pins"].as_array().into_iter().flatten();
+        let clusters = pins.flat_map(|pin| text(&pin["snapshot"]["inPlace"]["cluster"]["uid"]));
+        distinct(clusters.collect())
+    },
+};
+
+/// Files under [`YES`] the clusters that somebody needs empty.
+pub const CLUSTERS_DRAINING: Index = Index {
+    name: "draining",
+    kind: WORKLOAD_CLUSTER,
+    values: |cluster| {
+        let drains = cluster.data["spec"]["drains"].as_array();
+        yes(drains.is_some_and(|drains| !drains.is_empty()))
+    },
+};
+
 /// Grants by the uid of each cluster that has them or is to have them, once: how full it is.
 pub const GRANTS_COUNTED_ON: Index = Index {
     name: "counted-on",

@@ -6,6 +6,7 @@
 //! write. What is written down here is what is around them: the first objects, the people, the
 //! machines, and the promises.
 
+mod drains;
 mod ends;
 mod labels;
 mod machine;
@@ -84,6 +85,8 @@ pub struct Namespaces {
     later: bool,
     /// 1: the namespace is deleted; 2: and made again under its name.
     deletes: u8,
+    /// How often somebody needs a cluster empty.
+    drains: u32,
     /// How many clusters are deleted.
     retire: usize,
     /// Cluster b comes when cluster a is gone, and under its name.
@@ -163,11 +166,12 @@ impl Namespaces {
         if self.has_labels() {
             hub = hub.with(mistakes::claims(self.bends), &grants);
         }
-        if self.all || self.has_ends() {
+        if self.all || self.has_ends() || self.drains > 0 {
             let names = if self.replace { &CLUSTER_NAMES[..1] } else { &CLUSTER_NAMES };
-            hub = hub
-                .with(mistakes::clusters(self.bends), names)
-                .with(shipped(|_| Departed), &["shop"]);
+            hub = hub.with(mistakes::clusters(self.bends), names);
+        }
+        if self.all || self.has_ends() {
+            hub = hub.with(shipped(|_| Departed), &["shop"]);
         }
         hub
     }
@@ -204,7 +208,7 @@ fn boot_id(cluster: usize, boot: u8) -> String {
 }
 
 /// What people and machines do, who does it, and whether it must happen in the end.
-const ACTIONS: [(&str, &str, bool); 25] = [
+const ACTIONS: [(&str, &str, bool); 27] = [
     ("Move", "people", false),
     ("ProcessEnds", "machine", true),
     ("PowerOff", "machine", false),
@@ -230,6 +234,8 @@ const ACTIONS: [(&str, &str, bool); 25] = [
     ("TrustOwner", "cloud", true),
     ("DeletePod", "people", false),
     ("MakePodAgain", "people", false),
+    ("AskToDrain", "people", false),
+    ("EndDrain", "people", false),
 ];
 const MOVE: usize = 0;
 const PROCESS_ENDS: usize = 1;
@@ -256,6 +262,8 @@ const ADD_ROLE: usize = 21;
 const TRUST_OWNER: usize = 22;
 const DELETE_POD: usize = 23;
 const MAKE_POD_AGAIN: usize = 24;
+const ASK_TO_DRAIN: usize = 25;
+const END_DRAIN: usize = 26;
 
 impl System for Namespaces {
     type Machine = Machine;
@@ -292,6 +300,7 @@ impl System for Namespaces {
             "AddClaim" => Some("in this size no claim is added"),
             "BeginSnapshot" => Some("in this size a snapshot takes no time"),
             "AddRole" | "TrustOwner" => Some("in this size the namespace has no cloud role"),
+            "AskToDrain" | "EndDrain" => Some("in this size nobody needs a cluster empty"),
             "DeletePod" | "MakePodAgain" => Some("in this size nobody deletes the pod"),
             "ProcessExits" => Some("in this size a process ends only when it is reported to"),
             _ => None,
@@ -373,6 +382,9 @@ impl System for Namespaces {
         if self.pods {
             pods::next(self, scene, &mut moves);
         }
+        if self.drains > 0 {
+            drains::next(self, scene, &mut moves);
+        }
         for (c, machine) in scene.machines.iter().enumerate() {
             for (pod, life) in machine.processes.lives() {
                 let Scene { contents: servers, chance, .. } = *scene;
@@ -421,6 +433,7 @@ impl System for Namespaces {
         all.extend(ends::promises(self));
         all.extend(volumes::promises(self));
         all.extend(rights::promises(self));
+        all.extend(drains::promises(self));
         all
     }
 
@@ -436,6 +449,7 @@ impl System for Namespaces {
         all.extend(ends::reachable(self));
         all.extend(volumes::reachable(self));
         all.extend(rights::reachable(self));
+        all.extend(drains::reachable(self));
         all
     }
 
@@ -446,6 +460,7 @@ impl System for Namespaces {
         let mut goals = promises::goals(self);
         goals.extend(ends::goals(self));
         goals.extend(volumes::goals(self));
+        goals.extend(drains::goals(self));
         goals
     }
 

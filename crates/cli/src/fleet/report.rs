@@ -167,7 +167,7 @@ fn cluster_row(picture: &Picture, cluster: &WorkloadCluster) -> ClusterRow {
         grants: picture.subjects.iter().filter(owned).count(),
         version: status.and_then(|s| s.syncer.as_ref()).map(|syncer| syncer.version.clone()),
         unschedulable: cluster.spec.unschedulable,
-        drain: cluster.spec.drain,
+        drain: cluster.spec.drain || !cluster.spec.drains.is_empty(),
         not_served: not_served.map(|it| it.message.clone()),
         next: emptied.or(not_served).and_then(|it| it.next.clone()),
         stays: is_deleting.then(|| emptied.map_or_else(String::new, |it| it.message.clone())),

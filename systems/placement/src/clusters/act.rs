@@ -1,16 +1,16 @@
 //! What is written about a cluster: one write a step, over the version that was seen.
 
-use super::decide::{Conditions, Decision, Why};
+use super::decide::{Conditions, Decision, Drained, Why};
 use super::findings::findings;
-use super::observe::{Scene, is_here};
+use super::observe::{Scene, address, is_here};
 use crate::kinds::{GRANT, WORKLOAD_CLUSTER};
 use crate::record::with_all;
 use interlock_api::names::{ANNOTATION_FORGET_COPIES, FINALIZER_LIVE_GRANTS};
 use interlock_api::placement::CopyState;
-use interlock_api::placement::condition::EMPTIED;
+use interlock_api::placement::condition::{DRAINED, EMPTIED};
 use interlock_kernel::conditions::Finding;
 use interlock_kernel::metadata::{name_of, put_finalizer, take_finalizer_off, uid_of};
-use interlock_kernel::{Address, Event, Importance, Name, Nothing, Place, Read, Step, Write};
+use interlock_kernel::{Event, Importance, Nothing, Place, Read, Step, Write};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -40,6 +40,14 @@ pub(crate) fn act(scene: &Scene, decision: Decision) -> Step<Nothing> {
         Decision::ReadGrants => Step::LiveRead {
             reads: vec![Read::List { place: Place::HUB, kind: GRANT, namespace: None }],
             because: "removing the finalizer is final, so it needs a live read".to_owned(),
+        },
+        Decision::ReadClusterAndGrants => Step::LiveRead {
+            reads: vec![
+                Read::Object(address(name_of(cluster))),
+                Read::List { place: Place::HUB, kind: GRANT, namespace: None },
+            ],
+            because: "somebody relies on the cluster to be empty, so it needs a live read"
+                .to_owned(),
         },
         Decision::WaitForSilence { seconds } => Step::Wait {
             because: "the syncer sent a heartbeat recently".to_owned(),
@@ -73,6 +81,17 @@ fn status(scene: &Scene, conditions: &Conditions, mut change: Value) -> Write {
     if conditions.left.is_none() {
         all.retain(|condition| condition.type_ != EMPTIED);
     }
+    if conditions.drained.is_none() {
+        all.retain(|condition| condition.type_ != DRAINED);
+    }
+    let told = scene.status.drained.iter().filter(|told| scene.drains.contains(*told)).cloned();
+    let told: Vec<String> = match conditions.drained {
+        Some(Drained::Empty) => scene.drains.iter().cloned().collect(),
+        Some(Drained::NotYet(_)) | None => told.collect(),
+    };
+    if told != scene.status.drained {
+        change["drained"] = json!(told);
+    }
     change["conditions"] = json!(all);
     change["grants"] = json!(i32::try_from(scene.owned).unwrap_or(i32::MAX));
     let change = json!({ "status": change });
@@ -83,7 +102,10 @@ fn status(scene: &Scene, conditions: &Conditions, mut change: Value) -> Write {
 fn tell(scene: &Scene, conditions: &Conditions) -> Step<Nothing> {
     let found = findings(scene, conditions);
     let is_new = |found: &&Finding| !found.is_in(&scene.status.conditions);
-    let because = found.iter().find(is_new).map_or_else(String::new, |found| found.message.clone());
+    let because = found.iter().find(is_new).map_or_else(
+        || "others need the cluster empty, or nobody does".to_owned(),
+        |found| found.message.clone(),
+    );
     Step::write(status(scene, conditions, json!({})), because)
 }
 
@@ -126,7 +148,7 @@ fn refuse(scene: &Scene) -> Step<Nothing> {
          forgotten. next: interlock move {namespace}, or interlock force-release {namespace}"
     );
     let event = Event {
-        about: Address::new(Place::HUB, &WORKLOAD_CLUSTER, Name::of(&scene.cluster)),
+        about: address(name),
         uid: uid_of(&scene.cluster).to_owned(),
         importance: Importance::Warning,
         reason: "ForgetRefused",

@@ -29,6 +29,20 @@ pub struct Facts {
     pub grants: Grants,
     /// Whether no grant has to do with it, by a live read.
     pub is_surely_empty: Option<bool>,
+    /// Whether somebody needs it empty; None: nobody.
+    pub drain: Option<Drain>,
+    /// Whether it says that it is empty for somebody who does not need that any more.
+    pub is_told_in_vain: bool,
+}
+
+/// What is known of a cluster that somebody needs empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Drain {
+    /// Whether it says to everybody who asked that it is empty.
+    pub is_told: bool,
+    /// Whether a list of all grants, read after the cluster itself, shows none that keeps it; None: not
+    /// read. A list that is no answer, since the cluster has changed, counts as one that shows some.
+    pub is_surely_empty: Option<bool>,
 }
 
 /// How many grants have to do with a cluster.
@@ -40,6 +54,8 @@ pub struct Grants {
     pub copies: usize,
     /// Those that it is to own.
     pub to_come: usize,
+    /// Those between two owners whose volumes stayed in place on it.
+    pub in_place: usize,
 }
 
 /// What the conditions of a cluster say, word for word.
@@ -51,6 +67,8 @@ pub struct Said {
     pub ready: Option<Ready>,
     /// Whether they say that something is left on it, whatever that is.
     pub is_left: bool,
+    /// Whether they say that it is empty for those who asked for it; None: nothing.
+    pub is_drained: Option<bool>,
 }
 
 /// What the conditions of a cluster are to say.
@@ -62,6 +80,17 @@ pub struct Conditions {
     pub ready: Ready,
     /// What is left on a cluster that is being deleted; None: this condition goes.
     pub left: Option<Left>,
+    /// Whether it is empty for those who asked for it; None: nobody did, and this condition goes.
+    pub drained: Option<Drained>,
+}
+
+/// Whether a cluster is empty for those who asked for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Drained {
+    /// It is, and it says so to each of them.
+    Empty,
+    /// It is not known to be, and nobody new is told.
+    NotYet(Grants),
 }
 
 /// Whether the syncer of a cluster sends heartbeats.
@@ -126,6 +155,8 @@ pub enum Decision {
     TakeAnnotationOff,
     /// See whether any grant is left.
     ReadGrants,
+    /// See whether any grant keeps it from being empty: the cluster first, then the grants.
+    ReadClusterAndGrants,
     /// Nothing is left: let it go.
     TakeFinalizerOff,
     /// Nothing, until it has been silent for too long.
@@ -162,12 +193,17 @@ pub fn decide(facts: &Facts) -> Decision {
     if let Some(copies) = &facts.forget {
         return forget(copies);
     }
-    let Grants { owned, copies, to_come } = facts.grants;
+    let Grants { owned, copies, to_come, .. } = facts.grants;
     if facts.is_deleting && owned + copies + to_come == 0 {
         return leave(facts);
     }
+    if facts.drain.is_some_and(|drain| is_to_be_read(facts, drain)) {
+        return Decision::ReadClusterAndGrants;
+    }
     let conditions = conditions(facts);
-    if !is_said(&facts.said, &conditions) {
+    let is_told_now = conditions.drained == Some(Drained::Empty)
+        && facts.drain.is_some_and(|drain| !drain.is_told);
+    if !is_said(&facts.said, &conditions) || is_told_now || facts.is_told_in_vain {
         return Decision::Tell(conditions);
     }
     match facts.heartbeat {
@@ -196,15 +232,31 @@ pub fn conditions(facts: &Facts) -> Conditions {
     };
     let Grants { owned, copies, .. } = facts.grants;
     let is_left = facts.is_deleting && owned + copies > 0;
-    Conditions { reachable, ready, left: is_left.then_some(Left { owned, copies }) }
+    let left = is_left.then_some(Left { owned, copies });
+    Conditions { reachable, ready, left, drained: facts.drain.map(|drain| drained(facts, drain)) }
+}
+
+/// Whoever was told that it is empty keeps it so: nothing is granted to it while they ask.
+fn drained(facts: &Facts, drain: Drain) -> Drained {
+    match drain.is_told || drain.is_surely_empty == Some(true) {
+        true => Drained::Empty,
+        false => Drained::NotYet(facts.grants),
+    }
+}
+
+/// A cache that shows grants is proof enough that it is not empty, and one that shows none is no proof.
+fn is_to_be_read(facts: &Facts, drain: Drain) -> bool {
+    let Grants { owned, to_come, in_place, .. } = facts.grants;
+    !drain.is_told && drain.is_surely_empty.is_none() && owned + to_come + in_place == 0
 }
 
 /// What is left changes with every grant that leaves: it is reported once, and then anew with each sign
-/// of life, as is that nothing is left any more.
+/// of life, as is that nothing is left any more. So it is with what a drain waits for.
 fn is_said(said: &Said, conditions: &Conditions) -> bool {
     said.reachable == Some(conditions.reachable)
         && said.ready == Some(conditions.ready)
         && (said.is_left || conditions.left.is_none())
+        && said.is_drained == conditions.drained.map(|drained| drained == Drained::Empty)
 }
 
 /// A person gives up what a cluster has of a namespace, but never the copy of an owner.
@@ -240,7 +292,7 @@ fn leave(facts: &Facts) -> Decision {
 mod tests {
     use super::*;
 
-    const NONE: Grants = Grants { owned: 0, copies: 0, to_come: 0 };
+    const NONE: Grants = Grants { owned: 0, copies: 0, to_come: 0, in_place: 0 };
 
     fn facts(heartbeat: Heartbeat) -> Facts {
         let mut facts = Facts {
@@ -249,13 +301,16 @@ mod tests {
             heartbeat,
             silence_seconds: SILENCE_SECONDS,
             is_runtime_down: false,
-            said: Said { reachable: None, ready: None, is_left: false },
+            said: Said { reachable: None, ready: None, is_left: false, is_drained: None },
             forget: None,
             grants: NONE,
             is_surely_empty: None,
+            drain: None,
+            is_told_in_vain: false,
         };
         let Conditions { reachable, ready, .. } = conditions(&facts);
-        facts.said = Said { reachable: Some(reachable), ready: Some(ready), is_left: false };
+        facts.said.reachable = Some(reachable);
+        facts.said.ready = Some(ready);
         facts
     }
 
@@ -275,7 +330,8 @@ mod tests {
             (noted(40), true, Silent, Ready::NotReachable),
         ] {
             let facts = Facts { is_runtime_down, ..facts(heartbeat) };
-            assert_eq!(conditions(&facts), Conditions { reachable, ready, left: None });
+            let wanted = Conditions { reachable, ready, left: None, drained: None };
+            assert_eq!(conditions(&facts), wanted);
         }
     }
 
@@ -297,7 +353,7 @@ mod tests {
 
     #[test]
     fn what_is_left_is_reported_of_a_cluster_that_is_being_deleted_and_of_no_other() {
-        let grants = Grants { owned: 2, copies: 1, to_come: 0 };
+        let grants = Grants { owned: 2, copies: 1, ..NONE };
         let stays = Facts { grants, ..facts(noted(10)) };
         assert_eq!(conditions(&stays).left, None);
         let mut goes = Facts { is_deleting: true, ..stays };
@@ -310,6 +366,46 @@ mod tests {
         assert_eq!(decide(&goes), Decision::WaitForSilence { seconds: 30 });
         goes.grants = NONE;
         assert_eq!(decide(&goes), Decision::ReadGrants);
+    }
+
+    #[test]
+    fn a_cluster_is_empty_for_those_who_asked_only_after_a_live_list() {
+        let drain = |is_told, is_surely_empty| Some(Drain { is_told, is_surely_empty });
+        let waits = Decision::WaitForSilence { seconds: 30 };
+        let mut facts = Facts { drain: drain(false, None), ..facts(noted(10)) };
+        assert_eq!(decide(&facts), Decision::ReadClusterAndGrants);
+        // The cache shows grants: nothing has to be read to say so, and it is said once.
+        for grants in [
+            Grants { owned: 1, ..NONE },
+            Grants { to_come: 1, ..NONE },
+            Grants { in_place: 1, ..NONE },
+        ] {
+            facts.grants = grants;
+            facts.said.is_drained = None;
+            let drained = Some(Drained::NotYet(grants));
+            let wanted = Conditions { drained, ..conditions(&facts) };
+            assert_eq!(decide(&facts), Decision::Tell(wanted));
+            facts.said.is_drained = Some(false);
+            assert_eq!(decide(&facts), waits);
+        }
+        // A copy that nobody needs any more keeps nobody.
+        facts.grants = Grants { copies: 1, ..NONE };
+        assert_eq!(decide(&facts), Decision::ReadClusterAndGrants);
+        facts.drain = drain(false, Some(false));
+        assert_eq!(decide(&facts), waits, "the cache is behind");
+        facts.drain = drain(false, Some(true));
+        let drained = Some(Drained::Empty);
+        let wanted = Conditions { drained, ..conditions(&facts) };
+        assert_eq!(decide(&facts), Decision::Tell(wanted));
+        facts.said.is_drained = Some(true);
+        assert_eq!(decide(&facts), Decision::Tell(wanted), "a second one who asked is told, too");
+        facts.drain = drain(true, None);
+        assert_eq!(decide(&facts), waits);
+        facts.is_told_in_vain = true;
+        assert_eq!(decide(&facts), Decision::Tell(wanted));
+        let ended = Facts { drain: None, is_told_in_vain: false, ..facts };
+        assert_eq!(decide(&ended), Decision::Tell(conditions(&ended)), "the condition goes");
+        assert_eq!(conditions(&ended).drained, None);
     }
 
     #[test]

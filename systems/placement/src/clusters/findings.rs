@@ -1,10 +1,10 @@
 //! The conditions of a cluster, in words: what a person reads, and the next command.
 
-use super::decide::{Conditions, Left, Reachable, Ready, Said, is_forgettable};
+use super::decide::{Conditions, Drained, Grants, Left, Reachable, Ready, Said, is_forgettable};
 use super::observe::{Scene, is_here};
 use crate::record::GrantRecord;
 use interlock_api::names::ANNOTATION_FORGET_COPIES;
-use interlock_api::placement::condition::{EMPTIED, REACHABLE, READY};
+use interlock_api::placement::condition::{DRAINED, EMPTIED, REACHABLE, READY};
 use interlock_kernel::Object;
 use interlock_kernel::conditions::{self, Condition, Finding};
 use interlock_kernel::metadata::name_of;
@@ -27,6 +27,7 @@ pub(crate) fn said(known: &[Condition]) -> Said {
         reachable: heard.into_iter().find(|heard| says(reachable(*heard))),
         ready: readiness.into_iter().find(|readiness| says(ready(*readiness))),
         is_left: emptied.is_some_and(|emptied| emptied.status == "False"),
+        is_drained: conditions::find(known, DRAINED).map(|drained| drained.status == "True"),
     }
 }
 
@@ -34,6 +35,7 @@ pub(crate) fn said(known: &[Condition]) -> Said {
 pub(crate) fn findings(scene: &Scene, conditions: &Conditions) -> Vec<Finding> {
     let mut findings = vec![reachable(conditions.reachable), ready(conditions.ready)];
     findings.extend(conditions.left.map(|left| emptied(scene, left)));
+    findings.extend(conditions.drained.map(|state| drained(scene, state)));
     findings
 }
 
@@ -61,6 +63,36 @@ fn ready(readiness: Ready) -> Finding {
         }
         Ready::NotReachable => {
             Finding::fails(READY, "NotReachable", "the syncer sends no heartbeat")
+        }
+    }
+}
+
+/// Says for whom a cluster is empty, or names what is left on it.
+fn drained(scene: &Scene, state: Drained) -> Finding {
+    let requesters: Vec<&str> = scene.drains.iter().map(String::as_str).collect();
+    let requesters = requesters.join(", ");
+    let Grants { owned, to_come, in_place, .. } = match state {
+        Drained::Empty => {
+            let message = format!("the cluster is empty, and stays so for {requesters}");
+            return Finding::holds(DRAINED, "Empty", message);
+        }
+        Drained::NotYet(grants) => grants,
+    };
+    let mut reasons = Vec::new();
+    if owned > 0 {
+        let shown = names(&scene.owned_grants);
+        reasons.push(format!("the cluster owns {} ({shown})", grants(owned)));
+    }
+    if to_come + in_place > 0 {
+        let (shown, number) = (names(&scene.other_grants), grants(to_come + in_place));
+        reasons.push(format!("the cluster is the target of {number}, or has their data ({shown})"));
+    }
+    match reasons.is_empty() {
+        true => Finding::fails(DRAINED, "NotRead", "whether the cluster is empty is not read yet"),
+        false => {
+            let message = format!("{}; drained for {requesters}", reasons.join("; "));
+            let next = "interlock status shows why a namespace does not leave".to_owned();
+            Finding::fails(DRAINED, "GrantsLeft", message).next(next)
         }
     }
 }

@@ -226,6 +226,89 @@ fn a_grant_wakes_only_clusters_that_go_or_are_to_forget() {
     );
 }
 
+fn asked_by(requesters: &[&str]) -> Value {
+    let drain = |requester: &&str| json!({"requester": requester, "reason": "an update"});
+    json!({"spec": {"drains": requesters.iter().map(drain).collect::<Vec<_>>()}})
+}
+
+#[test]
+fn a_cluster_says_to_each_who_asked_that_it_is_empty_and_takes_that_back_with_the_drain() {
+    let (mut world, run) = settled(vec![beating(4, asked_by(&["rollouts/1"]))]);
+    assert_eq!(a(&world)["status"]["drained"], json!(["rollouts/1"]));
+    assert_eq!(is(&world, "Drained"), "True");
+    assert_eq!(run.writes.len(), 2, "the heartbeat, and that it is empty");
+    let name = Name::cluster_wide("a");
+    let both = asked_by(&["nodes/n/3", "rollouts/1"]);
+    world.change(Place::HUB, &WORKLOAD_CLUSTER, &name, &both);
+    world.settle(&Clusters::default(), &mut NoMachine, "a");
+    assert_eq!(a(&world)["status"]["drained"], json!(["nodes/n/3", "rollouts/1"]));
+    world.change(Place::HUB, &WORKLOAD_CLUSTER, &name, &asked_by(&["nodes/n/3"]));
+    world.settle(&Clusters::default(), &mut NoMachine, "a");
+    assert_eq!(a(&world)["status"]["drained"], json!(["nodes/n/3"]));
+    world.change(Place::HUB, &WORKLOAD_CLUSTER, &name, &json!({"spec": {"drains": null}}));
+    world.settle(&Clusters::default(), &mut NoMachine, "a");
+    assert_eq!(a(&world)["status"]["drained"], json!([]));
+    assert_eq!(is(&world, "Drained"), "absent");
+}
+
+#[test]
+fn a_cluster_that_is_drained_names_what_keeps_it_and_is_woken_when_that_goes() {
+    let in_place = json!({"snapshot": {"inPlace": {"cluster": reference("a"), "volume": "v"}}});
+    for (kept, wanted) in [
+        (granted("shop", "a", json!({})), "the cluster owns 1 grant"),
+        (
+            grant("shop", json!({"spec": {"target": reference("a")}})),
+            "the cluster is the target of 1 grant, or has their data",
+        ),
+        (
+            grant("shop", json!({"status": {"phase": "Released", "pins": [in_place]}})),
+            "the cluster is the target of 1 grant, or has their data",
+        ),
+    ] {
+        let (mut world, _) = settled(vec![beating(4, asked_by(&["rollouts/1"])), kept]);
+        let cluster = a(&world);
+        let found = condition(&cluster, "Drained");
+        assert_eq!((&found["status"], &found["reason"]), (&json!("False"), &json!("GrantsLeft")));
+        let message = found["message"].as_str().unwrap_or_default();
+        assert!(message.contains(wanted) && message.contains(&grant_of("shop")), "{message}");
+        assert!(a(&world)["status"]["drained"].is_null());
+        world.put(Place::HUB, granted("shop", "b", json!({})));
+        let moved = world.get(Place::HUB, &GRANT, &Name::cluster_wide(&grant_of("shop")));
+        let watch = Watch::all(Place::HUB, &GRANT);
+        let woken =
+            Clusters::default().subjects(&watch, &moved.expect("it is there"), &world.view());
+        assert!(woken.contains(&Subject::from("a")), "{woken:?}");
+        world.settle(&Clusters::default(), &mut NoMachine, "a");
+        assert_eq!(is(&world, "Drained"), "True");
+    }
+}
+
+/// Between the list and the write somebody else may have asked, and the cluster was free in between.
+#[test]
+fn a_list_of_grants_counts_only_if_the_cluster_is_as_it_was_before_the_list() {
+    let (world, _) = settled(vec![beating(4, json!({}))]);
+    let name = Name::cluster_wide("a");
+    let before = world.get(Place::HUB, &WORKLOAD_CLUSTER, &name);
+    let mut world = world;
+    world.change(Place::HUB, &WORKLOAD_CLUSTER, &name, &asked_by(&["rollouts/1"]));
+    let step = Clusters::default().step(&Subject::from("a"), &world.view(), &LiveReads::default());
+    let Step::LiveRead { reads, .. } = step else { panic!("{step:?}") };
+    assert_eq!(reads.len(), 2, "the cluster first, then the grants: {reads:?}");
+    let read = |cluster| {
+        let mut live_reads = LiveReads::default();
+        live_reads.objects.insert(super::observe::address("a"), cluster);
+        live_reads.lists.insert((Place::HUB, GRANT, None), Vec::new());
+        Clusters::default().step(&Subject::from("a"), &world.view(), &live_reads)
+    };
+    let as_seen = world.get(Place::HUB, &WORKLOAD_CLUSTER, &name);
+    assert!(matches!(read(as_seen), Step::Act(_)));
+    let writes = |step: Step<Nothing>| match step {
+        Step::Act(effect) => format!("{effect:?}").contains("\"drained\""),
+        _ => false,
+    };
+    assert!(!writes(read(before)) && !writes(read(None)));
+}
+
 #[test]
 fn broken_objects_do_not_break_it() {
     let name = grant_of("blog");
@@ -240,6 +323,7 @@ fn broken_objects_do_not_break_it() {
         granted("shop", "a", json!({})),
         superseded("blog"),
         grant("x", json!({})),
+        grant("y", json!({"status": {"pins": [{"snapshot": 3}]}})),
     ];
     survives(&Clusters::default(), &NoMachine, &objects);
 }

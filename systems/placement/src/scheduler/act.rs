@@ -38,8 +38,7 @@ pub(crate) fn act(scene: &Scene, decision: Decision) -> Step<Nothing> {
         },
         (Decision::ReadCluster(place), ..) => Step::LiveRead {
             reads: vec![Read::Object(cluster_address(&scene.cluster(place).name))],
-            because: "a cluster that is being deleted may lose its finalizer at any time"
-                .to_owned(),
+            because: "nothing is granted to a cluster that is being deleted or drained".to_owned(),
         },
         (Decision::PutFinalizer, _, Some(namespace)) => {
             let change = put_finalizer(namespace, FINALIZER_GRANT);
@@ -76,7 +75,7 @@ fn with_grant(scene: &Scene, grant: &GrantRecord, decision: Decision) -> Step<No
         },
         Decision::Untarget => {
             let write = grant.write_spec(json!({ "target": null }));
-            Step::write(write, "the target cluster is being deleted")
+            Step::write(write, "the target cluster is being deleted or drained")
         }
         Decision::UpdatePolicy => {
             let write = grant.write_spec(policy::change(scene, grant));
@@ -126,6 +125,7 @@ fn resting(why: Why) -> String {
         Why::Unplaced => "the namespace has no label interlock.dev/placed=true",
         Why::CopiesLeft => "the cache does not show the grant of the namespace yet",
         Why::ClusterTerminating => "the target cluster is being deleted; the cache will show it",
+        Why::ClusterDraining => "the target cluster is being drained; the cache will show it",
         _ => "the namespace has no grant",
     }
     .to_owned()

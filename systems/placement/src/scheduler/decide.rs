@@ -138,6 +138,8 @@ pub struct Cluster {
     pub is_reachable: bool,
     /// Whether it is to be emptied.
     pub is_draining: bool,
+    /// Whether somebody waits until it is empty, and says so in `spec.drains`.
+    pub is_asked_to_drain: bool,
     /// How many namespaces it has or is to have.
     pub grants: usize,
     /// What a live read of it shows; None: not read.
@@ -151,6 +153,8 @@ pub struct Cluster {
 pub enum LiveState {
     /// It is there, and not on its way out.
     Stays,
+    /// It is there, and somebody needs it empty.
+    Draining,
     /// It is being deleted, and is not let go for as long as data of the grant is on it.
     Kept,
     /// It is gone, or may be any moment.
@@ -314,6 +318,8 @@ pub enum Why {
     SyncersLeft,
     /// The target cluster is being deleted, which the cache does not show yet.
     ClusterTerminating,
+    /// The target cluster is being drained, which the cache does not show yet.
+    ClusterDraining,
 }
 
 /// The one next thing to do.
@@ -349,6 +355,8 @@ fn with_grant(facts: &Facts, grant: &Grant) -> Decision {
     }
     let target = match desired(facts, grant) {
         Ok(target) => target,
+        // Whoever drains a cluster waits until no grant names it as its target.
+        Err(_) if is_target_draining(facts, grant) => return Decision::Untarget,
         Err(why) => return held_up(facts, grant, why),
     };
     match (grant.target == Some(target), grant.is_policy_current) {
@@ -379,6 +387,14 @@ fn is_target_terminating(facts: &Facts, grant: &Grant) -> bool {
             facts.clusters.get(target).and_then(|cluster| cluster.unfit_reason.as_ref());
         unfit_reason == Some(&UnfitReason::Deleting)
             && !(is_held && grant.owner == Some(Owner::Cluster(target)))
+    })
+}
+
+/// Whether somebody needs the cluster empty that is to have it, and has it not.
+fn is_target_draining(facts: &Facts, grant: &Grant) -> bool {
+    grant.target.is_some_and(|target| {
+        facts.clusters.get(target).is_some_and(|cluster| cluster.is_asked_to_drain)
+            && !(grant.phase.is_held() && grant.owner == Some(Owner::Cluster(target)))
     })
 }
 
@@ -492,10 +508,13 @@ fn give(facts: &Facts, grant: &Grant, target: usize) -> Decision {
     };
     // A cluster is let go when it is being deleted and no grant names it, as its target or for its
     // data. The grant that is written over names this one since before the look: if the look showed
-    // it staying, whoever wants to let it go finds the grant.
+    // it staying, whoever wants to let it go finds the grant. So does whoever drains it.
     match facts.clusters.get(place).and_then(|cluster| cluster.live_state) {
         None => Decision::ReadCluster(place),
-        Some(LiveState::Kept) if place != target => Decision::Grant(giving(facts, grant, place)),
+        Some(LiveState::Kept | LiveState::Draining) if place != target => {
+            Decision::Grant(giving(facts, grant, place))
+        }
+        Some(LiveState::Draining) => Decision::Nothing(Why::ClusterDraining),
         Some(LiveState::MayBeGone | LiveState::Kept) => Decision::Nothing(Why::ClusterTerminating),
         Some(LiveState::Stays) => Decision::Grant(giving(facts, grant, place)),
     }

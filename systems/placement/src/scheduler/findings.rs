@@ -169,6 +169,7 @@ fn placed(scene: &Scene, grant: &GrantRecord, why: Why) -> Option<Finding> {
         Why::NamespaceUnknown
         | Why::Unplaced
         | Why::ClusterTerminating
+        | Why::ClusterDraining
         | Why::OwnerUnreachable
         | Why::ClusterReplaced => None,
     }

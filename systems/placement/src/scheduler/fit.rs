@@ -128,6 +128,16 @@ fn data_of(claim_uid: &str, grant: &GrantStatus) -> Data {
     }
 }
 
+/// Whether a cluster is to be emptied: a person says so, or somebody waits for it.
+pub(super) fn is_draining(cluster: &DynamicObject) -> bool {
+    cluster.data["spec"]["drain"] == true || is_asked_to_drain(cluster)
+}
+
+/// Whether somebody waits until a cluster is empty.
+pub(super) fn is_asked_to_drain(cluster: &DynamicObject) -> bool {
+    cluster.data["spec"]["drains"].as_array().is_some_and(|drains| !drains.is_empty())
+}
+
 /// Why a cluster cannot take a namespace; None: it can.
 pub fn unfit_reason(cluster: &DynamicObject, needs: &Needs) -> Option<UnfitReason> {
     let spec = &cluster.data["spec"];
@@ -140,7 +150,7 @@ pub fn unfit_reason(cluster: &DynamicObject, needs: &Needs) -> Option<UnfitReaso
     if spec["unschedulable"] == true {
         return Some(UnfitReason::Unschedulable);
     }
-    if spec["drain"] == true {
+    if is_draining(cluster) {
         return Some(UnfitReason::Draining);
     }
     let selector = needs.selector.as_ref();

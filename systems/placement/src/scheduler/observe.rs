@@ -4,7 +4,7 @@ use super::decide::{
     Claim, Cluster, Desired, Facts, Grant, LiveState, Namespace, Owner, Pinned, Snapshots, Truth,
     UnfitReason,
 };
-use super::fit::{Needs, Seeking, unfit_reason};
+use super::fit::{Needs, Seeking, is_asked_to_drain, is_draining, unfit_reason};
 use super::selector::is_selected;
 use super::{Limits, LiveReadsAtHub, findings, policy};
 use crate::kinds::{
@@ -214,7 +214,8 @@ fn cluster_facts(scene: &Scene, view: &dyn View, live_reads: &LiveReadsAtHub) ->
     let of = |(cluster, unfit_reason): (&Object, &Option<UnfitReason>)| Cluster {
         unfit_reason: unfit_reason.clone(),
         is_reachable: is_condition_true(cluster, REACHABLE),
-        is_draining: cluster.data["spec"]["drain"] == true,
+        is_draining: is_draining(cluster),
+        is_asked_to_drain: is_asked_to_drain(cluster),
         grants: view.count(Place::HUB, &GRANTS_COUNTED_ON, uid_of(cluster)),
         live_state: live_reads
             .objects
@@ -229,11 +230,15 @@ fn cluster_facts(scene: &Scene, view: &dyn View, live_reads: &LiveReadsAtHub) ->
 fn live_state(scene: &Scene, cluster: &Object, found: Option<&Object>) -> LiveState {
     let uid = uid_of(cluster);
     let copies = scene.grant.iter().flat_map(|grant| &grant.status.copies);
-    match found.filter(|found| uid_of(found) == uid).map(|found| is_deleting(found)) {
-        Some(false) => LiveState::Stays,
+    let Some(found) = found.filter(|found| uid_of(found) == uid) else {
+        return LiveState::MayBeGone;
+    };
+    match is_deleting(found) {
+        false if is_asked_to_drain(found) => LiveState::Draining,
+        false => LiveState::Stays,
         // Whoever gives the copy up writes to the grant, and so comes before or after us.
-        Some(true) if copies.into_iter().any(|copy| copy.cluster.uid == uid) => LiveState::Kept,
-        Some(true) | None => LiveState::MayBeGone,
+        true if copies.into_iter().any(|copy| copy.cluster.uid == uid) => LiveState::Kept,
+        true => LiveState::MayBeGone,
     }
 }
 

@@ -191,8 +191,12 @@ fn left_on_a(patch: Value, copies: Value) -> (TestServers, Run<Nothing>) {
 fn data_that_stayed_in_place_is_fetched_from_a_cluster_that_takes_nothing_new() {
     let copy = || json!([{"cluster": reference("a"), "epoch": 7, "state": "Superseded"}]);
     let terminating = || json!({"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}});
-    let ways =
-        [json!({"spec": {"unschedulable": true}}), json!({"spec": {"drain": true}}), terminating()];
+    let ways = [
+        json!({"spec": {"unschedulable": true}}),
+        json!({"spec": {"drain": true}}),
+        drained(),
+        terminating(),
+    ];
     for way in ways {
         let (world, run) = left_on_a(way.clone(), copy());
         let grant = grant_in(&world, &grant_of("shop"));
@@ -555,12 +559,34 @@ fn a_cluster_that_only_the_cache_has_is_granted_nothing() {
         let there = TestServers::of(&Scheduler::default()).with([cluster("a", patch)]);
         there.get(Place::HUB, &WORKLOAD_CLUSTER, &Name::cluster_wide("a"))
     };
-    for found in [None, seen(terminating), seen(another)] {
+    for found in [None, seen(terminating), seen(another), seen(drained())] {
         let mut live_reads = LiveReads::default();
         live_reads.objects.insert(address.clone(), found);
         let step = Scheduler::default().step(&subject, &world.view(), &live_reads);
         assert!(matches!(step, Step::Rest { .. }), "{step:?}");
     }
+}
+
+/// Somebody needs the cluster empty.
+fn drained() -> Value {
+    json!({"spec": {"drains": [{"requester": "rollouts/1", "reason": "an update"}]}})
+}
+
+#[test]
+fn a_cluster_that_somebody_needs_empty_is_the_target_of_no_grant_but_those_it_has() {
+    let target = |grant| settled(vec![asking_for("a"), cluster("a", drained()), grant]);
+    let (world, _) = target(grant("shop", json!({"spec": {"target": reference("a")}})));
+    assert!(grant_in(&world, &grant_of("shop"))["spec"]["target"].is_null());
+    assert_eq!(placed(&world).1, "DesiredClusterDoesNotFit");
+    // A namespace that asks for this very cluster stays there: only a person can say otherwise.
+    let (world, _) = target(granted("shop", "a", json!({})));
+    assert_eq!(grant_in(&world, &grant_of("shop"))["spec"]["target"], reference("a"));
+    assert_eq!(grant_in(&world, &grant_of("shop"))["status"]["phase"], "Granted");
+    // One that asks for none leaves.
+    let grant = granted("shop", "a", json!({}));
+    let objects = vec![shop(json!({})), cluster("a", drained()), cluster("b", json!({})), grant];
+    let (world, _) = settled(objects);
+    assert_eq!(grant_in(&world, &grant_of("shop"))["status"]["because"], "Drain");
 }
 
 #[test]

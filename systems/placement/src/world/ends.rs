@@ -12,10 +12,12 @@ pub(super) fn is_let_go(truth: &Truth, cluster: usize) -> bool {
     truth.ends.clusters[cluster] == Life::Gone && !truth.ends.stripped[cluster]
 }
 
-/// Whether the cluster that people want is not there to stay.
+/// Whether the cluster that people want is not there to stay, or is needed empty.
 pub(super) fn is_awaited(truth: &Truth) -> bool {
-    truth.desired.is_none_or(|desired| truth.ends.clusters[desired] != Life::There)
-        && truth.ends.namespace == Life::There
+    let takes_it = |desired: usize| {
+        truth.ends.clusters[desired] == Life::There && !truth.drains[desired].is_asked_for()
+    };
+    truth.desired.is_none_or(|desired| !takes_it(desired)) && truth.ends.namespace == Life::There
 }
 
 /// Whether the owner's cluster is not at the hub any more: only a person can say that it has stopped.

@@ -4,6 +4,7 @@
 //! what wakes it.
 
 mod data;
+mod drains;
 mod ends;
 mod moves;
 mod pods;
@@ -79,7 +80,7 @@ pub(super) fn mistakes() -> Vec<Mistake<Namespaces>> {
         Mistake { name, sentence, breaks, system }
     };
     let rows = moves::ROWS.iter().chain(races::ROWS).chain(ends::ROWS).chain(volumes::ROWS);
-    let rows = rows.chain(data::ROWS).chain(rights::ROWS).chain(pods::ROWS);
+    let rows = rows.chain(data::ROWS).chain(rights::ROWS).chain(pods::ROWS).chain(drains::ROWS);
     rows.map(made).collect()
 }
 

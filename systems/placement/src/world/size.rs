@@ -9,7 +9,7 @@ const fn key(key: &'static str, help: &'static str, default: u64, most: u64) -> 
     SizeKey::new(key, help, default, 0, most)
 }
 
-pub(super) const KEYS: [SizeKey; 28] = [
+pub(super) const KEYS: [SizeKey; 29] = [
     key("moves", "how often people move the namespace", 1, 3),
     key("flights", "steps that are under way at once", 1, 2),
     key(
@@ -35,6 +35,7 @@ pub(super) const KEYS: [SizeKey; 28] = [
     key("begun", "how far cluster a is at the start: 1: noted, 2: permitted, 3: it runs", 0, 3),
     key("later", "1: so long passes that old copies may go", 0, 1),
     key("deletes", "1: the namespace is deleted; 2: and made again under its name", 0, 2),
+    key("drains", "how often somebody needs a cluster empty", 0, 3),
     key("retire", "clusters that are deleted", 0, 2),
     key("replace", "1: cluster b comes when cluster a is gone, and under its name", 0, 1),
     key("strip", "1: people strip the finalizers of what is being deleted", 0, 1),
@@ -69,6 +70,7 @@ impl Namespaces {
             begun,
             later,
             deletes,
+            drains,
             retire,
             replace,
             strip,
@@ -104,6 +106,7 @@ impl Namespaces {
             begun,
             later: later == 1,
             deletes: deletes as u8,
+            drains: drains as u32,
             retire: retire as usize,
             replace: replace == 1,
             strip: strip == 1,

@@ -107,6 +107,11 @@ fn mistakes_are_found() {
         "rights-not-awaited",
         "rights-awaited-in-vain",
         "issuer-ignored",
+        "live-read-blind-to-drains",
+        "drained-while-it-is-a-target",
+        "drained-by-the-cache",
+        "drained-by-an-old-list",
+        "drains-never-told",
     ];
     assert_eq!(ENTRY.survivors(&*world, &names).expect("they are checked"), [""; 0]);
 }
@@ -221,4 +226,19 @@ fn people_give_up_what_a_cluster_has_and_never_what_its_owner_has() {
 fn what_a_move_left_behind_goes_in_time_and_labels_follow_the_grant() {
     holds("moves=1,flights=0,stale=0,crash=0,later=1,live=1", 406);
     holds("moves=0,flights=0,stale=0,crash=1,claims=1,before=1,later=1,live=1", 421);
+}
+
+#[test]
+fn a_cluster_is_granted_nothing_while_it_says_that_it_is_empty() {
+    holds("moves=1,flights=0,stale=0,crash=0,drains=1,live=1,wakes=1", 12_053);
+}
+
+#[test]
+fn however_late_a_hub_hears_of_a_drain_it_grants_nothing() {
+    holds("moves=0,flights=0,stale=1,crash=0,drains=1,hubs=2", 8_491);
+}
+
+#[test]
+fn steps_about_drains_come_apart() {
+    holds("moves=0,flights=1,stale=0,crash=0,drains=1", 3_670);
 }

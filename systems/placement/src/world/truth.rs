@@ -1,5 +1,6 @@
 //! What is true of a namespace and its clusters, in the words of the promises.
 
+use super::drains::{self, Drain};
 use super::labels::Labels;
 use super::machine::Machine;
 use super::people::{
@@ -54,6 +55,8 @@ pub struct Truth {
     pub(super) are_labels_right: bool,
     /// Whether an object at the hub has the finalizer of a cluster that is not on the namespace.
     pub(super) is_held_unseen: bool,
+    /// Who needs a cluster empty.
+    pub(super) drains: [Drain; CLUSTERS],
     /// What is deleted.
     pub(super) ends: Ends,
     /// The same of a namespace that is made again under its name.
@@ -96,6 +99,8 @@ pub struct Past {
     pub(super) closed: [i64; CLUSTERS],
     /// The last epoch that ran for as long as old copies are kept.
     pub(super) settled: i64,
+    /// How often somebody needed a cluster empty.
+    pub(super) asked: u32,
 }
 
 /// What became of one epoch.
@@ -142,6 +147,7 @@ pub(super) fn remember(past: &Past, before: &Truth, after: &Truth) -> Past {
     let phase = |truth: &Truth| truth.grant.as_ref().map(|grant| grant.phase);
     let is_fence = phase(before) != Some(Phase::Fenced) && phase(after) == Some(Phase::Fenced);
     let mut past = past.clone();
+    drains::remember(&mut past, before, after);
     past.settled = past.settled.max(before.settled);
     if is_fence {
         let kept = after.pinned.clone().unwrap_or_default();
@@ -370,6 +376,7 @@ fn of_namespace(system: &Namespaces, scene: &Scene<'_, Namespaces>, place: usize
         must,
         pinned: found.and_then(|grant| pinned(system, scene, &grant)),
         is_held_unseen: home.is_some_and(|home| is_held_unseen(scene, &home)),
+        drains: drains::read(system, scene),
         ends,
         again: None,
     }

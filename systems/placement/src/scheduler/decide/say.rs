@@ -103,7 +103,9 @@ pub(super) fn say(facts: &Facts, grant: &Grant, why: Why) -> Decision {
         return Decision::UpdatePolicy;
     }
     let told = match why {
-        Why::NamespaceUnknown | Why::Unplaced | Why::ClusterTerminating => None,
+        Why::NamespaceUnknown | Why::Unplaced | Why::ClusterTerminating | Why::ClusterDraining => {
+            None
+        }
         Why::OwnerUnreachable => missed(grant, Missed::NoHeartbeat),
         Why::ClusterReplaced => missed(grant, Missed::ClusterReplaced),
         Why::Placed => placed(facts, grant, Reason::Granted),

@@ -8,6 +8,7 @@ fn kept() -> Facts {
         unfit_reason: None,
         is_reachable: true,
         is_draining: false,
+        is_asked_to_drain: false,
         grants: 1,
         live_state: Some(LiveState::Stays),
         copies: Vec::new(),

@@ -76,7 +76,7 @@ pub(super) const ROWS: &[Row] = &[
         "a cluster that is deleted is let go with the grants that it owns",
         &["ClusterStays"],
         &[Bend::ClustersDecide(|facts| {
-            let grants = retire::Grants { owned: 0, copies: 0, to_come: 0 };
+            let grants = retire::Grants { owned: 0, copies: 0, to_come: 0, in_place: 0 };
             let is_surely_empty = Some(true);
             Clusters::decide(&retire::Facts { grants, is_surely_empty, ..facts.clone() })
         })],
