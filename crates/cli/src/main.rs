@@ -3,6 +3,7 @@
 mod agents;
 mod catalog;
 mod check;
+mod declare;
 mod demo;
 mod fleet;
 mod identity;

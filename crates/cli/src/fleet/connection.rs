@@ -19,20 +19,24 @@ pub(crate) async fn config_of(
              or use --cluster-kubeconfig FILE",
             cluster.name_any()
         ),
-        Connection::LogicalCluster(name) => {
-            let mut config = hub_config;
-            let url = config.cluster_url.to_string();
-            // The hub itself may be a logical cluster: its neighbour is beside it, not below.
-            let root = url.split("/clusters/").next().unwrap_or(&url).trim_end_matches('/');
-            let url = format!("{root}/clusters/{name}");
-            config.cluster_url = url.parse().with_context(|| format!("{url} is not a URL"))?;
-            Ok(config)
-        }
+        Connection::LogicalCluster(name) => in_logical_cluster(hub_config, name),
         Connection::KubeconfigSecret(key) => from_secret(hub, key).await,
     }
 }
 
-async fn from_secret(hub: &Client, key: &SecretKey) -> anyhow::Result<Config> {
+/// How a logical cluster of the hub's server is reached.
+pub(crate) fn in_logical_cluster(hub_config: Config, name: &str) -> anyhow::Result<Config> {
+    let mut config = hub_config;
+    let url = config.cluster_url.to_string();
+    // The hub itself may be a logical cluster: its neighbour is beside it, not below.
+    let root = url.split("/clusters/").next().unwrap_or(&url).trim_end_matches('/');
+    let url = format!("{root}/clusters/{name}");
+    config.cluster_url = url.parse().with_context(|| format!("{url} is not a URL"))?;
+    Ok(config)
+}
+
+/// How another API server is reached, as a Secret of the hub says.
+pub(crate) async fn from_secret(hub: &Client, key: &SecretKey) -> anyhow::Result<Config> {
     let SecretKey { namespace, name, key } = key;
     let secrets: Api<Secret> = Api::namespaced(hub.clone(), namespace);
     let secret = secrets.get(name).await;

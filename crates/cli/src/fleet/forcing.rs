@@ -5,13 +5,13 @@ use super::location::Location;
 use super::page::last_snapshot;
 use super::picture::{Picture, Subject, unreachable};
 use super::words::{age, table};
+use crate::declare::{confirm, reason, requester, short_id};
 use crate::output::{complain, say};
 use anyhow::{Context, bail};
 use interlock_api::placement::{
     Attestation, ForceOutcome, ForceRelease, ForceReleaseSpec, GrantStatus, Ref,
 };
 use kube::ResourceExt;
-use std::io::{BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -81,14 +81,6 @@ before it starts anything.
 
 Exit status: 0 applied; 1 refused, or no outcome in time; 2 usage error, or not confirmed.";
 
-fn reason(text: &str) -> Result<String, String> {
-    match text.trim().chars().count() {
-        0..10 => Err("the reason needs at least ten characters".to_owned()),
-        10..=1024 => Ok(text.trim().to_owned()),
-        _ => Err("the reason has at most 1024 characters".to_owned()),
-    }
-}
-
 /// Runs the command.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let fleet = Fleet::open(&args.location).await?;
@@ -107,7 +99,10 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<ExitCode> {
         complain(&format!("warning: {words}"));
     }
     complain(&losses(&picture, subject));
-    confirm(args, &owner)?;
+    if !args.yes {
+        let declared = format!("{owner} gone for {} at epoch {}", args.namespace, args.epoch);
+        confirm(&declared, "namespace", &args.namespace)?;
+    }
     let spec = ForceReleaseSpec {
         grant: grant.clone(),
         owner: owner.clone(),
@@ -174,59 +169,6 @@ fn losses(picture: &Picture, subject: &Subject) -> String {
         "what is lost at most\n{}",
         table(&["CLAIM", "LAST SNAPSHOT", "LOST"], &rows).trim_end()
     )
-}
-
-/// A person has to say so: by the name of the namespace, or by --yes.
-fn confirm(args: &Args, owner: &Ref) -> anyhow::Result<()> {
-    if args.yes {
-        return Ok(());
-    }
-    if !std::io::stdin().is_terminal() {
-        bail!("no terminal to confirm on: add --yes");
-    }
-    let name = &args.namespace;
-    let mut terminal = std::io::stderr().lock();
-    let _ = write!(
-        terminal,
-        "this declares {owner} gone for {name} at epoch {} and cannot be undone; type the name of \
-         the namespace to confirm: ",
-        args.epoch
-    );
-    let _ = terminal.flush();
-    let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer).context("cannot read the answer")?;
-    if answer.trim() != name {
-        bail!("not confirmed: nothing was done");
-    }
-    Ok(())
-}
-
-/// Who asks, for the record: the person at this machine, and who they are at the hub.
-fn requester(user: &str) -> String {
-    let person = ["USER", "LOGNAME"].iter().find_map(|key| std::env::var(key).ok());
-    let person = person.filter(|person| !person.is_empty());
-    let words = match (person, user) {
-        (Some(person), "") => person,
-        (Some(person), user) => format!("{person} as {user}"),
-        (None, "") => "unknown".to_owned(),
-        (None, user) => user.to_owned(),
-    };
-    words.chars().take(253).collect()
-}
-
-/// Five letters that tell two declarations about one epoch apart. The server refuses a name that is
-/// taken, so a clash costs another try and nothing else.
-fn short_id() -> String {
-    const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-    let clock = jiff::Timestamp::now().as_nanosecond().unsigned_abs();
-    let mut left = clock ^ (u128::from(std::process::id()) << 20);
-    let mut id = String::new();
-    for _ in 0..5 {
-        let place = usize::try_from(left % LETTERS.len() as u128).unwrap_or_default();
-        id.push(char::from(LETTERS[place]));
-        left /= LETTERS.len() as u128;
-    }
-    id
 }
 
 async fn outcome(fleet: &Fleet, args: &Args, force: &ForceRelease) -> anyhow::Result<ExitCode> {
