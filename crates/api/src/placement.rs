@@ -19,7 +19,7 @@ mod policy;
 mod rules;
 
 pub use cluster::{
-    Connection, FurtherKind, Heartbeat, SecretKey, StorageClass, Syncer, WorkloadCluster,
+    Connection, Drain, FurtherKind, Heartbeat, Machine, SecretKey, StorageClass, Syncer, WorkloadCluster,
     WorkloadClusterSpec, WorkloadClusterStatus,
 };
 pub use force::{Attestation, ForceOutcome, ForceRelease, ForceReleaseSpec, ForceReleaseStatus};

@@ -250,6 +250,8 @@ async fn register(hub: &Client, name: &str) -> anyhow::Result<()> {
         unschedulable: false,
         drain: false,
         resources: Vec::new(),
+        machines: Vec::new(),
+        drains: Vec::new(),
     };
     let mut cluster = WorkloadCluster::new(name, spec);
     cluster.labels_mut().insert("interlock.dev/embedded".to_owned(), "true".to_owned());

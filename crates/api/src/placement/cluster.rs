@@ -1,5 +1,6 @@
 //! The WorkloadCluster: a place where namespaces can run.
 
+use super::Ref;
 use interlock_kernel::conditions::Condition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube_derive::{CustomResource, KubeSchema};
@@ -76,6 +77,40 @@ pub struct WorkloadClusterSpec {
     #[schemars(length(max = 64))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["group".to_owned(), "plural".to_owned()]))]
     pub resources: Vec<FurtherKind>,
+    /// The machines that the cluster runs on, each at the epoch that it was assigned with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1024))]
+    #[x_kube(merge_strategy = ListMerge::Atomic)]
+    pub machines: Vec<Machine>,
+    /// Who wants the cluster to be drained. While there is one, the namespaces of the cluster move away, and
+    /// no new grants are made to it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1024))]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["requester".to_owned()]))]
+    pub drains: Vec<Drain>,
+}
+
+/// A machine that a cluster runs on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Machine {
+    /// The PhysicalNode.
+    pub node: Ref,
+    /// The epoch of its assignment: with another epoch it is not the machine of this cluster.
+    #[schemars(range(min = 1))]
+    pub epoch: i64,
+}
+
+/// A reason to drain a cluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Drain {
+    /// Who wants it, as in nodes/<uid>/<epoch>. Only the requester takes the entry away.
+    #[schemars(length(min = 1, max = 253))]
+    pub requester: String,
+    /// Why, in a sentence.
+    #[schemars(length(min = 1, max = 1024))]
+    pub reason: String,
 }
 
 /// How a cluster is reached: exactly one of these.
@@ -158,7 +193,13 @@ pub struct WorkloadClusterStatus {
     #[serde(default)]
     #[schemars(range(min = 0))]
     pub grants: i32,
-    /// Ready, Reachable, RuntimeReady and IssuerReady; while the cluster is being deleted, also what the deletion waits for.
+    /// The requesters of spec.drains for whom the cluster is drained: no grant is held there, and none is to
+    /// come.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1024), inner(length(max = 253)))]
+    #[x_kube(merge_strategy = ListMerge::Set)]
+    pub drained: Vec<String>,
+    /// Ready, Reachable, RuntimeReady, IssuerReady and Drained; while the cluster is being deleted, also what the deletion waits for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".to_owned()]))]
     pub conditions: Vec<Condition>,

@@ -10,6 +10,8 @@ pub const RUNTIME_READY: &str = "RuntimeReady";
 pub const ISSUER_READY: &str = "IssuerReady";
 /// WorkloadCluster: nothing is left on it; only while it is being deleted.
 pub const EMPTIED: &str = "Emptied";
+/// WorkloadCluster: nothing is held there, and nothing is to come; only while somebody wants it drained.
+pub const DRAINED: &str = "Drained";
 /// WorkloadCluster: `interlock up` runs its agent; only there once it could not.
 pub const SERVED: &str = "Served";
 
