@@ -6,6 +6,8 @@
 //!   `ReplicationSource`, `ReplicationDestination`.
 //! * [`identities`]: irsa-operator's kinds, a cloud role for a service account.
 //!   `IamRoleServiceAccount`, `Policy`, `Role`.
+//! * [`nodes`]: which tenant a machine is for. `Tenant`, `Rack`, `PhysicalNode`, `NodeFence`, `DpuReport`,
+//!   and in the control plane of a tenant `NodeClaim`, `DpuAttachment`.
 //! * [`turns`]: who may maintain a cluster. `MaintenanceTurn`.
 //! * [`names`]: labels, annotations, finalizers and names that are made of others.
 //! * [`manifest`]: the definitions as they are installed; `crates/api/crds` holds the same text for
@@ -17,6 +19,7 @@
 pub mod identities;
 pub mod manifest;
 pub mod names;
+pub mod nodes;
 pub mod period;
 pub mod placement;
 pub mod turns;
@@ -56,4 +59,20 @@ pub fn identity_definitions() -> Vec<CustomResourceDefinition> {
         identities::Policy::crd(),
         identities::Role::crd(),
     ]
+}
+
+/// The definitions of the kinds of the system nodes, for the hub.
+pub fn node_definitions() -> Vec<CustomResourceDefinition> {
+    vec![
+        nodes::Tenant::crd(),
+        nodes::Rack::crd(),
+        nodes::PhysicalNode::crd(),
+        nodes::NodeFence::crd(),
+        nodes::DpuReport::crd(),
+    ]
+}
+
+/// The definitions of the kinds of the system nodes, for the control planes of tenants.
+pub fn tenant_definitions() -> Vec<CustomResourceDefinition> {
+    vec![nodes::NodeClaim::crd(), nodes::DpuAttachment::crd()]
 }

@@ -1,7 +1,9 @@
 //! The definitions as text: what is committed in `crates/api/crds`, and what can be installed with
 //! `kubectl apply`.
 
-use crate::{definitions, identity_definitions, volume_definitions};
+use crate::{
+    definitions, identity_definitions, node_definitions, tenant_definitions, volume_definitions,
+};
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -14,9 +16,11 @@ pub struct Manifest {
     pub text: String,
 }
 
-/// All definitions, in the order of [`definitions`], [`volume_definitions`] and [`identity_definitions`].
+/// All definitions, in the order of [`definitions`], [`volume_definitions`], [`identity_definitions`],
+/// [`node_definitions`] and [`tenant_definitions`].
 pub fn manifests() -> Vec<Manifest> {
-    let all = [definitions(), volume_definitions(), identity_definitions()].concat();
+    let of_nodes = [node_definitions(), tenant_definitions()].concat();
+    let all = [definitions(), volume_definitions(), identity_definitions(), of_nodes].concat();
     let files = all.into_iter().map(|definition| {
         let file_name = format!("{}.yaml", definition.spec.names.plural);
         let value = serde_json::to_value(&definition).expect("a definition has only string keys");

@@ -84,4 +84,4 @@ macro_rules! displayed_as_on_the_wire {
         }
     };
 }
-use displayed_as_on_the_wire;
+pub(crate) use displayed_as_on_the_wire;

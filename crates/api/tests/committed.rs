@@ -9,7 +9,9 @@ use std::path::PathBuf;
 
 fn all_definitions() -> impl Iterator<Item = CustomResourceDefinition> {
     let [own, volumes] = [interlock_api::definitions(), interlock_api::volume_definitions()];
-    own.into_iter().chain(volumes).chain(interlock_api::identity_definitions())
+    let further = interlock_api::identity_definitions().into_iter();
+    let further = further.chain(interlock_api::node_definitions());
+    own.into_iter().chain(volumes).chain(further).chain(interlock_api::tenant_definitions())
 }
 
 fn directory() -> PathBuf {

@@ -28,6 +28,8 @@ fn a_workload_cluster_comes_back_as_it_was() {
             "unschedulable": false, "drain": true,
             "resources": [{ "group": "networking.k8s.io", "version": "v1",
                 "kind": "NetworkPolicy", "plural": "networkpolicies" }],
+            "machines": [{ "node": { "name": "n1", "uid": "n" }, "epoch": 7 }],
+            "drains": [{ "requester": "nodes/n/7", "reason": "node n1 is reclaimed" }],
         },
         "status": {
             "syncer": { "instance": "s-1", "version": "0.1.0", "bootID": "b-1" },
@@ -36,6 +38,7 @@ fn a_workload_cluster_comes_back_as_it_was() {
             "storageClasses": [{ "name": "local", "provisioner": "interlock.dev/directories",
                 "isDefault": true, "canSnapshot": true, "freeBytes": 1024 }],
             "grants": 3,
+            "drained": ["nodes/n/7"],
             "conditions": [{ "type": "Ready", "status": "True", "reason": "Heard", "message": "",
                 "lastTransitionTime": "2026-01-02T03:04:05Z" }],
         },

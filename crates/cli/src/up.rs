@@ -249,9 +249,9 @@ async fn register(hub: &Client, name: &str) -> anyhow::Result<()> {
         connection: Connection::LogicalCluster(name.to_owned()),
         unschedulable: false,
         drain: false,
-        drains: Vec::new(),
-        machines: Vec::new(),
         resources: Vec::new(),
+        machines: Vec::new(),
+        drains: Vec::new(),
     };
     let mut cluster = WorkloadCluster::new(name, spec);
     cluster.labels_mut().insert("interlock.dev/embedded".to_owned(), "true".to_owned());

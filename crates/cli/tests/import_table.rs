@@ -43,7 +43,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "interlock-turns",
         &["interlock-api", "interlock-checker", "interlock-kernel", "interlock-world"],
     ),
-    ("interlock-nodes", &["interlock-checker", "interlock-kernel"]),
+    ("interlock-nodes", &["interlock-api", "interlock-checker", "interlock-kernel"]),
     (
         "interlock-identities",
         &["interlock-api", "interlock-checker", "interlock-kernel", "interlock-world"],

@@ -96,11 +96,16 @@ mod tests {
 
     #[test]
     fn a_selector_selects_what_the_server_would() {
-        let (north, plain) = (object("north", &json!({"slot": ""})), object("east", &json!({})));
+        let (north, plain) =
+            (object("north", &json!({"slot": "", "rack": "r1"})), object("east", &json!({})));
         for (selector, fields, labels, is_north, is_plain) in [
             (Selector::All, None, None, true, true),
             (Selector::Named("north".into()), Some("metadata.name=north"), None, true, false),
-            (Selector::Labelled("slot"), None, Some("slot"), true, false),
+            (Selector::labelled("slot"), None, Some("slot"), true, false),
+            (Selector::labelled(format!("sl{}", "ot")), None, Some("slot"), true, false),
+            (Selector::labelled_as("rack", "r1"), None, Some("rack=r1"), true, false),
+            (Selector::labelled_as("rack", "r2"), None, Some("rack=r2"), false, false),
+            (Selector::labelled_as("slot", "r1"), None, Some("slot=r1"), false, false),
         ] {
             assert_eq!(selector.fields().as_deref(), fields);
             assert_eq!(selector.labels().as_deref(), labels);

@@ -5,10 +5,12 @@
 //! * `spec`: the protocol, with an epoch per assignment and a floor per revocation.
 //! * `epoch`: epoch and floor alone.
 //! * `one_holder`: what the protocol looks like from outside.
+//! * `kinds`: the kinds of the system, and where their objects are.
 //! * `outside`: what is asked of a DPU and done to it.
 
 pub mod epoch;
 pub mod fixed;
+pub mod kinds;
 pub mod one_holder;
 pub mod outside;
 pub mod seed;

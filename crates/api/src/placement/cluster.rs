@@ -71,46 +71,46 @@ pub struct WorkloadClusterSpec {
     /// Namespaces that fit on another cluster move away, and no new grants are made to the cluster.
     #[serde(default)]
     pub drain: bool,
-    /// Who needs the cluster without namespaces. While there is an entry, no new grants are made to the cluster, and
-    /// its namespaces move away; the condition Drained says when the cluster is empty.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64))]
-    #[x_kube(merge_strategy = ListMerge::Map(vec!["requester".to_owned()]))]
-    pub drains: Vec<Drain>,
-    /// The PhysicalNodes that the cluster runs on. A PhysicalNode leaves its tenant only after the cluster is drained.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 1024))]
-    pub machines: Vec<Machine>,
     /// Further kinds of namespaced objects that are copied to this cluster, in addition to Secrets,
     /// ConfigMaps, ServiceAccounts, Services, claims, Pods, Deployments and StatefulSets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["group".to_owned(), "plural".to_owned()]))]
     pub resources: Vec<FurtherKind>,
-}
-
-/// Somebody who needs a cluster without namespaces.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Drain {
-    /// Who: rollouts/<uid of the request> or nodes/<uid of the PhysicalNode>/<epoch>.
-    #[schemars(length(min = 1, max = 253))]
-    pub requester: String,
-    /// What for, for people.
-    #[serde(default)]
+    /// The machines that the cluster runs on, each at the epoch that it was assigned with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1024))]
-    pub reason: String,
+    #[x_kube(merge_strategy = ListMerge::Atomic)]
+    pub machines: Vec<Machine>,
+    /// Who wants the cluster to be drained. While there is one, the namespaces of the cluster move away, and
+    /// no new grants are made to it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1024))]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["requester".to_owned()]))]
+    pub drains: Vec<Drain>,
 }
 
-/// A machine of a cluster.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// A machine that a cluster runs on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Machine {
     /// The PhysicalNode.
     pub node: Ref,
-    /// The epoch at which the PhysicalNode was assigned to the tenant of the cluster.
+    /// The epoch of its assignment: with another epoch it is not the machine of this cluster.
     #[schemars(range(min = 1))]
     pub epoch: i64,
+}
+
+/// A reason to drain a cluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Drain {
+    /// Who wants it, as in nodes/<uid>/<epoch>. Only the requester takes the entry away.
+    #[schemars(length(min = 1, max = 253))]
+    pub requester: String,
+    /// Why, in a sentence.
+    #[schemars(length(min = 1, max = 1024))]
+    pub reason: String,
 }
 
 /// How a cluster is reached: exactly one of these.
@@ -193,12 +193,13 @@ pub struct WorkloadClusterStatus {
     #[serde(default)]
     #[schemars(range(min = 0))]
     pub grants: i32,
-    /// The requesters of spec.drains for which the cluster is empty: no grant is held there or targets the cluster, and
-    /// no volumes are in place there. Nothing is granted to the cluster while a requester is in both lists.
+    /// The requesters of spec.drains for whom the cluster is drained: no grant is held there, and none is to
+    /// come.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64))]
+    #[schemars(length(max = 1024), inner(length(max = 253)))]
+    #[x_kube(merge_strategy = ListMerge::Set)]
     pub drained: Vec<String>,
-    /// Ready, Reachable, RuntimeReady and IssuerReady; Drained while spec.drains is not empty; while the cluster is being deleted, also what the deletion waits for.
+    /// Ready, Reachable, RuntimeReady, IssuerReady and Drained; while the cluster is being deleted, also what the deletion waits for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".to_owned()]))]
     pub conditions: Vec<Condition>,

@@ -65,6 +65,8 @@ pub(crate) fn cluster(name: &str) -> WorkloadCluster {
         unschedulable: false,
         drain: false,
         resources: Vec::new(),
+        machines: Vec::new(),
+        drains: Vec::new(),
     };
     let status = WorkloadClusterStatus {
         storage_classes: vec![fast],

@@ -144,7 +144,7 @@ async fn a_watch_with_a_selector_is_not_shown_the_others() {
     config_maps(&client).create(&PostParams::default(), &without).await.expect("it is made");
     let hub = Server::new("hub", client.clone());
     let all = Watch::all(Place::HUB, &CONFIG_MAP);
-    let labelled = hub.follow(&all.clone().only(Selector::Labelled("mirror")));
+    let labelled = hub.follow(&all.clone().only(Selector::labelled("mirror")));
     let named = hub.follow(&all.clone().only(Selector::Named("theirs".into())));
     labelled.filled().await;
     named.filled().await;
@@ -156,7 +156,7 @@ async fn a_watch_with_a_selector_is_not_shown_the_others() {
     let whole = hub.follow(&all);
     whole.filled().await;
     assert!(names(&whole).len() > names(&labelled).len());
-    let late = hub.follow(&all.only(Selector::Labelled("late")));
+    let late = hub.follow(&all.only(Selector::labelled("late")));
     assert!(Arc::ptr_eq(&late, &whole));
     let take_off = Patch::Merge(json!({"metadata": {"labels": {"mirror": null}}}));
     let params = PatchParams::default();
@@ -198,7 +198,7 @@ impl Watcher for Counter {
     }
 
     fn watches(&self) -> Vec<Watch> {
-        vec![Watch::all(Place::HUB, &CONFIG_MAP).only(Selector::Labelled("mirror"))]
+        vec![Watch::all(Place::HUB, &CONFIG_MAP).only(Selector::labelled("mirror"))]
     }
 
     fn subjects(&self, _: &Watch, object: &Object, _: &dyn View) -> Vec<Subject> {

@@ -8,12 +8,13 @@ use interlock_api::names::{ANNOTATION_SLOT_OF, LABEL_SLOT};
 use interlock_kernel::{Address, Name, Object, Place, Selector, View, Write};
 use kube_core::DynamicObject;
 use serde_json::json;
+use std::borrow::Cow;
 
 /// How many syncs work at one repository at a time.
 pub(crate) const SLOTS: usize = 4;
 /// The Leases that are such places. On a large cluster there are thousands of others, each written
 /// every few seconds.
-pub(crate) const OURS: Selector = Selector::Labelled(LABEL_SLOT);
+pub(crate) const OURS: Selector = Selector::Labelled(Cow::Borrowed(LABEL_SLOT));
 /// Where the Leases are: sources of all namespaces may share a repository.
 pub(crate) const SLOT_NAMESPACE: &str = "interlock-system";
 /// Copies from volume to volume have no repository, and still share one disk.
