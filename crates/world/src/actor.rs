@@ -117,9 +117,13 @@ where
     let boots: Vec<C> = (0..BOOTS).map(make).collect();
     let watches: Vec<Watch> = boots[0].watches();
     let watched = watches.iter().map(|watch| (watch.place, watch.kind.clone())).collect();
+    let mut places = watches.iter().map(|watch| watch.place).filter(|place| *place != Place::HUB);
+    let cluster = places.next().unwrap_or(Place::CLUSTER);
+    assert!(places.all(|place| place == cluster), "a controller works on one cluster at most");
     Box::new(Shipped {
         boots,
         watched,
+        cluster,
         selections: Selections::of(&watches),
         views: Interner::default(),
         reads: Interner::default(),
@@ -139,6 +143,8 @@ pub(crate) const BOOTS: u8 = 3;
 struct Shipped<M, C: Controller> {
     boots: Vec<C>,
     watched: Vec<(Place, Kind)>,
+    /// What the controller calls the cluster that it works on.
+    cluster: Place,
     selections: Selections,
     views: Interner<Shown>,
     reads: Interner<Read<C::Outside>>,
@@ -181,6 +187,10 @@ where
     C: Controller,
     C::Outside: Driver<M>,
 {
+    fn place(&self, number: u8) -> Place {
+        if number == 0 { Place::HUB } else { self.cluster }
+    }
+
     fn cache(&self, at: At<'_>) -> Cache<'_> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let known = last.as_ref().filter(|(view, _)| *view == at.view).map(|(_, it)| it.clone());
@@ -196,7 +206,7 @@ where
         let mut objects = Objects::new();
         for (place, version) in self.views.get(at.view).iter() {
             let kind = at.servers.key(at.servers.slot_of(*version)).0.clone();
-            let selector = self.selections.at(place_named(*place), &kind);
+            let selector = self.selections.at(self.place(*place), &kind);
             let shown = at.servers.object(*version).filter(|object| selector.selects(object));
             objects.entry((*place, kind)).or_default().extend(shown);
         }
@@ -288,7 +298,7 @@ where
     fn woken(&self, place: u8, version: Version, at: At<'_>) -> Vec<Subject> {
         let (cache, controller) = (self.cache(at), &self.boots[usize::from(at.boot)]);
         let kind = at.servers.key(at.servers.slot_of(version)).0.clone();
-        let place = place_named(place);
+        let place = self.place(place);
         let selector = self.selections.at(place, &kind);
         let shown = at.servers.object(version).filter(|object| selector.selects(object));
         let Some(object) = shown else { return Vec::new() };
@@ -355,8 +365,9 @@ where
     }
 }
 
-pub(crate) fn place_named(place: u8) -> Place {
-    if place == 0 { Place::HUB } else { Place::CLUSTER }
+/// The number of a place in what a view shows.
+pub(crate) fn number_of(place: Place) -> u8 {
+    u8::from(place != Place::HUB)
 }
 
 /// The objects of a view, by place and kind, each kind sorted by name.
@@ -373,8 +384,7 @@ impl Cache<'_> {
     fn of(&self, place: Place, kind: &Kind) -> &[Object] {
         let is_watched = self.watched.iter().any(|(p, k)| *p == place && k == kind);
         assert!(is_watched, "a controller looks at {kind} at the {place} and does not watch it");
-        let place = u8::from(place != Place::HUB);
-        self.objects.get(&(place, kind.clone())).map(Vec::as_slice).unwrap_or_default()
+        self.objects.get(&(number_of(place), kind.clone())).map(Vec::as_slice).unwrap_or_default()
     }
 }
 

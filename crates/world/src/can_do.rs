@@ -30,7 +30,7 @@ impl Change {
         let (mut servers, mut next) = (state.servers, *state);
         match self {
             Change::Server(server, content) => servers[server] = content,
-            Change::Machine(cluster, machine) => next.machines[cluster] = machine,
+            Change::Machine(place, machine) => next.machines[place] = machine,
         }
         (servers, next)
     }

@@ -34,6 +34,8 @@ pub(crate) struct Content {
     pub(crate) objects: BTreeMap<Slot, Version>,
     /// How many objects of a name were there before: the next one gets a new uid.
     gone: BTreeMap<Slot, u32>,
+    /// What the uids that this server gives out end with.
+    mark: &'static str,
 }
 
 /// All servers of a world, in every content that was reached.
@@ -139,6 +141,11 @@ impl Servers {
     /// A server with nothing on it.
     pub fn empty(&self) -> u32 {
         self.contents.put(Content::default())
+    }
+
+    /// A server with nothing on it, where objects have other uids than those of their names elsewhere.
+    pub fn empty_marked(&self, mark: &'static str) -> u32 {
+        self.contents.put(Content { mark, ..Content::default() })
     }
 
     /// The server after a person created an object or replaced one.
@@ -303,7 +310,8 @@ impl Edit<'_> {
         if metadata["uid"].is_null() {
             let gone = self.content.gone.get(&slot).copied().unwrap_or(0);
             let kind = kind.kind.to_lowercase();
-            metadata["uid"] = json!(format!("{kind}-{}-{gone}", name.name));
+            let mark = self.content.mark;
+            metadata["uid"] = json!(format!("{kind}-{}-{gone}{mark}", name.name));
         }
         let version = self.servers.version(slot, object);
         self.content.objects.insert(slot, version);

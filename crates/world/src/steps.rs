@@ -192,9 +192,9 @@ impl<S: System> Engine<S> {
         for found in self.moves(state).iter() {
             let kind = Kind::Move { name: found.name };
             let mut next = State { machines: found.machines, chance: found.chance, ..*state };
-            if let Some(cluster) = found.restarts {
+            if let Some(machine) = found.restarts {
                 for (program, of) in self.programs.iter().enumerate() {
-                    let is_there = of.cluster == Some(cluster);
+                    let is_there = of.machine == Some(machine);
                     if is_there && !self.system.outlives_its_machine(&of.name) {
                         self.forget(program, &mut next);
                     }
@@ -305,11 +305,11 @@ impl<S: System> Engine<S> {
             }
             ActionOf::Outside(perform, _) => {
                 let program = self.actors[effect.actor].program;
-                let cluster = self.programs[program].cluster.expect("it is on a machine");
+                let here = self.programs[program].machine.expect("it is on a machine");
                 self.boot(effect.actor, state)?;
-                let machine = self.performed(number, perform, cluster, state);
-                let is_new = machine != state.machines[cluster];
-                is_new.then_some(Change::Machine(cluster, machine))
+                let machine = self.performed(number, perform, here, state);
+                let is_new = machine != state.machines[here];
+                is_new.then_some(Change::Machine(here, machine))
             }
         }
     }
@@ -325,9 +325,9 @@ impl<S: System> Engine<S> {
         let mut next = *state;
         self.forget(program, &mut next);
         let of = &self.programs[program];
-        if let Some(cluster) = of.cluster {
-            let before = state.machines[cluster];
-            next.machines[cluster] = self.crashed.get_or((program as u32, before), || {
+        if let Some(machine) = of.machine {
+            let before = state.machines[machine];
+            next.machines[machine] = self.crashed.get_or((program as u32, before), || {
                 self.machines.put(self.system.crash(&of.name, &self.machines.get(before)))
             });
         }
@@ -471,6 +471,9 @@ impl<S: System> Engine<S> {
     /// asks again by itself. The number of what is wrong; 0: nothing.
     fn sleeper(&self, kind: Kind, from: &State, to: &State) -> u32 {
         for actor in 0..self.actors.len() {
+            if self.system.reads_again(&self.programs[self.actors[actor].program].name) {
+                continue;
+            }
             let acts = match kind {
                 Kind::Step { actor, subject } | Kind::Continue { actor, subject } => {
                     Some((actor, subject))
@@ -532,17 +535,12 @@ impl<S: System> Engine<S> {
     fn woken(&self, actor: usize, from: &State, to: &State) -> Vec<Subject> {
         let Some(Visible { at, objects: new }) = self.visible(actor, to) else { return Vec::new() };
         let old = self.visible(actor, from).map(|visible| visible.objects).unwrap_or_default();
-        let mut woken = Vec::new();
-        for (place, _, version) in new.iter().filter(|it| !old.contains(it)) {
-            woken.extend(self.inner(actor).woken(*place, *version, at));
-        }
-        let is_there =
-            |place: u8, slot: Slot| new.iter().any(|(p, s, _)| (*p, *s) == (place, slot));
-        for (place, slot, version) in &old {
-            if !is_there(*place, *slot) {
-                woken.extend(self.inner(actor).woken(*place, *version, at));
-            }
-        }
-        woken
+        // As the shell does: by a change of an object, as it was and as it is.
+        let added = new.iter().filter(|it| !old.contains(it));
+        let removed = old.iter().filter(|it| !new.contains(it));
+        let changed = added.chain(removed);
+        changed
+            .flat_map(|(place, _, version)| self.inner(actor).woken(*place, *version, at))
+            .collect()
     }
 }

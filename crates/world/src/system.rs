@@ -16,8 +16,11 @@ use std::hash::Hash;
 pub struct Program<M> {
     /// Its name, as a trace has it: `syncer-a`.
     pub name: String,
-    /// The cluster that it works on, and on whose machine it runs; None: at the hub.
+    /// The cluster that it works on; None: it works at the hub alone.
     pub cluster: Option<usize>,
+    /// The machine that it runs on: that of its cluster, if nobody says otherwise. None: it runs where nothing
+    /// happens to it but crashes of its own.
+    pub machine: Option<usize>,
     /// Its controllers, each with the subjects that it can be asked about.
     pub(crate) rooms: Vec<(Box<dyn Actor<M>>, Subjects)>,
 }
@@ -25,7 +28,14 @@ pub struct Program<M> {
 impl<M> Program<M> {
     /// A program without controllers.
     pub fn new(name: impl Into<String>, cluster: Option<usize>) -> Self {
-        Program { name: name.into(), cluster, rooms: Vec::new() }
+        Program { name: name.into(), cluster, machine: cluster, rooms: Vec::new() }
+    }
+
+    /// The same, but it runs on this machine, whichever cluster it works on.
+    #[must_use]
+    pub fn on_machine(mut self, machine: Option<usize>) -> Self {
+        self.machine = machine;
+        self
     }
 
     /// The same with one more controller and the subjects that it can be asked about.
@@ -138,7 +148,7 @@ pub struct Move<M> {
     pub machines: [Option<M>; CLUSTERS],
     /// What is left to happen after it.
     pub chance: Chance,
-    /// A cluster whose machine starts anew: the programs on it lose what they had in memory.
+    /// A machine that starts anew: the programs on it lose what they had in memory.
     pub restarts: Option<usize>,
 }
 
@@ -225,6 +235,13 @@ pub trait System: Clone + Send + Sync + Sized + 'static {
     fn may_be_behind(&self, program: &str) -> bool {
         let _ = program;
         true
+    }
+
+    /// Whether a program may gain work that nothing wakes it for: it reads all that it can do anything about again
+    /// by itself, now and then.
+    fn reads_again(&self, program: &str) -> bool {
+        let _ = program;
+        false
     }
 
     /// Whether a program goes on with what it had under way when the machine that it works on starts

@@ -1,6 +1,6 @@
 //! A world: a system's programs and machines, and everything that was computed about them once.
 
-use crate::actor::{Actor, At, Done, Inner, Live, Perform, Shown, Thought, place_named};
+use crate::actor::{Actor, At, Done, Inner, Live, Perform, Shown, Thought, number_of};
 use crate::can_do::CanDo;
 use crate::flight::{Flight, Stage};
 use crate::intern::{Interner, Memo};
@@ -68,6 +68,7 @@ pub(crate) struct Engine<S: System> {
 pub(crate) struct ProgramOf {
     pub(crate) name: String,
     pub(crate) cluster: Option<usize>,
+    pub(crate) machine: Option<usize>,
     /// Its controllers, by their places among all.
     pub(crate) actors: Vec<usize>,
 }
@@ -187,7 +188,8 @@ impl<S: System> World<S> {
                     actor.inner().watches().iter().any(|(place, _)| *place == Place::HUB);
                 actors.push(ActorOf { actor, program: programs.len(), subjects, sees_hub });
             }
-            programs.push(ProgramOf { name: program.name, cluster: program.cluster, actors: own });
+            let (cluster, machine) = (program.cluster, program.machine);
+            programs.push(ProgramOf { name: program.name, cluster, machine, actors: own });
         }
         let (hostility, move_count) = (system.hostility(), system.moves().len());
         assert!(hostility.flights <= MOST_FLIGHTS && hostility.stale <= MOST_STALE);
@@ -299,9 +301,9 @@ impl<S: System> Engine<S> {
 
     /// In which boot the machine of a controller is; None: it has no power.
     pub(crate) fn boot(&self, actor: usize, state: &State) -> Option<u8> {
-        match self.programs[self.actors[actor].program].cluster {
+        match self.programs[self.actors[actor].program].machine {
             None => Some(0),
-            Some(cluster) => self.system.boot(&self.machines.get(state.machines[cluster])),
+            Some(machine) => self.system.boot(&self.machines.get(state.machines[machine])),
         }
     }
 
@@ -313,10 +315,9 @@ impl<S: System> Engine<S> {
 
     /// The same of a program: what its controllers may see, and what they may change.
     pub(crate) fn program_moment(&self, program: usize, state: &State) -> Moment {
-        let (cluster, machines) = match self.programs[program].cluster {
-            None => (0, [0; CLUSTERS]),
-            Some(cluster) => (state.servers[1 + cluster], state.machines),
-        };
+        let of = &self.programs[program];
+        let cluster = of.cluster.map_or(0, |cluster| state.servers[1 + cluster]);
+        let machines = of.machine.map_or([0; CLUSTERS], |_| state.machines);
         let (hub, stale) = (state.servers[0], state.stale_of(program));
         Moment { actor: program as u8, hub, cluster, machines, stale, time: state.time }
     }
@@ -446,7 +447,7 @@ impl<S: System> Engine<S> {
     pub(crate) fn read(&self, actor: usize, read: u32, state: &State) -> crate::actor::Found {
         let machines = state.machines.map(|machine| self.machines.get(machine));
         let machines: Vec<&S::Machine> = machines.iter().map(|machine| &**machine).collect();
-        let cluster = self.programs[self.actors[actor].program].cluster;
+        let of = &self.programs[self.actors[actor].program];
         let is_hub = self.inner(actor).place_of(read) == Some(Place::HUB);
         assert!(
             !is_hub || self.actors[actor].sees_hub,
@@ -455,9 +456,9 @@ impl<S: System> Engine<S> {
         let live = Live {
             servers: &self.servers,
             hub: state.servers[0],
-            cluster: cluster.map_or(0, |cluster| state.servers[1 + cluster]),
+            cluster: of.cluster.map_or(0, |cluster| state.servers[1 + cluster]),
             machines: &machines,
-            here: cluster.unwrap_or(0),
+            here: of.machine.unwrap_or(0),
         };
         self.inner(actor).read(read, &live)
     }
@@ -557,8 +558,9 @@ impl<S: System> Engine<S> {
     /// Whether a controller watches the kind of a slot.
     pub(crate) fn is_seen(&self, actor: usize, place: u8, slot: Slot) -> bool {
         self.seen.get_or((actor as u32, u32::from(place), slot), || {
-            let (place, key) = (place_named(place), self.servers.key(slot));
-            self.inner(actor).watches().iter().any(|(p, kind)| *p == place && *kind == key.0)
+            let key = self.servers.key(slot);
+            let mut watches = self.inner(actor).watches().iter();
+            watches.any(|(watched, kind)| number_of(*watched) == place && *kind == key.0)
         })
     }
 
@@ -567,18 +569,18 @@ impl<S: System> Engine<S> {
         self.landings.get_or((server, effect), || self.servers.apply(server, write))
     }
 
-    /// The machine of a cluster after a action, by the number of the effect.
+    /// A machine after an action, by the number of the effect.
     pub(crate) fn performed(
         &self,
         effect: u32,
         perform: &Perform<S::Machine>,
-        cluster: usize,
+        here: usize,
         state: &State,
     ) -> u32 {
         self.performed.get_or((state.machines, effect), || {
             let machines = state.machines.map(|machine| self.machines.get(machine));
             let machines: Vec<&S::Machine> = machines.iter().map(|machine| &**machine).collect();
-            self.machines.put(perform(&machines, cluster))
+            self.machines.put(perform(&machines, here))
         })
     }
 
