@@ -3,18 +3,33 @@
 //! * `seed`: the UpdateCluster specification as its author wrote it, defects included.
 //! * `fixed`: a lock with an owner, and an end for every request and for the work.
 //! * `spec`: the protocol, with a fence that late writes cannot pass.
+//! * `requests`: the record of a cluster, in which every request ends. `drain`: an update of a drained cluster.
+//! * `workloads`: pods that controllers make in a placed namespace. `surge`: the sizes of a Deployment's ReplicaSets.
 //! * `lifecycle`: the life of a request alone, under a lease.
 
+pub mod drain;
 pub mod fixed;
 pub mod lifecycle;
+pub mod requests;
 #[cfg(test)]
 mod search;
 pub mod seed;
 pub mod spec;
+pub mod surge;
+pub mod workloads;
 
 use interlock_checker::Entry;
 
 /// The models of this system, by name.
 pub fn models() -> Vec<Entry> {
-    vec![seed::ENTRY, fixed::ENTRY, spec::ENTRY, lifecycle::ENTRY]
+    vec![
+        seed::ENTRY,
+        fixed::ENTRY,
+        spec::ENTRY,
+        lifecycle::ENTRY,
+        requests::ENTRY,
+        drain::ENTRY,
+        workloads::ENTRY,
+        surge::ENTRY,
+    ]
 }
