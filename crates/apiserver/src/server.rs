@@ -1,6 +1,6 @@
 //! The server: one store, many logical clusters, and the way that every request takes.
 
-use crate::access::certificates::Authority;
+use crate::access::certificates::{Authority, ServingFiles};
 use crate::access::static_tokens::StaticTokens;
 use crate::access::tokens::TokenKey;
 use crate::admission_registration::{self, WebhookReach};
@@ -38,6 +38,10 @@ pub struct Config {
     pub data_directory: Option<PathBuf>,
     /// Names and addresses under which clients reach the server, beside the loopback ones.
     pub names: Vec<String>,
+    /// A serving certificate from somewhere else, instead of one that the server's own authority signs.
+    pub serving_certificate: Option<ServingFiles>,
+    /// Authorities whose client certificates are taken beside those of the server's own, as PEM files.
+    pub client_authorities: Vec<PathBuf>,
     /// A file of static tokens.
     pub token_file: Option<PathBuf>,
     /// Definitions of the kinds that the hub serves in every logical cluster.
@@ -68,6 +72,8 @@ impl Default for Config {
         Config {
             data_directory: None,
             names: Vec::new(),
+            serving_certificate: None,
+            client_authorities: Vec::new(),
             token_file: None,
             hub_definitions: Vec::new(),
             compaction_interval: Duration::from_secs(5 * 60),

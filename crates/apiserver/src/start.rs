@@ -1,6 +1,6 @@
 //! How a server starts: what it opens, what the first start makes, and what it does by itself from then on.
 
-use crate::access::certificates::Authority;
+use crate::access::certificates::{Authority, CertificateOptions};
 use crate::access::static_tokens::StaticTokens;
 use crate::access::tokens::TokenKey;
 use crate::audit::AuditLog;
@@ -53,9 +53,10 @@ impl Server {
         let storage = Storage { store: Arc::new(store) };
         let (authority, token_key) = match &config.data_directory {
             Some(directory) => {
-                let options = crate::access::certificates::CertificateOptions {
+                let options = CertificateOptions {
                     names: config.names.clone(),
-                    ..Default::default()
+                    serving: config.serving_certificate.clone(),
+                    client_authorities: config.client_authorities.clone(),
                 };
                 let authority = Authority::load_or_create(directory, options, now)
                     .map_err(StartError::Certificates)?;

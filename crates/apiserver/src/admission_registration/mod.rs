@@ -11,6 +11,7 @@ mod policies;
 pub(crate) mod policy;
 mod reach;
 pub(crate) mod target;
+mod trust;
 mod webhooks;
 
 pub(crate) use policies::Policies;

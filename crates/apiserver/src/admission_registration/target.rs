@@ -1,14 +1,11 @@
 //! Where a webhook is, and whom it trusts: what `clientConfig` says.
 
+use super::trust;
 use crate::behaviour::read::{integer, is_set, text};
 use ::http::Uri;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
-use rustls::{ClientConfig, RootCertStore};
+use rustls::ClientConfig;
 use serde_json::Value;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 /// The port of HTTPS.
 const HTTPS: u16 = 443;
@@ -52,7 +49,7 @@ impl Address {
         Ok(Address {
             host: host.to_owned(),
             port: uri.port_u16().unwrap_or(HTTPS),
-            path: uri.path().to_owned(),
+            path: cleaned(uri.path()),
             service: None,
         })
     }
@@ -60,12 +57,11 @@ impl Address {
     fn of_service(service: &Value) -> Address {
         let (namespace, name) = (text(service, "namespace"), text(service, "name"));
         let port = integer(service, "port").and_then(|port| u16::try_from(port).ok());
-        let path = text(service, "path");
-        let slash = if path.starts_with('/') { "" } else { "/" };
+        let path = cleaned(text(service, "path"));
         Address {
             host: format!("{name}.{namespace}.svc"),
             port: port.unwrap_or(HTTPS),
-            path: format!("{slash}{path}"),
+            path,
             service: Some(ServiceName { namespace: namespace.to_owned(), name: name.to_owned() }),
         }
     }
@@ -81,6 +77,22 @@ impl Address {
     }
 }
 
+/// A path as upstream calls it: one slash where there are several, none at the end, without `.` and `..`. Configurations
+/// rely on it: those that envtest installs have two slashes at their beginning.
+fn cleaned(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    format!("/{}", parts.join("/"))
+}
+
 impl Target {
     /// What `clientConfig` says.
     pub(crate) fn read(config: &Value) -> Target {
@@ -89,7 +101,7 @@ impl Target {
         } else {
             Address::of_url(text(config, "url"))
         };
-        Target { address, tls: tls(text(config, "caBundle")) }
+        Target { address, tls: trust::tls(text(config, "caBundle")) }
     }
 
     /// What is called, for messages.
@@ -102,46 +114,6 @@ impl Target {
             Err(_) => "Post".to_owned(),
         }
     }
-}
-
-/// TLS that trusts the authorities of a `caBundle`, or those of the machine if there is none.
-fn tls(bundle: &str) -> Result<Arc<ClientConfig>, String> {
-    let roots = if bundle.is_empty() { of_machine()? } else { in_bundle(bundle)? };
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|why| format!("TLS: {why}"))?;
-    let mut config = config.with_root_certificates(roots).with_no_client_auth();
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(Arc::new(config))
-}
-
-fn in_bundle(bundle: &str) -> Result<Arc<RootCertStore>, String> {
-    let pem = STANDARD.decode(bundle).map_err(|_| "the caBundle is no base64".to_owned())?;
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(&pem) {
-        let certificate = certificate.map_err(|_| "the caBundle is no PEM".to_owned())?;
-        roots.add(certificate).map_err(|why| format!("a certificate of the caBundle: {why}"))?;
-    }
-    if roots.is_empty() {
-        return Err("the caBundle has no certificate".to_owned());
-    }
-    Ok(Arc::new(roots))
-}
-
-/// The authorities that the machine trusts, read once.
-fn of_machine() -> Result<Arc<RootCertStore>, String> {
-    static ROOTS: LazyLock<Arc<RootCertStore>> = LazyLock::new(|| {
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        Arc::new(roots)
-    });
-    if ROOTS.is_empty() {
-        return Err("the webhook has no caBundle, and this machine trusts no authorities: set \
-                    clientConfig.caBundle"
-            .to_owned());
-    }
-    Ok(Arc::clone(&ROOTS))
 }
 
 #[cfg(test)]
@@ -166,5 +138,22 @@ mod tests {
     fn a_service_is_known_by_its_name_in_the_cluster() {
         let address = Address::of_service(&json!({"namespace": "a", "name": "hook", "path": "x"}));
         assert_eq!((&*address.host, address.port, &*address.path), ("hook.a.svc", 443, "/x"));
+        let address = Address::of_service(&json!({"namespace": "a", "name": "hook"}));
+        assert_eq!(address.path, "/");
+    }
+
+    #[test]
+    fn a_path_is_called_as_upstream_calls_it() {
+        for (written, called) in [
+            ("https://h//validate", "/validate"),
+            ("https://h/a//b/", "/a/b"),
+            ("https://h/a/./b/../c", "/a/c"),
+            ("https://h/../a%2Fb", "/a%2Fb"),
+            ("https://h//", "/"),
+        ] {
+            assert_eq!(Address::of_url(written).expect("it is one").path, called, "{written}");
+        }
+        let service = json!({"namespace": "a", "name": "hook", "path": "//x/"});
+        assert_eq!(Address::of_service(&service).path, "/x");
     }
 }

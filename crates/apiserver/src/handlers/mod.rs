@@ -324,40 +324,34 @@ fn delete_options(brought: &Brought) -> Result<DeleteOptions, Status> {
     DeleteOptions::from_body(&decoded.value)
 }
 
-/// Deletes all that a list would show.
+/// Deletes what a list with the same parameters shows, page by page if it is read by pages, and answers with that list.
 async fn delete_collection(call: &mut Call, brought: &Brought) -> Result<Response<Body>, Status> {
-    let options = delete_options(brought)?;
+    // As upstream: nobody deletes in all namespaces with one request.
+    if call.resource.is_namespaced && call.namespace.is_empty() {
+        let is_custom = call.resource.is_custom();
+        return Err(if is_custom { Status::no_such_path() } else { not_allowed() });
+    }
+    let mut options = delete_options(brought)?;
+    if brought.body.is_empty() {
+        // In the query it says which list is meant, and nothing about each object.
+        options.resource_version = None;
+    }
     call.take_delete_options(&options);
     let list = brought.query.list_options()?;
-    let selection = Selection::new(call, &list)?;
-    let page = call
-        .server
-        .storage()
-        .range(call.range(false), None, usize::MAX)
-        .await
-        .map_err(crate::storage::read_refused)?;
-    let mut items = Vec::new();
-    for item in page.items.iter().filter(|item| selection.takes(item)) {
+    let reading = call.reading(brought, &list)?;
+    let found = call.find(&list, &reading).await?;
+    for item in &found.items {
         let (_, namespace, name) = crate::storage::parts(&item.key.row);
         let one = call.for_name(name, namespace);
         special::admit_delete(&one)?;
         match one.delete_with(&options).await {
-            Ok(mut written) => {
-                render::as_in_list(&mut written.object, &call.resource);
-                items.push(written.object);
-            }
+            Ok(_) => {}
             // Somebody else was faster.
             Err(status) if status.code == 404 => {}
             Err(status) => return Err(status),
         }
     }
-    Ok(http::json(
-        200,
-        &json!({
-            "kind": &*call.resource.list_kind, "apiVersion": call.resource.api_version(),
-            "metadata": {"resourceVersion": page.revision.to_string()}, "items": items,
-        }),
-    ))
+    Ok(call.listing(found, reading.rendering).answer())
 }
 
 /// A patch's or a subresource's body as plain JSON.

@@ -30,8 +30,9 @@ struct Continue {
 }
 
 /// The items of a page, and how to go on.
-struct Found {
-    items: Vec<Versioned>,
+pub(super) struct Found {
+    /// The objects as they are stored.
+    pub(super) items: Vec<Versioned>,
     revision: Revision,
     continue_token: Option<String>,
     remaining: Option<usize>,
@@ -58,6 +59,12 @@ impl Call {
         reading: Reading,
     ) -> Result<Response<Body>, Status> {
         let found = self.find(options, &reading).await?;
+        let shared = self.shared_items(&found, &reading);
+        Ok(self.listing(found, reading.rendering).with_shared(shared).answer())
+    }
+
+    /// The list of what was found.
+    pub(super) fn listing(&self, found: Found, rendering: Rendering) -> Listing {
         let mut metadata = json!({"resourceVersion": found.revision.to_string()});
         if let Some(token) = &found.continue_token {
             metadata["continue"] = json!(token);
@@ -65,9 +72,7 @@ impl Call {
         if let Some(remaining) = found.remaining.filter(|count| *count > 0) {
             metadata["remainingItemCount"] = json!(remaining);
         }
-        let shared = self.shared_items(&found, &reading);
-        let listing = Listing::new(self, reading.rendering, metadata, found.items);
-        Ok(listing.with_shared(shared).answer())
+        Listing::new(self, rendering, metadata, found.items)
     }
 
     /// Objects of the shared layer come with the last page.
@@ -90,7 +95,12 @@ impl Call {
         KeyRange::prefix(storage::table(&self.resource), storage::prefix(owner, namespace))
     }
 
-    async fn find(&self, options: &ListOptions, reading: &Reading) -> Result<Found, Status> {
+    /// The objects that a request selects: all, or a page of them.
+    pub(super) async fn find(
+        &self,
+        options: &ListOptions,
+        reading: &Reading,
+    ) -> Result<Found, Status> {
         let limit = usize::try_from(options.limit).ok().filter(|limit| *limit > 0);
         if let Some(name) = reading.selection.only_name()
             && options.continue_token.is_empty()

@@ -104,6 +104,46 @@ async fn options_of_a_deletion_must_make_sense() {
     api.get(&path).await.ok();
 }
 
+/// Found by client-go, which reads and deletes collections by pages: `limit` and `continue` were ignored, and all was
+/// deleted.
+#[tokio::test]
+async fn a_collection_is_deleted_page_by_page_like_the_list_that_it_is() {
+    let api = Api::new().await;
+    for name in ["a", "b", "c", "d"] {
+        let body = json!({"metadata": {"name": name, "labels": {"paged": "yes"}}});
+        api.post(MAPS, &body).await.made();
+    }
+    let path = format!("{MAPS}?labelSelector=paged&limit=1");
+    let shown = api.get(&path).await.ok();
+    let gone = api.delete(&path).await.ok();
+    assert_eq!(gone["items"], shown["items"]);
+    assert_eq!(names(&gone), ["a"]);
+    let token = text(&gone["metadata"]["continue"]);
+    let gone = api.delete(&format!("{path}&continue={token}")).await.ok();
+    assert_eq!(names(&gone), ["b"]);
+    api.delete(&format!("{MAPS}?continue=nonsense")).await.refused(400, "BadRequest");
+    let listed = api.get(&format!("{MAPS}?labelSelector=paged")).await.ok();
+    assert_eq!(names(&listed), ["c", "d"]);
+    // A list as of a version that is past names what is deleted now.
+    let version = text(&listed["metadata"]["resourceVersion"]).to_owned();
+    api.post(MAPS, &json!({"metadata": {"name": "e", "labels": {"paged": "yes"}}})).await.made();
+    let exact = format!("resourceVersion={version}&resourceVersionMatch=Exact");
+    let gone = api.delete(&format!("{MAPS}?labelSelector=paged&{exact}")).await.ok();
+    assert_eq!(names(&gone), ["c", "d"]);
+    assert_eq!(names(&api.get(&format!("{MAPS}?labelSelector=paged")).await.ok()), ["e"]);
+}
+
+/// As upstream, which has no such path: a namespace that a client forgot would be all of them.
+#[tokio::test]
+async fn nobody_deletes_in_all_namespaces_at_once() {
+    let api = Api::new().await;
+    api.config_map("a", json!({})).await;
+    api.delete("/api/v1/configmaps").await.refused(405, "MethodNotAllowed");
+    api.get(&format!("{MAPS}/a")).await.ok();
+    crate::custom::widgets(&api).await;
+    api.delete("/apis/example.com/v1/widgets").await.refused(404, "NotFound");
+}
+
 #[tokio::test]
 async fn a_collection_goes_as_far_as_it_is_selected() {
     let api = Api::new().await;
