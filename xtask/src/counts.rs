@@ -28,7 +28,7 @@ struct Answer {
 type Counts = BTreeMap<String, Count>;
 
 /// What is explored beyond the default sizes, with what no other size has: seconds here, and minutes in a test.
-const LARGER: [(&str, &str); 10] = [
+const LARGER: [(&str, &str); 18] = [
     ("identities/placed", "crash=0,faults=0,epochs=3,forced=2,elapses=4"),
     ("identities/placed", "crash=0,faults=0,flights=1"),
     (
@@ -39,12 +39,20 @@ const LARGER: [(&str, &str); 10] = [
         "identities/placed",
         "processes=2,crash=0,faults=0,deletes=1,live=1,epochs=1,forced=0,elapses=0,flights=1",
     ),
+    ("nodes", "hub=1,tenants=1,flights=1"),
+    ("nodes", "tenants=1,flights=1"),
+    ("placement", "moves=1,flights=0,stale=0,crash=0,drains=1,live=1"),
     ("placement", "moves=1,flights=0,stale=0,crash=1,claims=1"),
     ("placement", "moves=1,flights=0,stale=1,crash=0,rights=1"),
     ("placement", "moves=1,flights=0,stale=0,crash=0,rights=1,force=1"),
+    ("spec/nodes-device", "epochs=1,uids=2,faults=2"),
+    ("spec/nodes-device", "epochs=3"),
+    ("spec/nodes-device", "faults=2"),
     ("spec/placement", "force=0,epochs=3"),
     ("spec/placement", "force=0,clusters=3"),
     ("spec/placement", "writes=2"),
+    ("spec/workloads", "wanted=2,makers=2"),
+    ("spec/workloads-surge", "unavailable=1"),
 ];
 
 /// Checks all models and compares, or writes the record anew; false if one of ours is broken or one

@@ -35,6 +35,12 @@ enum Command {
         /// Only this part of it
         #[arg(long, value_name = "PART")]
         only: Option<String>,
+        /// Not this part; may be given several times
+        #[arg(long, value_name = "PART")]
+        without: Vec<String>,
+        /// The binary to test, instead of a fresh release build
+        #[arg(long, value_name = "FILE")]
+        binary: Option<PathBuf>,
     },
     /// Run TLC on specs/ beside our checker and compare states, depth and verdicts
     Tlc {
@@ -81,7 +87,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
-        Command::TestReal { only } => real::run(only.as_deref()),
+        Command::TestReal { only, without, binary } => real::run(only.as_deref(), &without, binary),
         Command::Tlc { id, all } => compare::run(&id, all),
         Command::Counts { write } => counts::run(write),
         Command::Kinds => kinds::run(&root().join("crates/apiserver/kinds")).map(|()| true),

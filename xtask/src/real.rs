@@ -1,6 +1,7 @@
 //! Everything that needs other people's programs, or root: TLC beside our checker, kubectl against
 //! our server, restic on our repositories, file systems of our own, sqlite3 in a claim, boto3 and moto
-//! beside our IAM.
+//! beside our IAM, clients in Go and Helm against our server, the kernel's bridges and packet filter below the driver
+//! of a DPU.
 
 use crate::{compare, interlock, say};
 use anyhow::{Context, bail};
@@ -9,6 +10,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
 
+mod go;
 mod python;
 mod s3;
 
@@ -22,6 +24,9 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("b3sum", "b3sum"),
     ("mkfs.xfs", "xfsprogs"),
     ("mkfs.btrfs", "btrfs-progs"),
+    ("nft", "nftables"),
+    ("ip", "iproute2"),
+    ("ping", "iputils-ping"),
 ];
 
 /// The part that is TLC beside our checker.
@@ -39,35 +44,66 @@ const SUITES: &[(&str, &[&str])] = &[
     ("volumes", &["--workspace"]),
     ("with_boto3", &["--workspace"]),
     ("with_moto", &["--workspace"]),
+    ("dpu_kernel", &["--workspace"]),
+    ("dpu_namespaces", &["--workspace"]),
 ];
 
-/// Runs all of it, or one part; false if anything failed.
-pub(crate) fn run(only: Option<&str>) -> anyhow::Result<bool> {
-    let is_chosen = |name: &str| only.is_none_or(|only| only == name);
+/// Of these, the ones that need the kernel only: neither our binary nor a server.
+const OF_THE_KERNEL: &[&str] = &["dpu_kernel", "dpu_namespaces"];
+
+/// Runs all of it, or one part; false if anything failed. `binary` is served instead of a fresh release build.
+pub(crate) fn run(
+    only: Option<&str>,
+    without: &[String],
+    binary: Option<PathBuf>,
+) -> anyhow::Result<bool> {
+    let is_chosen = |name: &str| {
+        only.is_none_or(|only| only == name) && !without.iter().any(|left_out| left_out == name)
+    };
     let suites: Vec<_> = SUITES.iter().filter(|(name, _)| is_chosen(name)).collect();
-    if suites.is_empty() && !is_chosen(TLC) {
-        let names: Vec<_> = SUITES.iter().map(|(name, _)| *name).collect();
-        bail!("there is no such part; there are {TLC}, {}", names.join(", "));
+    let packages: Vec<_> = go::PARTS.iter().filter(|(name, _)| is_chosen(name)).collect();
+    if suites.is_empty() && packages.is_empty() && !is_chosen(TLC) {
+        let names =
+            SUITES.iter().map(|(name, _)| *name).chain(go::PARTS.iter().map(|(name, _)| *name));
+        bail!("there is no such part; there are {TLC}, {}", names.collect::<Vec<_>>().join(", "));
     }
     // First what may be missing, so that nobody waits for a run that cannot end well.
     install_missing()?;
-    let given = if suites.is_empty() { None } else { Some((settings()?, S3::start()?)) };
+    if !packages.is_empty() {
+        go::check()?;
+    }
     let mut failed = Vec::new();
+    let is_of_the_kernel = |(name, _): &&(&str, &[&str])| OF_THE_KERNEL.contains(name);
+    let are_of_the_kernel = suites.iter().all(is_of_the_kernel);
+    let is_for_server = !are_of_the_kernel || !packages.is_empty();
+    let binary = match binary {
+        Some(named) => Some(std::path::absolute(named).context("--binary names no file")?),
+        None if is_for_server => Some(interlock::build()?),
+        None => None,
+    };
+    let given = if are_of_the_kernel { None } else { Some((settings()?, S3::start()?)) };
     if is_chosen(TLC) && !compare::run("", false)? {
         failed.push(TLC);
     }
-    let Some((settings, s3)) = given else { return Ok(failed.is_empty()) };
     for (name, built) in suites {
         say(&format!("\n{name}: what needs other people's programs"));
-        let status = crate::cargo()
-            .args(["test", "--quiet", "--test", name])
-            .args(*built)
-            .args(["--", "--ignored"])
-            .envs(settings.iter().cloned())
-            .envs(s3.settings())
-            .status()
-            .context("cannot start cargo")?;
+        let mut command = crate::cargo();
+        command.args(["test", "--quiet", "--test", name]).args(*built).args(["--", "--ignored"]);
+        if let Some(binary) = &binary {
+            command.env("INTERLOCK_BINARY", binary);
+        }
+        if let Some((settings, s3)) = &given {
+            command.envs(settings.iter().cloned()).envs(s3.settings());
+        }
+        let status = command.status().context("cannot start cargo")?;
         if !status.success() {
+            failed.push(name);
+        }
+    }
+    for (name, package) in packages {
+        say(&format!("\n{name}: other people's clients in Go"));
+        let Some(binary) = &binary else { continue };
+        if !go::run(package, binary)? {
             failed.push(name);
         }
     }
@@ -77,7 +113,7 @@ pub(crate) fn run(only: Option<&str>) -> anyhow::Result<bool> {
     Ok(failed.is_empty())
 }
 
-/// What the tests are reported: the release binary, and the kubectls to drive it with.
+/// What the tests are reported: the kubectls to drive the server with, and packages of Python.
 fn settings() -> anyhow::Result<Vec<(&'static str, OsString)>> {
     let kubectls = kubectls()?;
     for kubectl in &kubectls {
@@ -88,7 +124,6 @@ fn settings() -> anyhow::Result<Vec<(&'static str, OsString)>> {
     // It brings boto3 with it.
     let cloud = python::package("moto", "moto[server]==5.2.5")?;
     Ok(vec![
-        ("INTERLOCK_BINARY", interlock::build()?.into()),
         ("INTERLOCK_KUBECTL", list),
         ("INTERLOCK_PYJWT", verifier.into()),
         ("INTERLOCK_MOTO", cloud.into()),

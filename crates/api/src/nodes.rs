@@ -27,7 +27,7 @@ pub use crate::placement::Ref;
 pub use dpu_attachment::{DpuAttachment, DpuAttachmentSpec, DpuAttachmentStatus};
 pub use dpu_report::{Applied, DpuReport, DpuReportSpec, DpuReportStatus, PortReport};
 pub use node_claim::{
-    EntryState, NodeClaim, NodeClaimSpec, NodeClaimStatus, NodeEntry, NodeSelector,
+    EntryState, NodeAddresses, NodeClaim, NodeClaimSpec, NodeClaimStatus, NodeEntry, NodeSelector,
 };
 pub use node_fence::{
     NodeAttestation, NodeFence, NodeFenceOutcome, NodeFenceSpec, NodeFenceStatus,

@@ -4,6 +4,7 @@
 use crate::fleet::connection::{config_of, from_kubeconfig};
 use crate::fleet::{Found, Location};
 use crate::run::cluster::{Agent, Runtime};
+use crate::run::machines::{self, Elsewhere, Machines, Reach};
 use crate::run::wiring::{self, Seats};
 use crate::run::{
     CONTROLLERS_LEASE, Intervals, Lease, hub_program, identities, install, instance, page,
@@ -14,6 +15,7 @@ use anyhow::{Context, bail};
 use clap::{Args as ClapArgs, ValueEnum};
 use interlock_api::placement::{Ref, WorkloadCluster};
 use interlock_kernel::Place;
+use interlock_programs::served::Serves;
 use interlock_programs::{Account, accounts, list};
 use interlock_shell::{NoDriver, Places, Runner, Server, Shell};
 use kube::api::Api;
@@ -21,6 +23,7 @@ use kube::config::Kubeconfig;
 use kube::{Client, Config, ResourceExt};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
@@ -39,6 +42,9 @@ pub(crate) struct ControllersArgs {
     intervals: Intervals,
     #[command(flatten)]
     identities: identities::Args,
+    /// Also run the controllers of machines, and those of each tenant on its control plane
+    #[arg(long)]
+    machines: bool,
     /// Print what the controllers of cloud identities would do, write nothing to the hub or the cloud, and exit
     #[arg(long)]
     dry_run: bool,
@@ -60,10 +66,13 @@ pub(crate) fn controllers(args: &ControllersArgs) -> anyhow::Result<ExitCode> {
             true => Some(args.identities.account_of_environment().await?),
             false => None,
         };
-        let (client, _) = connect(&args.location).await?;
+        let (client, config) = connect(&args.location).await?;
         if !args.no_install {
             let install = || async {
                 install::install(&client).await?;
+                if args.machines {
+                    install::install_machines(&client).await?;
+                }
                 if cloud.is_some() { install::install_identities(&client).await } else { Ok(()) }
             };
             tokio::select! {
@@ -76,8 +85,8 @@ pub(crate) fn controllers(args: &ControllersArgs) -> anyhow::Result<ExitCode> {
         let lease = Lease { name: CONTROLLERS_LEASE, instance: &instance };
         let shell = shell_that_leads(&server, lease, &args.intervals);
         args.page.serve(&shell).await?;
-        let places: Places = [(Place::HUB, server)].into();
-        let accounts = [Account::Controllers, Account::Identities];
+        let places: Places = [(Place::HUB, server.clone())].into();
+        let accounts = [Account::Controllers, Account::Identities, Account::Machines];
         let seats: Seats = accounts.map(|account| (account, places.clone())).into();
         let mut runners = wiring::run(&shell, &hub_program(&args.intervals), &seats, NoDriver)?;
         if let Some(cloud) = cloud {
@@ -89,7 +98,18 @@ pub(crate) fn controllers(args: &ControllersArgs) -> anyhow::Result<ExitCode> {
             };
             runners.extend(args.identities.run(&ground, cloud).await?);
         }
-        until_stopped(shell, runners, &mut signals).await
+        let shell = Arc::new(shell);
+        let mut tenants = None;
+        if args.machines {
+            runners.extend(machines::at_hub(&shell, &seats)?);
+            let (own, installs) = (Arc::clone(&shell), !args.no_install);
+            let there = Elsewhere { hub: server, config, shell: own, installs };
+            let reach = Reach::Elsewhere(Box::new(there));
+            // No DPU is served here, so nothing is ever kept in this folder.
+            let device = machines::Device::Local(default_directory()?.join("dpus"));
+            tenants = Some(Machines::start(reach, Serves::Tenants, device));
+        }
+        until_stopped(shell, Running { runners, tenants }, &mut signals).await
     })
 }
 
@@ -147,7 +167,7 @@ pub(crate) fn syncer(args: &SyncerArgs) -> anyhow::Result<ExitCode> {
         };
         args.page.serve(&shell).await?;
         let runners = agent.run(&shell, &seats)?;
-        until_stopped(shell, runners, &mut signals).await
+        until_stopped(Arc::new(shell), Running { runners, tenants: None }, &mut signals).await
     })
 }
 
@@ -225,7 +245,7 @@ async fn agent_of(args: &SyncerArgs) -> anyhow::Result<(Shell, Agent, Seats)> {
     Ok((shell, agent, seats))
 }
 
-async fn connect(location: &Location) -> anyhow::Result<(Client, Config)> {
+pub(crate) async fn connect(location: &Location) -> anyhow::Result<(Client, Config)> {
     let Found { source, config, .. } = location.find().await?;
     let client = Client::try_from(config.clone());
     Ok((client.with_context(|| format!("cannot make a client of {source}"))?, config))
@@ -247,16 +267,29 @@ fn runtime(args: &SyncerArgs, uid: &str) -> anyhow::Result<Runtime> {
     Ok(Runtime::on_this_machine(processes, volumes))
 }
 
+/// What runs until it is stopped.
+struct Running {
+    runners: Vec<Runner>,
+    /// What starts and stops the controllers of tenants.
+    tenants: Option<Machines>,
+}
+
 /// Processes go on without us: who comes next finds them.
 async fn until_stopped(
-    shell: Shell,
-    runners: Vec<Runner>,
+    shell: Arc<Shell>,
+    running: Running,
     signals: &mut Signals,
 ) -> anyhow::Result<ExitCode> {
     tracing::info!("ready");
     let signal = signals.next().await;
     tracing::info!(because = signal, "stopping");
-    shell.stop().await;
+    let Running { runners, tenants } = running;
+    if let Some(tenants) = tenants {
+        tenants.stop().await;
+    }
+    if let Some(shell) = Arc::into_inner(shell) {
+        shell.stop().await;
+    }
     drop(runners);
     Ok(ExitCode::SUCCESS)
 }

@@ -5,10 +5,13 @@ mod catalog;
 mod check;
 mod declare;
 mod demo;
+mod dpu_agent;
+mod envtest;
 mod fleet;
 mod identity;
 mod manifests;
 mod memory;
+mod node;
 mod output;
 mod run;
 mod serve;
@@ -42,9 +45,11 @@ enum Command {
     /// Check a model with seeded random walks
     Simulate(simulate::Args),
     /// Run a fleet on this machine: API server, controllers and workload clusters
-    Up(up::Args),
+    Up(Box<up::Args>),
     /// Run the API server with logical clusters, with its store on this machine
     Serve(serve::Args),
+    /// Run the API server in tests of controller-runtime, as the kube-apiserver of envtest
+    Envtest(envtest::Args),
     /// Append numbered, synced records to a file: what `up --demo` runs
     #[command(hide = true)]
     WriteNumbers(demo::WriterArgs),
@@ -52,6 +57,8 @@ enum Command {
     Controllers(agents::ControllersArgs),
     /// Run the syncer of one workload cluster: start granted namespaces, stop revoked ones
     Syncer(agents::SyncerArgs),
+    /// Run the agent of one DPU: open its ports for the tenants of its machines
+    DpuAgent(dpu_agent::Args),
     /// Print the manifests that run controllers and syncers on your own clusters
     Manifests(manifests::Args),
     /// Move a namespace to another cluster
@@ -62,6 +69,8 @@ enum Command {
     Explain(fleet::ExplainArgs),
     /// Explain cloud identities, and find what is left over of them
     Identity(identity::Args),
+    /// List machines, assign them to tenants, and take them back
+    Node(node::Args),
     /// Declare the owner of a namespace gone, so that another cluster may take over
     ForceRelease(fleet::ForceReleaseArgs),
     /// Print a completion script for your shell
@@ -78,14 +87,17 @@ fn main() -> ExitCode {
         Command::Up(args) => up::run(&args),
         Command::WriteNumbers(args) => demo::write_numbers(&args),
         Command::Serve(args) => serve::run(&args),
+        Command::Envtest(args) => envtest::run(&args),
         Command::Controllers(args) => agents::controllers(&args),
         Command::Syncer(args) => agents::syncer(&args),
+        Command::DpuAgent(args) => dpu_agent::run(&args),
         Command::Manifests(args) => manifests::run(&args),
         Command::Move(args) => fleet::run(&fleet::Task::Move(&args)),
         Command::Status(args) => fleet::run(&fleet::Task::Status(&args)),
         Command::Explain(args) => fleet::run(&fleet::Task::Explain(&args)),
         Command::ForceRelease(args) => fleet::run(&fleet::Task::ForceRelease(&args)),
         Command::Identity(args) => identity::run(&args),
+        Command::Node(args) => node::run(&args),
         Command::Completions { shell } => completions(shell),
     };
     outcome.unwrap_or_else(|error| {

@@ -8,6 +8,7 @@ pub(crate) mod iam;
 pub(crate) mod identities;
 pub(crate) mod install;
 mod issuers;
+pub(crate) mod machines;
 pub(crate) mod metrics;
 pub(crate) mod page;
 mod repositories;

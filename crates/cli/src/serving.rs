@@ -3,6 +3,7 @@
 use crate::output;
 use anyhow::{Context, bail};
 use clap::Args as ClapArgs;
+use interlock_apiserver::access::certificates::ServingFiles;
 use interlock_apiserver::{
     Config, ListenError, Listening, Server, StartError, Transport, WebhookReach, kubeconfig,
 };
@@ -33,6 +34,23 @@ pub(crate) struct Reach {
     /// A DNS name or IP address for the certificate of the server (may be repeated)
     #[arg(long, value_name = "NAME")]
     name: Vec<String>,
+    /// PEM file with a certificate to serve with, and those between it and its authority, instead of one of the server's own
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "tls_private_key_file",
+        conflicts_with = "insecure_http"
+    )]
+    tls_cert_file: Option<PathBuf>,
+    /// PEM file with the key of --tls-cert-file; both files are read again every hour
+    #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
+    tls_private_key_file: Option<PathBuf>,
+    /// PEM file with the authority of --tls-cert-file, for kubeconfigs and kube-root-ca.crt [default: what is in --tls-cert-file]
+    #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
+    tls_ca_file: Option<PathBuf>,
+    /// PEM file with authorities whose client certificates are accepted, too: CN is the user, O are the groups (may be repeated)
+    #[arg(long, value_name = "FILE")]
+    client_ca_file: Vec<PathBuf>,
     /// The URL of the server for token verifiers; the issuer of each cluster begins with it [default: https://ADDR]
     #[arg(long, value_name = "URL", value_parser = external_url)]
     external_url: Option<String>,
@@ -69,6 +87,15 @@ impl Reach {
         if self.insecure_http { Transport::InTheClear } else { Transport::Tls }
     }
 
+    /// The certificate that was given, if one was.
+    fn serving_certificate(&self) -> Option<ServingFiles> {
+        Some(ServingFiles {
+            certificate: self.tls_cert_file.clone()?,
+            key: self.tls_private_key_file.clone()?,
+            authority: self.tls_ca_file.clone(),
+        })
+    }
+
     fn config(&self, directory: &Path) -> Config {
         let mut names = self.name.clone();
         if !self.listen.ip().is_loopback() && !self.listen.ip().is_unspecified() {
@@ -77,6 +104,8 @@ impl Reach {
         Config {
             data_directory: Some(directory.to_owned()),
             names,
+            serving_certificate: self.serving_certificate(),
+            client_authorities: self.client_ca_file.clone(),
             token_file: self.token_file.clone(),
             compaction_interval: Duration::from_secs(self.history_seconds.max(1)),
             hub_definitions: own_kinds(),
@@ -102,6 +131,8 @@ fn external_url(text: &str) -> Result<String, String> {
 /// Interlock's own kinds: this server has them from the first start, in every logical cluster.
 fn own_kinds() -> Vec<serde_json::Value> {
     let definitions = interlock_api::definitions().into_iter();
+    let of_nodes = interlock_api::node_definitions().into_iter();
+    let definitions = definitions.chain(of_nodes).chain(interlock_api::tenant_definitions());
     definitions
         .map(|definition| {
             serde_json::to_value(definition).expect("a definition has string keys only")

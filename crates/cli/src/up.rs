@@ -4,6 +4,7 @@ use crate::demo;
 use crate::output;
 use crate::run::access::{HUB, Who, allow_at_hub};
 use crate::run::iam::{self, EmbeddedIam};
+use crate::run::machines::{self, Machines};
 use crate::run::metrics::page;
 use crate::run::supervisor::{Ground, Supervisor};
 use crate::run::wiring::{self, Seats};
@@ -14,6 +15,7 @@ use clap::Args as ClapArgs;
 use interlock_api::placement::{Connection, WorkloadCluster, WorkloadClusterSpec};
 use interlock_kernel::Place;
 use interlock_outside::processes::Processes;
+use interlock_programs::served::Serves;
 use interlock_programs::{Account, accounts, list};
 use interlock_shell::{NoDriver, Runner, Shell};
 use jiff::Timestamp;
@@ -131,10 +133,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 /// Everything of the fleet but its server.
 struct Fleet {
     ground: Arc<Ground>,
-    /// The hub's controllers, and those of cloud identities.
+    /// The hub's controllers, those of cloud identities, and those of machines.
     runners: Vec<Runner>,
     /// Starts and stops the agents of clusters.
     supervisor: Supervisor,
+    /// Starts and stops what serves tenants and DPUs.
+    machines: Machines,
     /// The cloud account of the fleet, unless it is somewhere else.
     iam: Option<EmbeddedIam>,
 }
@@ -145,6 +149,7 @@ impl Fleet {
         let hub = Who::Owner.client(server, HUB);
         install::install(&hub).await?;
         install::install_identities(&hub).await?;
+        install::install_machines(&hub).await?;
         allow_at_hub(&hub).await?;
         let iam = match args.identities.has_endpoint() {
             true => None,
@@ -160,9 +165,11 @@ impl Fleet {
             let controllers = known.acting_as(Who::OfHub(account).client(server, HUB));
             (account, [(Place::HUB, controllers)].into())
         };
-        let used = accounts(&list(&program)).into_keys().chain([Account::Identities]);
+        let others = [Account::Identities, Account::Machines];
+        let used = accounts(&list(&program)).into_keys().chain(others);
         let seats: Seats = used.map(seat).collect();
         let mut runners = wiring::run(&shell, &program, &seats, NoDriver)?;
+        runners.extend(machines::at_hub(&shell, &seats)?);
         let cloud = match &iam {
             Some(iam) => iam.account(),
             None => args.identities.account_of_environment().await?,
@@ -186,7 +193,10 @@ impl Fleet {
         });
         let supervisor = Supervisor::start(Arc::clone(&ground));
         server.metrics().add(supervisor.metrics());
-        let fleet = Fleet { ground, runners, supervisor, iam };
+        let dpus = machines::Device::Local(serving.directory.join("dpus"));
+        let reach = machines::Reach::Here(Arc::clone(&ground));
+        let machines = Machines::start(reach, Serves::Fleet, dpus);
+        let fleet = Fleet { ground, runners, supervisor, machines, iam };
         fleet.begin_to_serve().await?;
         Ok(fleet)
     }
@@ -205,6 +215,7 @@ impl Fleet {
 
     /// Controllers first, so that nothing is started any more; then every process.
     async fn stop(self) {
+        self.machines.stop().await;
         let agents = self.supervisor.stop().await;
         match Arc::into_inner(self.ground) {
             Some(ground) => ground.shell.stop().await,

@@ -13,6 +13,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "interlock-cloud",
         &["interlock-iam", "interlock-identities", "interlock-kernel", "interlock-shell"],
     ),
+    ("interlock-dpu", &["interlock-kernel", "interlock-nodes", "interlock-shell"]),
     ("interlock-iam", &["interlock-kernel", "interlock-store"]),
     // With the feature `model` only, for the models of the queue and the bucket.
     ("interlock-kernel", &["interlock-checker"]),
@@ -43,7 +44,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "interlock-turns",
         &["interlock-api", "interlock-checker", "interlock-kernel", "interlock-world"],
     ),
-    ("interlock-nodes", &["interlock-api", "interlock-checker", "interlock-kernel"]),
+    (
+        "interlock-nodes",
+        &["interlock-api", "interlock-checker", "interlock-kernel", "interlock-world"],
+    ),
     (
         "interlock-identities",
         &["interlock-api", "interlock-checker", "interlock-kernel", "interlock-world"],
@@ -56,6 +60,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "interlock-checker",
             "interlock-identities",
             "interlock-kernel",
+            "interlock-nodes",
             "interlock-placement",
             "interlock-turns",
             "interlock-volumes",
@@ -70,6 +75,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "interlock-aws",
             "interlock-checker",
             "interlock-cloud",
+            "interlock-dpu",
             "interlock-iam",
             "interlock-kernel",
             "interlock-outside",
@@ -164,6 +170,7 @@ fn the_systems_are_pure() {
         "interlock-aws",
         "interlock-cloud",
         "interlock-conformance",
+        "interlock-dpu",
         "interlock-iam",
         "interlock-outside",
         "interlock-restic",

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// An account: the controllers that share it share its rights. Each workload cluster has its own of
-/// every account but the hub's.
+/// An account: the controllers that share it share its rights. Each workload cluster, each tenant and each DPU has
+/// its own of every account but the hub's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Account {
     /// The controllers of the hub.
@@ -16,21 +16,34 @@ pub enum Account {
     Runtime,
     /// What makes, snapshots and fills the volumes of a cluster.
     Volumes,
+    /// What keeps the record of machines.
+    Machines,
+    /// What gives machines to the claims of a tenant.
+    Claims,
+    /// What asks the DPUs of a tenant's machines, on the control plane of the tenant alone.
+    Attachments,
+    /// The agent of a DPU.
+    Dpu,
 }
 
 impl Account {
     /// Whether it belongs to one workload cluster.
     pub const fn is_of_cluster(self) -> bool {
         match self {
-            Account::Controllers | Account::Identities => false,
             Account::Syncer | Account::Runtime | Account::Volumes => true,
+            Account::Controllers
+            | Account::Identities
+            | Account::Machines
+            | Account::Claims
+            | Account::Attachments
+            | Account::Dpu => false,
         }
     }
 
-    /// The user that it is on a server of ours, for a cluster or for the hub.
-    pub fn user(self, cluster: Option<&str>) -> String {
-        match cluster {
-            Some(cluster) => format!("system:interlock:{self}:{cluster}"),
+    /// The user that it is on a server of ours, for a cluster, a tenant or a DPU, or for the hub.
+    pub fn user(self, of: Option<&str>) -> String {
+        match of {
+            Some(name) => format!("system:interlock:{self}:{name}"),
             None => format!("system:interlock:{self}"),
         }
     }
@@ -43,6 +56,10 @@ impl Account {
             Account::Syncer => "interlock:syncer",
             Account::Runtime => "interlock:runtime",
             Account::Volumes => "interlock:volumes",
+            Account::Machines => "interlock:machines",
+            Account::Claims => "interlock:claims",
+            Account::Attachments => "interlock:attachments",
+            Account::Dpu => "interlock:dpu",
         }
     }
 }
@@ -55,6 +72,10 @@ impl fmt::Display for Account {
             Account::Syncer => "syncer",
             Account::Runtime => "runtime",
             Account::Volumes => "volumes",
+            Account::Machines => "machines",
+            Account::Claims => "claims",
+            Account::Attachments => "attachments",
+            Account::Dpu => "dpu",
         })
     }
 }

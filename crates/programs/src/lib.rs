@@ -1,14 +1,16 @@
 //! Which controllers run together, and as whom: each program is one list.
 //!
 //! A program is what runs as one process or task group: the hub's controllers ([`Hub`]), those of cloud
-//! identities ([`Identities`]), or the agent of one workload cluster ([`Agent`]). Its list names every controller once, with the account that
+//! identities ([`Identities`]), or the agent of one workload cluster ([`Agent`]); of machines, those at the hub
+//! ([`Machines`]), of one tenant ([`TenantPlane`]), and the agent of a DPU ([`DpuAgent`], [`DpuTenant`]). Its list names every controller once, with the account that
 //! the controller acts as. Whatever needs to know a program is a visitor of its list:
 //!
 //! * the wiring into the shell, and the actors of the simulation, take the controllers themselves;
 //! * roles, accounts, manifests and caches take what [`list`] says about them.
 //!
 //! [`world`] explores the controllers of several systems together.
-//! [`roles`] writes down what each account may do. [`supervisor`] decides which agents a process runs that serves many clusters.
+//! [`roles`] writes down what each account may do. [`supervisor`] decides which agents a process runs that serves many clusters,
+//! and [`served`] which programs of machines.
 //!
 //! So a new controller is one line here. What a controller does outside of the API is part of its
 //! type: a visitor that runs controllers needs a driver for each kind of it that the list has, and
@@ -19,7 +21,9 @@ mod agent;
 mod hub;
 mod identities;
 mod listed;
+mod machines;
 pub mod roles;
+pub mod served;
 pub mod supervisor;
 pub mod world;
 
@@ -28,6 +32,7 @@ pub use agent::{Agent, Machine};
 pub use hub::Hub;
 pub use identities::Identities;
 pub use listed::{List, Listed, accounts, list};
+pub use machines::{DpuAgent, DpuTenant, Machines, TenantPlane};
 
 use interlock_kernel::{Controller, Outside};
 

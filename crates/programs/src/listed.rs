@@ -48,7 +48,7 @@ pub fn accounts(rooms: &[Listed]) -> BTreeMap<Account, BTreeSet<Place>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Agent, Hub, Identities, Machine};
+    use crate::{Agent, DpuAgent, DpuTenant, Hub, Identities, Machine, Machines, TenantPlane};
 
     fn names(rooms: &[Listed]) -> Vec<&'static str> {
         rooms.iter().map(|room| room.controller).collect()
@@ -60,6 +60,10 @@ mod tests {
         let mut all = names(&list(&Hub::default()));
         all.extend(names(&list(&Identities::of_any())));
         all.extend(names(&list(&Agent::of_any(machine, &[]))));
+        all.extend(names(&list(&Machines)));
+        all.extend(names(&list(&TenantPlane::default())));
+        all.extend(names(&list(&DpuAgent::default())));
+        all.extend(names(&list(&DpuTenant::of_any())));
         let distinct: BTreeSet<&str> = all.iter().copied().collect();
         assert_eq!(distinct.len(), all.len(), "{all:?}");
     }

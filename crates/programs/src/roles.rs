@@ -1,7 +1,10 @@
 //! Who our programs are on API servers, and what each of them may do there: what its controllers
 //! say that they do, and nothing else.
 
+pub mod machines;
+
 use crate::{Account, Agent, Hub, Identities, Listed, Machine, accounts, list};
+use interlock_api::nodes::DpuName;
 use interlock_kernel::{Kind, Place, Verb};
 use interlock_placement::kinds::WORKLOAD_CLUSTER;
 use serde_json::{Value, json};
@@ -132,6 +135,29 @@ impl Rules {
     /// What only the syncer of this cluster does at the hub.
     pub fn of_syncer_of(cluster: &str) -> Rules {
         Rules::default().naming(interlock_api::GROUP, "workloadclusters/status", cluster, "patch")
+    }
+
+    /// The same of one tenant's controllers: they write the status of their own Tenant only.
+    fn of_tenant(mut self, tenant: &str) -> Rules {
+        for resource in ["tenants", "tenants/status"] {
+            self = self.narrowed(interlock_api::GROUP, resource, tenant);
+        }
+        self
+    }
+
+    /// The same of the agent of one DPU: it writes its own report and its own Lease only.
+    fn of_dpu(self, dpu: &DpuName) -> Rules {
+        let own = self.narrowed(interlock_api::GROUP, "dpureports/status", &dpu.to_string());
+        own.narrowed("coordination.k8s.io", "leases", &dpu.lease())
+    }
+
+    /// The same, with changes to one object of a resource only.
+    fn narrowed(mut self, group: &str, resource: &str, name: &str) -> Rules {
+        let key = (group.to_owned(), resource.to_owned(), None);
+        let Some(verbs) = self.verbs.get_mut(&key) else { return self };
+        let had = verbs.remove("patch");
+        self.verbs.retain(|_, verbs| !verbs.is_empty());
+        if had { self.naming(group, resource, name, "patch") } else { self }
     }
 
     /// What it takes to fill the caches that all controllers at a place share.

@@ -192,8 +192,15 @@ pub enum Action {
 /// What went wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct Failure {
-    /// One word: `NoPacketFilter`, `TermDiffers`, `AtOrUnderTheFloor`, `KernelRefused`.
+    /// One word: `NoPacketFilter`, `TermDiffers`, `NodeDiffers`, `AtOrUnderTheFloor`, `PortNotClosed`, `KernelRefused`.
     pub reason: &'static str,
     /// The sentence, with the words of the kernel or of nft, and what to do next.
     pub message: String,
+}
+
+impl Failure {
+    /// Whether the port had changed since the action was decided: nothing is broken, and the next step decides anew.
+    pub fn is_late(&self) -> bool {
+        ["TermDiffers", "NodeDiffers", "AtOrUnderTheFloor", "PortNotClosed"].contains(&self.reason)
+    }
 }

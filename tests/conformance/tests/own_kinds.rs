@@ -26,6 +26,8 @@ where
     F: Future<Output = Result<()>>,
 {
     let definitions = interlock_api::definitions().into_iter();
+    let definitions = definitions.chain(interlock_api::node_definitions());
+    let definitions = definitions.chain(interlock_api::tenant_definitions());
     let definitions = definitions.map(|own| serde_json::to_value(own).expect("it is an object"));
     let config = Config { hub_definitions: definitions.collect(), ..Config::default() };
     let server = Server::start(config).await.expect("a server in memory starts");

@@ -8,6 +8,7 @@ use kube_derive::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 /// What is asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
@@ -72,17 +73,49 @@ pub struct NodeClaimSpec {
     #[schemars(length(max = 512), inner(length(min = 1, max = 63)))]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub node_names: Vec<String>,
+    /// The addresses that machines of the claim may send from, beside the link-local address of each. To change them
+    /// closes the ports of that machine for a moment.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 512))]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["node".to_owned()]))]
+    pub addresses: Vec<NodeAddresses>,
+}
+
+/// The addresses of a machine in the network of its tenant.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(crates(kube_core = "::kube_core"))]
+pub struct NodeAddresses {
+    /// The name of the machine.
+    #[schemars(length(min = 1, max = 63))]
+    pub node: String,
+    /// The addresses.
+    #[schemars(with = "Vec<String>", length(max = 16), inner(length(min = 2, max = 45)))]
+    #[x_kube(validation = Rule::new("self.all(a, isIP(a))")
+        .message("addresses are IP addresses, as in 10.0.0.1 or fd00::1"))]
+    pub addresses: Vec<IpAddr>,
 }
 
 impl NodeClaimSpec {
     fn one() -> u32 {
         1
     }
+
+    /// The addresses of a machine, in order.
+    pub fn addresses_of(&self, node: &str) -> Vec<IpAddr> {
+        let found = self.addresses.iter().find(|it| it.node == node);
+        found.map(|it| it.addresses.clone()).unwrap_or_default()
+    }
 }
 
 impl Default for NodeClaimSpec {
     fn default() -> Self {
-        Self { count: Self::one(), selector: NodeSelector::default(), node_names: Vec::new() }
+        Self {
+            count: Self::one(),
+            selector: NodeSelector::default(),
+            node_names: Vec::new(),
+            addresses: Vec::new(),
+        }
     }
 }
 

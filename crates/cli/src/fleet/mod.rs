@@ -33,7 +33,7 @@ pub(crate) use forcing::Args as ForceReleaseArgs;
 pub(crate) use location::{Found, Location};
 pub(crate) use moving::Args as MoveArgs;
 pub(crate) use showing::{ExplainArgs, StatusArgs};
-pub(crate) use words::table;
+pub(crate) use words::{age_or_dash, did_you_mean, table};
 
 use anyhow::Context;
 use interlock_api::Period;

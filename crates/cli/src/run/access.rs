@@ -27,6 +27,8 @@ pub(crate) enum Who<'a> {
     OfHub(Account),
     /// An account of the agent of a cluster.
     OfCluster(Account, &'a str),
+    /// An account of a tenant or of a DPU.
+    Of(Account, &'a str),
 }
 
 impl fmt::Display for Who<'_> {
@@ -35,7 +37,9 @@ impl fmt::Display for Who<'_> {
             Who::Owner => f.write_str("system:interlock:up"),
             Who::Caches => f.write_str(roles::CACHES_USER),
             Who::OfHub(account) => f.write_str(&account.user(None)),
-            Who::OfCluster(account, cluster) => f.write_str(&account.user(Some(cluster))),
+            Who::OfCluster(account, name) | Who::Of(account, name) => {
+                f.write_str(&account.user(Some(name)))
+            }
         }
     }
 }
@@ -52,10 +56,11 @@ impl Who<'_> {
     }
 }
 
-/// Lets the controllers of the hub and of cloud identities do what they do, and their caches be filled.
+/// Lets the controllers of the hub, of cloud identities and of machines do what they do, and their caches be filled.
 pub(crate) async fn allow_at_hub(hub: &Client) -> anyhow::Result<()> {
     grant(hub, &roles::at_hub()).await?;
-    grant(hub, &roles::of_identities_at_hub()).await
+    grant(hub, &roles::of_identities_at_hub()).await?;
+    grant(hub, &roles::machines::at_hub()).await
 }
 
 /// Lets the agent of a cluster do what it does, at the hub and on the cluster.
@@ -101,7 +106,7 @@ async fn delete<K: Rbac>(client: &Client, name: &str) -> anyhow::Result<()> {
 }
 
 /// Makes roles, and binds them.
-async fn grant(client: &Client, grants: &[Grant]) -> anyhow::Result<()> {
+pub(crate) async fn grant(client: &Client, grants: &[Grant]) -> anyhow::Result<()> {
     for grant in grants {
         let [role, binding] = grant.written();
         apply::<ClusterRole>(client, &grant.role, &role).await?;

@@ -38,6 +38,22 @@ pub(crate) async fn install_identities(hub: &Client) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Installs or updates the kinds of machines at the hub.
+pub(crate) async fn install_machines(hub: &Client) -> anyhow::Result<()> {
+    for definition in interlock_api::node_definitions() {
+        install_kind(hub, &definition).await?;
+    }
+    Ok(())
+}
+
+/// Installs or updates the kinds of machines on the control plane of a tenant.
+pub(crate) async fn install_for_tenant(plane: &Client) -> anyhow::Result<()> {
+    for definition in interlock_api::tenant_definitions() {
+        install_kind(plane, &definition).await?;
+    }
+    Ok(())
+}
+
 async fn make_namespace(at: &Client, name: &str) -> anyhow::Result<()> {
     let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(at.clone());
     let namespace = serde_json::from_value(json!({"metadata": {"name": name}}))

@@ -7,7 +7,7 @@
 mod actions;
 mod report;
 
-pub(crate) use actions::Ground;
+pub(crate) use actions::{Ground, make_logical_cluster};
 
 use super::access::HUB;
 use actions::{Held, Letting};

@@ -11,6 +11,7 @@ mod deleting;
 mod demo;
 mod fleet;
 mod forcing;
+mod machines;
 mod measuring;
 mod numbers;
 mod processes;

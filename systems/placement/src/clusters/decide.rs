@@ -32,14 +32,14 @@ pub struct Facts {
     /// Whether somebody needs it empty; None: nobody.
     pub drain: Option<Drain>,
     /// Whether it says that it is empty for somebody who does not need that any more.
-    pub is_told_in_vain: bool,
+    pub is_answered_in_vain: bool,
 }
 
 /// What is known of a cluster that somebody needs empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Drain {
     /// Whether it says to everybody who asked that it is empty.
-    pub is_told: bool,
+    pub is_answered: bool,
     /// Whether a list of all grants, read after the cluster itself, shows none that keeps it; None: not
     /// read. A list that is no answer, since the cluster has changed, counts as one that shows some.
     pub is_surely_empty: Option<bool>,
@@ -89,7 +89,7 @@ pub struct Conditions {
 pub enum Drained {
     /// It is, and it says so to each of them.
     Empty,
-    /// It is not known to be, and nobody new is told.
+    /// It is not known to be, and nobody new learns that it is.
     NotYet(Grants),
 }
 
@@ -201,9 +201,9 @@ pub fn decide(facts: &Facts) -> Decision {
         return Decision::ReadClusterAndGrants;
     }
     let conditions = conditions(facts);
-    let is_told_now = conditions.drained == Some(Drained::Empty)
-        && facts.drain.is_some_and(|drain| !drain.is_told);
-    if !is_said(&facts.said, &conditions) || is_told_now || facts.is_told_in_vain {
+    let is_answered_now = conditions.drained == Some(Drained::Empty)
+        && facts.drain.is_some_and(|drain| !drain.is_answered);
+    if !is_said(&facts.said, &conditions) || is_answered_now || facts.is_answered_in_vain {
         return Decision::Tell(conditions);
     }
     match facts.heartbeat {
@@ -236,9 +236,9 @@ pub fn conditions(facts: &Facts) -> Conditions {
     Conditions { reachable, ready, left, drained: facts.drain.map(|drain| drained(facts, drain)) }
 }
 
-/// Whoever was told that it is empty keeps it so: nothing is granted to it while they ask.
+/// Whoever learned that it is empty keeps it so: nothing is granted to it while they ask.
 fn drained(facts: &Facts, drain: Drain) -> Drained {
-    match drain.is_told || drain.is_surely_empty == Some(true) {
+    match drain.is_answered || drain.is_surely_empty == Some(true) {
         true => Drained::Empty,
         false => Drained::NotYet(facts.grants),
     }
@@ -247,7 +247,7 @@ fn drained(facts: &Facts, drain: Drain) -> Drained {
 /// A cache that shows grants is proof enough that it is not empty, and one that shows none is no proof.
 fn is_to_be_read(facts: &Facts, drain: Drain) -> bool {
     let Grants { owned, to_come, in_place, .. } = facts.grants;
-    !drain.is_told && drain.is_surely_empty.is_none() && owned + to_come + in_place == 0
+    !drain.is_answered && drain.is_surely_empty.is_none() && owned + to_come + in_place == 0
 }
 
 /// What is left changes with every grant that leaves: it is reported once, and then anew with each sign
@@ -306,7 +306,7 @@ mod tests {
             grants: NONE,
             is_surely_empty: None,
             drain: None,
-            is_told_in_vain: false,
+            is_answered_in_vain: false,
         };
         let Conditions { reachable, ready, .. } = conditions(&facts);
         facts.said.reachable = Some(reachable);
@@ -370,7 +370,7 @@ mod tests {
 
     #[test]
     fn a_cluster_is_empty_for_those_who_asked_only_after_a_live_list() {
-        let drain = |is_told, is_surely_empty| Some(Drain { is_told, is_surely_empty });
+        let drain = |is_answered, is_surely_empty| Some(Drain { is_answered, is_surely_empty });
         let waits = Decision::WaitForSilence { seconds: 30 };
         let mut facts = Facts { drain: drain(false, None), ..facts(noted(10)) };
         assert_eq!(decide(&facts), Decision::ReadClusterAndGrants);
@@ -398,12 +398,12 @@ mod tests {
         let wanted = Conditions { drained, ..conditions(&facts) };
         assert_eq!(decide(&facts), Decision::Tell(wanted));
         facts.said.is_drained = Some(true);
-        assert_eq!(decide(&facts), Decision::Tell(wanted), "a second one who asked is told, too");
+        assert_eq!(decide(&facts), Decision::Tell(wanted), "a second one who asked learns it, too");
         facts.drain = drain(true, None);
         assert_eq!(decide(&facts), waits);
-        facts.is_told_in_vain = true;
+        facts.is_answered_in_vain = true;
         assert_eq!(decide(&facts), Decision::Tell(wanted));
-        let ended = Facts { drain: None, is_told_in_vain: false, ..facts };
+        let ended = Facts { drain: None, is_answered_in_vain: false, ..facts };
         assert_eq!(decide(&ended), Decision::Tell(conditions(&ended)), "the condition goes");
         assert_eq!(conditions(&ended).drained, None);
     }

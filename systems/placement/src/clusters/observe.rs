@@ -82,10 +82,10 @@ pub(crate) fn observe(
         },
         is_surely_empty: is_surely_empty(uid, live_reads),
         drain: (!drains.is_empty()).then(|| Drain {
-            is_told: drains.is_subset(&told),
+            is_answered: drains.is_subset(&told),
             is_surely_empty: is_surely_drained(&cluster, live_reads),
         }),
-        is_told_in_vain: !told.is_subset(&drains),
+        is_answered_in_vain: !told.is_subset(&drains),
     };
     // A cluster that stays may have thousands of grants, and nobody asks for their names.
     let named = |index: &Index, is_asked_for: bool| match is_asked_for {

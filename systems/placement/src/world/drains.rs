@@ -1,4 +1,4 @@
-//! Somebody needs a cluster empty, is told that it is, and takes that back: what rollouts and nodes rely on.
+//! Somebody needs a cluster empty, learns that it is, and takes that back: what rollouts and nodes rely on.
 
 use super::machine::Machine;
 use super::promises::promise;
@@ -27,7 +27,7 @@ impl Drain {
         !self.asked.is_disjoint(&self.told)
     }
 
-    fn is_told(&self) -> bool {
+    fn is_answered(&self) -> bool {
         self.asked.is_subset(&self.told)
     }
 }
@@ -135,13 +135,13 @@ pub(super) fn goals(system: &Namespaces) -> Vec<Goal<Namespaces>> {
             name: "DrainIsAnswered",
             sentence: "a cluster that the namespace may leave comes to be empty, and says so",
             while_true: |system, truth| system.makes_snapshots() && waits(truth, 0),
-            then: |_, truth| truth.drains[0].is_told(),
+            then: |_, truth| truth.drains[0].is_answered(),
         },
         Goal {
             name: "SecondDrainIsAnswered",
             sentence: "so does the second",
             while_true: |system, truth| system.makes_snapshots() && waits(truth, 1),
-            then: |_, truth| truth.drains[1].is_told(),
+            then: |_, truth| truth.drains[1].is_answered(),
         },
     ]
 }

@@ -216,7 +216,7 @@ async fn stop_processes(processes: Arc<Processes>, cluster: &str) {
 }
 
 /// Makes a logical cluster, unless it is there.
-async fn make_logical_cluster(hub: &Client, name: &str) -> anyhow::Result<()> {
+pub(crate) async fn make_logical_cluster(hub: &Client, name: &str) -> anyhow::Result<()> {
     let kind = GroupVersionKind::gvk("interlock.dev", "v1alpha1", "LogicalCluster");
     let resource = ApiResource::from_gvk_with_plural(&kind, "logicalclusters");
     let logical: Api<DynamicObject> = Api::all_with(hub.clone(), &resource);

@@ -1,0 +1,477 @@
+//! Serves tenants and DPUs: starts what needs the control plane of a tenant, and the agents of DPUs, and stops what is not
+//! needed any more.
+//!
+//! It writes no object of nodes. One program started twice or stopped early is safe: a call that is under way meets the
+//! record of its port. So nothing here has to be exact.
+
+use super::SOON;
+use super::access::{HUB, Who, grant};
+use super::install;
+use super::supervisor::{Ground, make_logical_cluster};
+use super::wiring::{self, Seats};
+use crate::fleet::connection::{from_secret, in_logical_cluster};
+use anyhow::{Context, anyhow};
+use interlock_api::nodes::{
+    DpuAttachment, DpuName, FINALIZER_DPU_CLEAN, LABEL_DPU, PhysicalNode, Rack, Tenant,
+};
+use interlock_api::placement::SecretKey;
+use interlock_dpu::{Driver, Settings, Wiring};
+use interlock_kernel::{Place, Selector, Watch};
+use interlock_nodes::kinds::{PHYSICAL_NODE, RACK, TENANT, TENANT_PLANE};
+use interlock_nodes::outside::Failure;
+use interlock_nodes::power::{IsOff, Power, PowerOff, PowerState};
+use interlock_programs::roles::machines::{OnPlane, of_dpu_at_hub, of_dpu_on_plane, on_plane};
+use interlock_programs::served::{PlaneName, Serves, Unit, wanted};
+use interlock_programs::{Account, DpuAgent, DpuTenant, Machines as AtHub, TenantPlane};
+use interlock_shell::{Cache, NoDriver, Places, Runner, Server, Shell, Stop, Stopper};
+use kube::api::{Api, ListParams};
+use kube::{Client, Config, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{Instant, sleep, timeout};
+
+/// How often it is compared what runs and what should.
+const ROUNDS: Duration = Duration::from_secs(1);
+/// How long until a start that failed is tried again.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// Runs the controllers of machines at the hub until the shell stops.
+pub(crate) fn at_hub(shell: &Shell, seats: &Seats) -> anyhow::Result<Vec<Runner>> {
+    Ok(wiring::run(shell, &AtHub, seats, NoPower)?)
+}
+
+/// No command of the platform is configured: only a person says that a DPU is off.
+#[derive(Debug, Clone, Copy)]
+struct NoPower;
+
+const NO_POWER: &str =
+    "no power command is configured here: declare the DPU off with interlock node fence";
+
+impl interlock_shell::Driver<Power> for NoPower {
+    async fn ask(&self, _: IsOff) -> Result<PowerState, String> {
+        Ok(PowerState::Unknown(NO_POWER.to_owned()))
+    }
+
+    async fn perform(&self, _: PowerOff) -> Result<(), String> {
+        Err(NO_POWER.to_owned())
+    }
+}
+
+/// How this process reaches the hub and the control planes of tenants.
+pub(crate) enum Reach {
+    /// The server runs in this process, and each account is a user of its own.
+    Here(Arc<Ground>),
+    /// They are somewhere else, and whoever gave the kubeconfig of the hub decides who this process is.
+    Elsewhere(Box<Elsewhere>),
+}
+
+/// A hub that is somewhere else.
+pub(crate) struct Elsewhere {
+    pub(crate) hub: Server,
+    pub(crate) config: Config,
+    pub(crate) shell: Arc<Shell>,
+    /// Whether the kinds of tenants are installed on their control planes.
+    pub(crate) installs: bool,
+}
+
+impl Reach {
+    fn shell(&self) -> &Shell {
+        match self {
+            Reach::Here(ground) => &ground.shell,
+            Reach::Elsewhere(there) => &there.shell,
+        }
+    }
+
+    /// The hub, with the caches that all share.
+    fn known(&self) -> &Server {
+        match self {
+            Reach::Here(ground) => &ground.known,
+            Reach::Elsewhere(there) => &there.hub,
+        }
+    }
+
+    /// The hub, for what this module itself asks.
+    fn hub(&self) -> &Client {
+        match self {
+            Reach::Here(ground) => &ground.hub,
+            Reach::Elsewhere(there) => there.hub.client(),
+        }
+    }
+
+    /// The hub, as an account of a program.
+    fn hub_as(&self, who: Who<'_>) -> Server {
+        match self {
+            Reach::Here(ground) => ground.known.acting_as(who.client(&ground.server, HUB)),
+            Reach::Elsewhere(there) => there.hub.clone(),
+        }
+    }
+
+    /// The control plane of a tenant, as an account of a program.
+    fn plane_as(&self, who: Who<'_>, name: &PlaneName, there: &Server) -> Server {
+        match (self, name) {
+            (Reach::Here(ground), PlaneName::LogicalCluster(name)) => {
+                there.acting_as(who.client(&ground.server, name))
+            }
+            // The tenant, or whoever started this process, has given one kubeconfig.
+            (Reach::Here(_), PlaneName::Elsewhere { .. }) | (Reach::Elsewhere(_), _) => {
+                there.clone()
+            }
+        }
+    }
+
+    /// Makes the control plane of a tenant, if it is a logical cluster of a server in this process, and finds it.
+    async fn open(&self, plane: &PlaneName) -> anyhow::Result<Server> {
+        let (name, client, installs) = match (plane, self) {
+            (PlaneName::LogicalCluster(name), Reach::Here(ground)) => {
+                make_logical_cluster(&ground.hub, name).await?;
+                install::install_for_tenant(&Who::Owner.client(&ground.server, name)).await?;
+                (name, Who::Caches.client(&ground.server, name), false)
+            }
+            (PlaneName::LogicalCluster(name), Reach::Elsewhere(there)) => {
+                let config = in_logical_cluster(there.config.clone(), name)?;
+                (name, Client::try_from(config).context(NO_CLIENT)?, there.installs)
+            }
+            (PlaneName::Elsewhere { namespace, name, key }, _) => {
+                let (namespace, key) = (namespace.clone(), key.clone());
+                let secret = SecretKey { namespace, name: name.clone(), key };
+                let config = from_secret(self.hub(), &secret).await?;
+                (name, Client::try_from(config).context(NO_CLIENT)?, true)
+            }
+        };
+        if installs {
+            install::install_for_tenant(&client).await?;
+        }
+        Ok(Server::new(name, client))
+    }
+
+    /// Lets the accounts of programs do what they do. Elsewhere an administrator has done so.
+    async fn allow(&self, plane: Option<&PlaneName>, grants: &OnPlane) -> anyhow::Result<()> {
+        let Reach::Here(ground) = self else { return Ok(()) };
+        grant(&ground.hub, &grants.at_hub).await?;
+        if let Some(PlaneName::LogicalCluster(name)) = plane {
+            grant(&Who::Owner.client(&ground.server, name), &grants.on_plane).await?;
+        }
+        Ok(())
+    }
+}
+
+const NO_CLIENT: &str = "cannot make a client of the control plane of the tenant";
+
+/// What the driver of a DPU is made of.
+#[derive(Debug, Clone)]
+pub(crate) enum Device {
+    /// No hardware: files of a folder for each DPU.
+    Local(PathBuf),
+    /// The kernel of this machine, with its files in this folder.
+    Linux(PathBuf, Wiring),
+}
+
+impl Device {
+    fn open(&self, here: &DpuName) -> Result<Driver, Failure> {
+        match self {
+            Device::Local(folder) => Driver::local(Settings::of(&folder.join(here.to_string()))?),
+            Device::Linux(folder, wiring) => Driver::linux(Settings::of(folder)?, wiring.clone()),
+        }
+    }
+}
+
+/// Runs until it is stopped.
+pub(crate) struct Machines {
+    stopper: Stopper,
+    task: JoinHandle<()>,
+}
+
+impl Machines {
+    /// Begins to serve.
+    pub(crate) fn start(reach: Reach, serves: Serves, device: Device) -> Machines {
+        let stopper = Stopper::new();
+        let nodes = match &serves {
+            Serves::Dpu(here) => {
+                Watch::all(Place::HUB, &PHYSICAL_NODE).only(Selector::labelled(here.label_key()))
+            }
+            Serves::Fleet | Serves::Tenants => Watch::all(Place::HUB, &PHYSICAL_NODE),
+        };
+        let follow = |kind| reach.known().follow(&Watch::all(Place::HUB, kind));
+        let serving = Serving {
+            tenants: follow(&TENANT),
+            racks: follow(&RACK),
+            nodes: reach.known().follow(&nodes),
+            parts: Arc::new(Parts {
+                reach,
+                serves,
+                device,
+                planes: Mutex::default(),
+                drivers: Mutex::default(),
+            }),
+            running: BTreeMap::new(),
+            under_way: BTreeSet::new(),
+            retry_at: BTreeMap::new(),
+            tasks: JoinSet::new(),
+        };
+        let task = tokio::spawn(serving.run(stopper.signal()));
+        Machines { stopper, task }
+    }
+
+    /// Ends it, and all that it runs.
+    pub(crate) async fn stop(self) {
+        self.stopper.stop();
+        if let Err(error) = self.task.await {
+            tracing::error!(%error, "what serves tenants and DPUs ended unexpectedly");
+        }
+    }
+}
+
+/// A start or the check before a stop that has come to its end.
+enum Ended {
+    Started(Unit, anyhow::Result<Vec<Runner>>),
+    /// Whether it is needed after all.
+    Checked(Unit, anyhow::Result<bool>),
+}
+
+struct Serving {
+    parts: Arc<Parts>,
+    tenants: Arc<Cache>,
+    racks: Arc<Cache>,
+    nodes: Arc<Cache>,
+    running: BTreeMap<Unit, Vec<Runner>>,
+    /// Those that are being started, or checked before they are stopped.
+    under_way: BTreeSet<Unit>,
+    retry_at: BTreeMap<Unit, Instant>,
+    tasks: JoinSet<Ended>,
+}
+
+impl Serving {
+    async fn run(mut self, stop: Stop) {
+        tokio::select! {
+            () = stop.asked() => return,
+            // An empty cache is not an empty fleet.
+            () = async {
+                self.tenants.filled().await;
+                self.racks.filled().await;
+                self.nodes.filled().await;
+            } => {}
+        }
+        loop {
+            self.round();
+            tokio::select! {
+                () = stop.asked() => break,
+                Some(ended) = self.tasks.join_next() => match ended {
+                    Ok(ended) => self.ended(ended),
+                    Err(error) => tracing::error!(%error, "a task about tenants and DPUs ended unexpectedly"),
+                },
+                () = sleep(ROUNDS) => {}
+            }
+        }
+        self.tasks.shutdown().await;
+    }
+
+    fn round(&mut self) {
+        let (tenants, racks, nodes) = (read(&self.tenants), read(&self.racks), read(&self.nodes));
+        let wanted = wanted(&self.parts.serves, &tenants, &racks, &nodes);
+        self.retry_at.retain(|unit, _| wanted.contains(unit));
+        // One of which a controller has ended by itself is started again.
+        self.running.retain(|_, runners| !runners.iter().any(Runner::is_over));
+        let now = Instant::now();
+        for unit in &wanted {
+            let is_due = self.retry_at.get(unit).is_none_or(|at| *at <= now);
+            let is_there = self.running.contains_key(unit) || self.under_way.contains(unit);
+            if is_there || !is_due {
+                continue;
+            }
+            self.under_way.insert(unit.clone());
+            let (parts, unit) = (Arc::clone(&self.parts), unit.clone());
+            self.tasks.spawn(async move {
+                let started = timeout(SOON, parts.start(&unit)).await;
+                let started = started.unwrap_or_else(|_| Err(anyhow!("no answer in time")));
+                Ended::Started(unit, started)
+            });
+        }
+        let left = self.running.keys().filter(|unit| !wanted.contains(*unit));
+        let left: Vec<Unit> =
+            left.filter(|unit| !self.under_way.contains(*unit)).cloned().collect();
+        for unit in left {
+            self.under_way.insert(unit.clone());
+            let parts = Arc::clone(&self.parts);
+            self.tasks.spawn(async move {
+                let needed = timeout(SOON, parts.is_needed(&unit)).await;
+                let needed = needed.unwrap_or_else(|_| Err(anyhow!("no answer in time")));
+                sleep(ROUNDS).await;
+                Ended::Checked(unit, needed)
+            });
+        }
+    }
+
+    fn ended(&mut self, ended: Ended) {
+        match ended {
+            Ended::Started(unit, Ok(runners)) => {
+                tracing::info!(serves = shown(&unit), "serving");
+                self.under_way.remove(&unit);
+                self.retry_at.remove(&unit);
+                self.running.insert(unit, runners);
+            }
+            Ended::Started(unit, Err(error)) => {
+                let because = format!("{error:#}");
+                tracing::warn!(serves = shown(&unit), because, "cannot start");
+                self.under_way.remove(&unit);
+                self.retry_at.insert(unit, Instant::now() + RETRY);
+            }
+            Ended::Checked(unit, Ok(false)) => {
+                tracing::info!(serves = shown(&unit), "not needed any more");
+                self.under_way.remove(&unit);
+                // To drop the runners stops them.
+                self.running.remove(&unit);
+            }
+            // What cannot be read may still be there.
+            Ended::Checked(unit, Ok(true) | Err(_)) => {
+                self.under_way.remove(&unit);
+            }
+        }
+    }
+}
+
+/// The objects of a cache that can be read.
+fn read<K>(cache: &Cache) -> Vec<K>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+{
+    let objects = cache.objects().list(None);
+    objects.iter().filter_map(|object| (**object).clone().try_parse().ok()).collect()
+}
+
+fn shown(unit: &Unit) -> String {
+    match unit {
+        Unit::Tenant { tenant, .. } => format!("tenant {}", tenant.name),
+        Unit::Dpu { here } => format!("DPU {here}"),
+        Unit::DpuTenant { here, tenant, .. } => format!("DPU {here} for tenant {}", tenant.name),
+    }
+}
+
+/// What all units share.
+struct Parts {
+    reach: Reach,
+    serves: Serves,
+    device: Device,
+    /// The control planes of tenants, with the caches that all share who work there.
+    planes: Mutex<BTreeMap<PlaneName, Server>>,
+    /// The drivers of DPUs.
+    drivers: Mutex<BTreeMap<DpuName, Driver>>,
+}
+
+impl Parts {
+    async fn start(&self, unit: &Unit) -> anyhow::Result<Vec<Runner>> {
+        let shell = self.reach.shell();
+        match unit {
+            Unit::Tenant { tenant, plane } => {
+                let there = self.plane(plane).await?;
+                if let PlaneName::LogicalCluster(name) = plane {
+                    self.reach.allow(Some(plane), &on_plane(&tenant.name, name)).await?;
+                }
+                let seats = [Account::Claims, Account::Attachments].map(|account| {
+                    let who = Who::Of(account, tenant.name.as_str());
+                    (account, self.places(who, plane, &there))
+                });
+                let program = TenantPlane { tenant: tenant.clone() };
+                Ok(wiring::run(shell, &program, &seats.into(), NoDriver)?)
+            }
+            Unit::Dpu { here } => {
+                let own = OnPlane { at_hub: vec![of_dpu_at_hub(here)], on_plane: Vec::new() };
+                self.reach.allow(None, &own).await?;
+                let (driver, name) = (self.driver(here).await?, here.to_string());
+                let who = Who::Of(Account::Dpu, &name);
+                let seats = [(Account::Dpu, [(Place::HUB, self.reach.hub_as(who))].into())];
+                let program = DpuAgent { here: here.clone() };
+                Ok(wiring::run(shell, &program, &seats.into(), driver)?)
+            }
+            Unit::DpuTenant { here, vtep, tenant, plane } => {
+                let there = self.plane(plane).await?;
+                if let PlaneName::LogicalCluster(name) = plane {
+                    let grants = of_dpu_on_plane(here, &tenant.name, name);
+                    self.reach.allow(Some(plane), &grants).await?;
+                }
+                let (driver, name) = (self.driver(here).await?, here.to_string());
+                let places = self.places(Who::Of(Account::Dpu, &name), plane, &there);
+                let (here, tenant) = (here.clone(), tenant.clone());
+                let program = DpuTenant { here, vtep: *vtep, tenant };
+                Ok(wiring::run(shell, &program, &[(Account::Dpu, places)].into(), driver)?)
+            }
+        }
+    }
+
+    /// Whether a unit that a cache does not call for is needed all the same, by the hub itself: what a cache does not
+    /// show may still be there. A DPU serves a tenant until no attachment waits for it.
+    async fn is_needed(&self, unit: &Unit) -> anyhow::Result<bool> {
+        let hub = self.reach.hub();
+        let (tenants, racks, nodes) =
+            (all::<Tenant>(hub).await?, all::<Rack>(hub).await?, all::<PhysicalNode>(hub).await?);
+        if wanted(&self.serves, &tenants, &racks, &nodes).contains(unit) {
+            return Ok(true);
+        }
+        let Unit::DpuTenant { here, tenant, plane, .. } = unit else { return Ok(false) };
+        let is_there = tenants.iter().any(|it| it.uid().as_deref() == Some(tenant.uid.as_str()));
+        if !is_there {
+            return Ok(false);
+        }
+        let there = self.plane(plane).await?;
+        let attachments: Api<DpuAttachment> = Api::all(there.client().clone());
+        let only = ListParams::default().labels(&format!("{LABEL_DPU}={here}"));
+        let attachments = attachments.list(&only).await.context("cannot list attachments")?;
+        let is_held =
+            |it: &DpuAttachment| it.finalizers().iter().any(|it| it == FINALIZER_DPU_CLEAN);
+        Ok(attachments.iter().any(is_held))
+    }
+
+    /// The control plane of a tenant.
+    async fn plane(&self, plane: &PlaneName) -> anyhow::Result<Server> {
+        let known = || {
+            let planes = self.planes.lock().unwrap_or_else(PoisonError::into_inner);
+            planes.get(plane).cloned()
+        };
+        if let Some(known) = known() {
+            return Ok(known);
+        }
+        let server = self.reach.open(plane).await?;
+        let mut planes = self.planes.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(planes.entry(plane.clone()).or_insert(server).clone())
+    }
+
+    /// The places of an account: the hub, and the control plane of a tenant.
+    fn places(&self, who: Who<'_>, plane: &PlaneName, there: &Server) -> Places {
+        let hub = (Place::HUB, self.reach.hub_as(who));
+        [hub, (TENANT_PLANE, self.reach.plane_as(who, plane, there))].into()
+    }
+
+    /// The driver of a DPU, which is the same for all its controllers.
+    async fn driver(&self, here: &DpuName) -> anyhow::Result<Driver> {
+        let known = || {
+            let drivers = self.drivers.lock().unwrap_or_else(PoisonError::into_inner);
+            drivers.get(here).cloned()
+        };
+        if let Some(known) = known() {
+            return Ok(known);
+        }
+        let (device, name) = (self.device.clone(), here.clone());
+        let opened = tokio::task::spawn_blocking(move || device.open(&name)).await;
+        let driver = opened.context("the driver of the DPU stopped")?;
+        let driver =
+            driver.map_err(|failure| anyhow!("{}: {}", failure.reason, failure.message))?;
+        let mut drivers = self.drivers.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(drivers.entry(here.clone()).or_insert(driver).clone())
+    }
+}
+
+/// All objects of a kind, by the hub itself.
+async fn all<K>(hub: &Client) -> anyhow::Result<Vec<K>>
+where
+    K: Resource<DynamicType = (), Scope = kube::core::ClusterResourceScope>
+        + Clone
+        + DeserializeOwned
+        + Debug,
+{
+    let listed = Api::<K>::all(hub.clone()).list(&ListParams::default()).await;
+    Ok(listed.with_context(|| format!("cannot list {}", K::plural(&())))?.items)
+}

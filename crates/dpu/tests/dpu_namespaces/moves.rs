@@ -1,0 +1,44 @@
+//! A machine that does not stop sending.
+
+use crate::mode::script;
+use crate::net::eventually;
+use crate::rack::{Rack, marks};
+use std::collections::BTreeSet;
+
+pub(crate) fn under_traffic() {
+    let mut rack = Rack::new();
+    rack.open_all();
+    let script = script(rack.folder.path(), "stream.py", include_str!("../real/stream.py"));
+    let machine = &rack.machines[0];
+    let line =
+        format!("python3 {} eth0 {} {}", script.display(), machine.mac, machine.addresses[0]);
+    let (first, second) = (rack.sniff(1), rack.sniff(3));
+    let stream = machine.space.start(&line);
+    stream.prints("ready");
+    for epoch in 1..=4_i64 {
+        let (old, new, vni) =
+            if epoch % 2 == 1 { (&first, &second, 4097) } else { (&second, &first, 4096) };
+        let before = marks(old).len();
+        eventually("frames arrive in the tenant", || marks(old).len() > before + 50);
+        let strangers = marks(new).len();
+        rack.isolate(0, epoch);
+        // The floor was reported: what a sniffer had not printed yet arrives, and then there is silence.
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        let ended = marks(old).len();
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        assert_eq!(marks(old).len(), ended, "frames arrive after the floor was reported");
+        assert_eq!(marks(new).len(), strangers, "the next tenant received something early");
+        rack.attach(0, epoch + 1, vni);
+        eventually("frames arrive in the next tenant", || marks(new).len() > strangers + 50);
+        assert_eq!(marks(old).len(), ended, "the tenant before received frames of the next one");
+        let begun = marks(new)[strangers].0;
+        let ended = marks(old).last().unwrap().0;
+        assert!(begun > ended, "a silence between");
+        println!("    epoch {epoch}: silent for {} ms", (begun - ended) / 1_000_000);
+    }
+    let numbers =
+        |running| -> BTreeSet<String> { marks(running).into_iter().map(|mark| mark.1).collect() };
+    let (first, second) = (numbers(&first), numbers(&second));
+    assert!(first.len() > 100 && second.len() > 100);
+    assert_eq!(first.intersection(&second).next(), None, "no frame is in both");
+}

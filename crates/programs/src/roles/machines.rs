@@ -1,0 +1,139 @@
+//! Who the programs are that hand machines to tenants, and what each may do: at the hub, and on the control planes of
+//! tenants.
+
+use super::{CACHES, CACHES_USER, ENTER, Grant, Rules, granted};
+use crate::{Account, DpuAgent, DpuTenant, Listed, Machines, TenantPlane, list};
+use interlock_api::nodes::DpuName;
+use interlock_kernel::Place;
+use interlock_nodes::kinds::TENANT_PLANE;
+
+/// Who enters a logical cluster of this server, where that is the control plane of a tenant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OnPlane {
+    /// At the hub.
+    pub at_hub: Vec<Grant>,
+    /// On the control plane.
+    pub on_plane: Vec<Grant>,
+}
+
+/// What the controllers of machines and their caches need at the hub.
+pub fn at_hub() -> Vec<Grant> {
+    let rooms = list(&Machines);
+    let rules = Rules::of(&rooms, Account::Machines, Place::HUB);
+    let all = [rooms, of_tenant(), of_dpu()].concat();
+    let caches = Rules::at(&all, Place::HUB).watched();
+    vec![
+        granted(Account::Machines.role(), rules, vec![Account::Machines.user(None)]),
+        granted(&format!("{CACHES}:machines"), caches, vec![CACHES_USER.to_owned()]),
+    ]
+}
+
+/// What the controllers of a tenant need, by the name of the tenant and of the logical cluster that is its control
+/// plane. Nobody of another tenant enters it.
+pub fn on_plane(tenant: &str, logical_cluster: &str) -> OnPlane {
+    let rooms = of_tenant();
+    let users = [Account::Claims, Account::Attachments].map(|account| account.user(Some(tenant)));
+    let [claims, attachments] = users.clone();
+    let caches = vec![CACHES_USER.to_owned()];
+    let enter = Rules::to_enter(logical_cluster);
+    let entering = users.into_iter().chain(caches.clone()).collect();
+    let role = |account: Account| format!("{}:{tenant}", account.role());
+    let at_hub = vec![
+        granted(&format!("{ENTER}:tenant:{tenant}"), enter, entering),
+        granted(
+            &role(Account::Claims),
+            Rules::of(&rooms, Account::Claims, Place::HUB).of_tenant(tenant),
+            vec![claims.clone()],
+        ),
+    ];
+    let of = |account| Rules::of(&rooms, account, TENANT_PLANE);
+    let cached = Rules::at(&[rooms.clone(), of_dpu()].concat(), TENANT_PLANE).watched();
+    let on_plane = vec![
+        granted(Account::Claims.role(), of(Account::Claims), vec![claims]),
+        granted(Account::Attachments.role(), of(Account::Attachments), vec![attachments]),
+        granted(CACHES, cached, caches),
+    ];
+    OnPlane { at_hub, on_plane }
+}
+
+/// What the agent of a DPU needs at the hub: it reads machines and tenants, and writes its own report and Lease only.
+pub fn of_dpu_at_hub(dpu: &DpuName) -> Grant {
+    let rules = Rules::of(&of_dpu(), Account::Dpu, Place::HUB).of_dpu(dpu);
+    let role = format!("{}:{dpu}", Account::Dpu.role());
+    granted(&role, rules, vec![Account::Dpu.user(Some(&dpu.to_string()))])
+}
+
+/// What the agent of a DPU needs for a tenant, on the control plane of the tenant, and to enter it.
+pub fn of_dpu_on_plane(dpu: &DpuName, tenant: &str, logical_cluster: &str) -> OnPlane {
+    let user = Account::Dpu.user(Some(&dpu.to_string()));
+    let enter = Rules::to_enter(logical_cluster);
+    let rules = Rules::of(&of_dpu(), Account::Dpu, TENANT_PLANE);
+    OnPlane {
+        at_hub: vec![granted(&format!("{ENTER}:dpu:{dpu}:{tenant}"), enter, vec![user.clone()])],
+        on_plane: vec![granted(&format!("{}:{dpu}", Account::Dpu.role()), rules, vec![user])],
+    }
+}
+
+fn of_tenant() -> Vec<Listed> {
+    list(&TenantPlane::default())
+}
+
+fn of_dpu() -> Vec<Listed> {
+    [list(&DpuAgent::default()), list(&DpuTenant::of_any())].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verbs(grants: &[Grant], resource: &str) -> Vec<String> {
+        let rules: Vec<serde_json::Value> = grants
+            .iter()
+            .flat_map(|grant| grant.rules.written().as_array().cloned().unwrap_or_default())
+            .collect();
+        let about = rules.iter().filter(|rule| {
+            let resources = rule["resources"].as_array().into_iter().flatten();
+            resources.into_iter().any(|it| it == resource)
+        });
+        let verbs = about.flat_map(|rule| rule["verbs"].as_array().cloned().unwrap_or_default());
+        verbs.filter_map(|verb| verb.as_str().map(str::to_owned)).collect()
+    }
+
+    #[test]
+    fn nobody_declares_a_machine_off_but_a_person() {
+        let dpu = DpuName::new("r1", "d1");
+        let OnPlane { at_hub: plane, .. } = on_plane("blue", "blue");
+        let all = [at_hub(), plane, vec![of_dpu_at_hub(&dpu)]].concat();
+        for verb in ["create", "patch", "update", "delete"] {
+            assert!(!verbs(&all, "nodefences").contains(&verb.to_owned()), "{verb}");
+        }
+    }
+
+    #[test]
+    fn an_agent_of_a_dpu_writes_only_its_own_report() {
+        let grant = of_dpu_at_hub(&DpuName::new("r1", "d1"));
+        let rules = grant.rules.written();
+        let rules = rules.as_array().expect("rules");
+        let writes = rules.iter().filter(|rule| {
+            let verbs = rule["verbs"].as_array().into_iter().flatten();
+            verbs.into_iter().any(|verb| verb == "patch") && rule["apiGroups"][0] != "events.k8s.io"
+        });
+        for rule in writes {
+            let names = rule["resourceNames"].as_array().expect("it names what it writes");
+            assert!(names == &["r1.d1"] || names == &["dpu-r1.d1"], "{rule}");
+        }
+        assert!(verbs(&[grant], "physicalnodes/status").is_empty());
+    }
+
+    #[test]
+    fn the_controllers_of_a_tenant_enter_its_control_plane_and_no_other() {
+        let OnPlane { at_hub, .. } = on_plane("blue", "plane-of-blue");
+        let entered: Vec<_> = at_hub
+            .iter()
+            .flat_map(|grant| grant.rules.written().as_array().cloned().unwrap_or_default())
+            .filter(|rule| rule["resources"][0] == "logicalclusters")
+            .map(|rule| rule["resourceNames"].clone())
+            .collect();
+        assert_eq!(entered, [serde_json::json!(["plane-of-blue"])]);
+    }
+}

@@ -1,0 +1,50 @@
+//! The shipped rooms keep their promises, and mistakes are found.
+
+use super::*;
+use interlock_checker::Options;
+
+/// What is explored, and how many states there are: a world that shrank by accident fails. The default size is
+/// larger, and is explored in release: `cargo xtask counts`.
+const SIZES: &[(&str, u64)] = &[
+    ("tenants=1,deletes=0", 24),
+    ("tenants=2,deletes=0", 136),
+    ("tenants=1", 1_967),
+    ("tenants=1,live=1,wakes=0", 1_967),
+    ("tenants=1,deletes=0,reclaims=1,live=1,wakes=0", 1_423),
+    ("tenants=1,deletes=0,vanishes=1", 261),
+    ("tenants=1,deletes=0,forged=1", 2_254),
+    ("tenants=1,deletes=0,lost=1", 302),
+    ("tenants=1,deletes=0,reboots=1", 326),
+    ("tenants=1,deletes=0,replaced=1", 5_898),
+    ("tenants=1,deletes=0,fresh=1", 540),
+    ("tenants=1,gone=1,fences=1", 6_212),
+    ("tenants=1,dpus=2,deletes=0", 166),
+    ("tenants=1,deletes=0,flights=1,crash=1", 739),
+    ("tenants=1,deletes=0,stale=1,crash=1,relist=1", 213),
+    ("hub=1,tenants=1,epochs=2", 2_206),
+    ("hub=1,tenants=1,epochs=1,flights=1", 3_176),
+    ("hub=1,tenants=1,epochs=1,lost=1", 548),
+    ("hub=1,tenants=1,epochs=1,reboots=1,live=1,wakes=0", 821),
+    ("hub=1,tenants=2,epochs=1,forged=1", 5_135),
+];
+
+#[test]
+fn promises_are_kept_by_the_rooms_that_ship() {
+    let mut others = Vec::new();
+    for (size, states) in SIZES {
+        let world = ENTRY.in_size(size).expect("a world");
+        let report = world.check(ENTRY.name, &Options::default()).expect("it is explored");
+        assert!(report.all_hold() && report.complete, "{size}: {report:?}");
+        if report.distinct_states != *states {
+            others.push((*size, report.distinct_states));
+        }
+    }
+    assert!(others.is_empty(), "{others:?}");
+}
+
+#[test]
+fn mistakes_are_found() {
+    let world = ENTRY.in_size("").expect("a world");
+    let names: Vec<&str> = mistakes::all().into_iter().map(|mistake| mistake.name).collect();
+    assert_eq!(ENTRY.survivors(&*world, &names).expect("they are checked"), [""; 0]);
+}
