@@ -2,6 +2,7 @@
 
 use crate::agents::connect;
 use crate::fleet::Location;
+use crate::node::dpu;
 use crate::run::machines::{Device, Elsewhere, Machines, Reach};
 use crate::run::{page, settings};
 use crate::serving::{Signals, block_on, default_directory, log};
@@ -71,13 +72,6 @@ where both agree, and reports what it reads back. It writes its DpuReport and it
 Several agents of one DPU may run at once if they share the state folder.
 
   interlock dpu-agent r1/d1 --driver linux --port p1 --port p2";
-
-fn dpu(text: &str) -> Result<DpuName, String> {
-    match text.split_once('/') {
-        Some((rack, dpu)) if !rack.is_empty() && !dpu.is_empty() => Ok(DpuName::new(rack, dpu)),
-        _ => Err("write RACK/DPU, as in r1/d1".to_owned()),
-    }
-}
 
 /// Runs the agent until SIGTERM or SIGINT. Its ports stay as they are.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {

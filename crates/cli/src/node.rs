@@ -12,6 +12,7 @@ use crate::fleet::Location;
 use crate::output::Format;
 use crate::serving::block_on;
 use clap::{Args as ClapArgs, Subcommand};
+use interlock_api::nodes::DpuName;
 use std::process::ExitCode;
 
 /// Options of `node`.
@@ -52,6 +53,14 @@ struct Common {
     output: Format,
     #[command(flatten)]
     location: Location,
+}
+
+/// A DPU as people write it: the option of `node fence`, and what `dpu-agent` serves.
+pub(crate) fn dpu(text: &str) -> Result<DpuName, String> {
+    match text.split_once('/') {
+        Some((rack, dpu)) if !rack.is_empty() && !dpu.is_empty() => Ok(DpuName::new(rack, dpu)),
+        _ => Err("write RACK/DPU, as in r1/d1".to_owned()),
+    }
 }
 
 /// Runs `node`.

@@ -1,5 +1,6 @@
 //! `interlock node fence`: a person declares what the fleet cannot see of a machine or a DPU.
 
+use super::dpu;
 use super::hub::Hub;
 use crate::declare::{confirm, reason, requester, short_id};
 use crate::fleet::Location;
@@ -79,13 +80,6 @@ impl Attest {
             Attest::MachinePoweredOff => NodeAttestation::MachinePoweredOff,
             Attest::AcceptUndrained => NodeAttestation::AcceptUndrained,
         }
-    }
-}
-
-fn dpu(text: &str) -> Result<DpuName, String> {
-    match text.split_once('/') {
-        Some((rack, dpu)) if !rack.is_empty() && !dpu.is_empty() => Ok(DpuName::new(rack, dpu)),
-        _ => Err("write RACK/DPU, as in r1/d2".to_owned()),
     }
 }
 
