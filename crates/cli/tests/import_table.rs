@@ -52,7 +52,20 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "interlock-identities",
         &["interlock-api", "interlock-checker", "interlock-kernel", "interlock-world"],
     ),
-    ("interlock-rollouts", &["interlock-checker"]),
+    (
+        "interlock-rollouts",
+        &["interlock-api", "interlock-checker", "interlock-kernel", "interlock-world"],
+    ),
+    (
+        "interlock-workloads",
+        &[
+            "interlock-api",
+            "interlock-checker",
+            "interlock-kernel",
+            "interlock-quantity",
+            "interlock-world",
+        ],
+    ),
     (
         "interlock-programs",
         &[
@@ -62,8 +75,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "interlock-kernel",
             "interlock-nodes",
             "interlock-placement",
+            "interlock-rollouts",
             "interlock-turns",
             "interlock-volumes",
+            "interlock-workloads",
             "interlock-world",
         ],
     ),
@@ -89,6 +104,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "interlock-identities",
             "interlock-rollouts",
             "interlock-turns",
+            "interlock-workloads",
         ],
     ),
     ("interlock-conformance", &["interlock-api", "interlock-apiserver"]),
