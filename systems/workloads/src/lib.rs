@@ -2,7 +2,14 @@
 //!
 //! Real clusters have controllers of their own, and there none of these run.
 
+pub mod endpoints;
 pub mod kinds;
+pub mod node;
+pub mod owned;
+pub mod pod;
+pub mod slots;
+pub mod status;
+pub mod template;
 
 use interlock_checker::Entry;
 
