@@ -45,7 +45,7 @@
 //! | `runs/<id>/exit-<token>.json` | how that run ended |
 //! | `runs/<id>/asked-<token>.json` | when it was first sent each signal |
 //! | `runs/<id>/root/` | the folder of the command |
-//! | `logs/<id>.log` | where [`Processes::log_file`] suggests to write its output |
+//! | `logs/<id>.log` | where [`Processes::log_file`] suggests to write its output; beside it, `logs` says more |
 //! | `volumes/<cluster>/<namespace>/<claim>/` | a volume |
 //! | `tokens/<id>/volumes/<volume>/` | files with service-account tokens |
 //! | `tokens/<id>/notes.json` | when each of these was issued, and for how long |
@@ -65,6 +65,7 @@ mod freeze;
 mod frozen_note;
 mod launch;
 mod lock;
+mod logs;
 mod members;
 mod names;
 mod observe;
@@ -79,6 +80,7 @@ pub use asked::Asked;
 pub use error::{Error, Result};
 pub use freeze::Frozen;
 pub use lock::{Lock, Locking};
+pub use logs::{LogKeeper, LogOf, LogReader, LogWindow, Stamp};
 pub use observe::{Ending, Observed};
 pub use start::{Run, Started};
 pub use stop::{Signal, StillThere};
