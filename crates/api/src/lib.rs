@@ -8,6 +8,8 @@
 //!   `IamRoleServiceAccount`, `Policy`, `Role`.
 //! * [`nodes`]: which tenant a machine is for. `Tenant`, `Rack`, `PhysicalNode`, `NodeFence`, `DpuReport`,
 //!   and in the control plane of a tenant `NodeClaim`, `DpuAttachment`.
+//! * [`rollouts`]: what runs on a cluster, one update at a time. `ClusterUpdate`, `ClusterRollout`, `RolloutReport`,
+//!   `BundleRevision`, `FleetUpdate`.
 //! * [`turns`]: who may maintain a cluster. `MaintenanceTurn`.
 //! * [`names`]: labels, annotations, finalizers and names that are made of others.
 //! * [`manifest`]: the definitions as they are installed; `crates/api/crds` holds the same text for
@@ -22,6 +24,7 @@ pub mod names;
 pub mod nodes;
 pub mod period;
 pub mod placement;
+pub mod rollouts;
 pub mod turns;
 pub mod volumes;
 
@@ -44,6 +47,11 @@ pub fn definitions() -> Vec<CustomResourceDefinition> {
         placement::Grant::crd(),
         placement::ForceRelease::crd(),
         turns::MaintenanceTurn::crd(),
+        rollouts::ClusterUpdate::crd(),
+        rollouts::ClusterRollout::crd(),
+        rollouts::RolloutReport::crd(),
+        rollouts::BundleRevision::crd(),
+        rollouts::FleetUpdate::crd(),
     ]
 }
 
