@@ -78,6 +78,10 @@ impl Kind {
         made
     }
 
+    /// Every kind that a server has, for the rights of a controller whose kinds nobody knows beforehand: roles
+    /// have `*` for it. No object is of this kind.
+    pub const EVERY: Kind = Kind::cluster_wide(GroupVersion::new("*", "*"), "*", "*");
+
     /// `v1`, `apps/v1`
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {

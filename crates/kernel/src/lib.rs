@@ -43,8 +43,8 @@ pub use room::{Act, Altered, AlteredStep, AlteredSubjects, Bent, Decide, Observe
 pub use selection::{Narrowed, Selections};
 pub use selector::Selector;
 pub use step::{
-    Action, Effect, Event, Importance, LiveReads, MANAGER, MOST_LIVE_READS, Nothing, Outside, Part,
-    Read, Step, Write,
+    Action, DryRun, Effect, Event, Importance, LiveReads, MANAGER, MOST_LIVE_READS, Nothing,
+    Outside, Part, Read, Refusal, Step, Write,
 };
 pub use view::{Index, View};
 pub use watch::Watch;

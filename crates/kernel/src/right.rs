@@ -65,16 +65,22 @@ impl Right {
         Right::to(address.place, &address.kind, verbs)
     }
 
-    /// What a live read takes; None: it does not read an API server.
-    pub fn to_read<O: Outside>(read: &Read<O>) -> Option<Right> {
+    /// What a live read takes: nothing where it does not read an API server. A dry run takes what
+    /// the write takes.
+    pub fn to_read<O: Outside>(read: &Read<O>) -> Vec<Right> {
         match read {
-            Read::Object(address) => {
-                Some(Right { place: address.place, kind: address.kind.clone(), verb: Verb::Get })
+            Read::Object(address) => Right::to(address.place, &address.kind, &[Verb::Get]),
+            Read::List { place, kind, .. } | Read::Selected { place, kind, .. } => {
+                Right::to(*place, kind, &[Verb::List])
             }
-            Read::List { place, kind, .. } => {
-                Some(Right { place: *place, kind: kind.clone(), verb: Verb::List })
-            }
-            Read::Ask(_) => None,
+            Read::DryRun(dry_run) => Right::to_write(&dry_run.write()),
+            Read::Ask(_) => Vec::new(),
         }
+    }
+
+    /// Whether who has this may do the other: a right to every kind is one to each.
+    pub fn covers(&self, needed: &Right) -> bool {
+        let is_of_kind = self.kind == Kind::EVERY || self.kind == needed.kind;
+        is_of_kind && (self.place, self.verb) == (needed.place, needed.verb)
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::kind::{Address, Kind, Place};
 use crate::object::{Object, Seen};
+use crate::selector::Selector;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -107,8 +108,57 @@ pub enum Read<O: Outside> {
         /// In which namespace; all if it does not say.
         namespace: Option<String>,
     },
+    /// The objects of a kind that a selector selects, in all namespaces: the server leaves the others out.
+    Selected {
+        /// On which server.
+        place: Place,
+        /// Of which kind.
+        kind: Kind,
+        /// Which of them.
+        selector: Selector,
+    },
+    /// What the server would make of an apply, or why it would refuse it. Nothing is written.
+    DryRun(Box<DryRun>),
     /// A question to the world outside of the API.
     Ask(O::Question),
+}
+
+/// A server-side apply that the server judges with all that it judges a write by, and does not do.
+/// It is the very request of [`Write::Apply`] but for that.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct DryRun {
+    /// The object.
+    pub address: Address,
+    /// All of the manager's fields, but for apiVersion, kind, name and namespace.
+    pub object: Value,
+    /// Under which name the server would note whose fields they are.
+    pub manager: &'static str,
+    /// Whether fields of others would be taken over; if not, the server refuses.
+    pub is_forced: bool,
+    /// If an object is known to be there: its uid.
+    pub uid: Option<String>,
+    /// The version that the question rests on.
+    pub resource_version: Option<String>,
+}
+
+impl DryRun {
+    /// The write that it asks about.
+    pub fn write(&self) -> Write {
+        let DryRun { address, object, manager, is_forced, uid, resource_version } = self.clone();
+        let part = Part::Main;
+        Write::Apply { address, part, object, manager, is_forced, uid, resource_version }
+    }
+}
+
+/// Why a server would not do a write, as it says itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The HTTP status: 403, 404, 409, 422.
+    pub code: u16,
+    /// One word: `Forbidden`, `Invalid`, `Conflict`.
+    pub reason: String,
+    /// The sentence.
+    pub message: String,
 }
 
 /// How often one step may ask for live reads: as often as in the longest chain of questions, each of which follows from
@@ -123,20 +173,32 @@ pub struct LiveReads<O: Outside> {
     pub objects: HashMap<Address, Option<Object>>,
     /// Lists that were asked for.
     pub lists: HashMap<(Place, Kind, Option<String>), Vec<Object>>,
+    /// Selections that were asked for.
+    pub selected: HashMap<(Place, Kind, Selector), Vec<Object>>,
+    /// What the servers said to dry runs: the object as it would be, or why they refuse it.
+    pub dry_runs: HashMap<DryRun, Result<Object, Refusal>>,
     /// Answers from outside.
     pub answers: HashMap<O::Question, O::Answer>,
 }
 
 impl<O: Outside> Default for LiveReads<O> {
     fn default() -> Self {
-        LiveReads { objects: HashMap::new(), lists: HashMap::new(), answers: HashMap::new() }
+        LiveReads {
+            objects: HashMap::new(),
+            lists: HashMap::new(),
+            selected: HashMap::new(),
+            dry_runs: HashMap::new(),
+            answers: HashMap::new(),
+        }
     }
 }
 
 impl<O: Outside> LiveReads<O> {
     /// Whether nothing was read.
     pub fn is_empty(&self) -> bool {
-        self.objects.is_empty() && self.lists.is_empty() && self.answers.is_empty()
+        let is_unlisted = self.lists.is_empty() && self.selected.is_empty();
+        let is_unasked = self.dry_runs.is_empty() && self.answers.is_empty();
+        self.objects.is_empty() && is_unlisted && is_unasked
     }
 }
 

@@ -192,6 +192,17 @@ impl LiveView<'_> {
                 let found = self.list(place, &kind, namespace.as_deref());
                 live_reads.lists.insert((place, kind, namespace), found);
             }
+            Read::Selected { place, kind, selector } => {
+                let mut found = self.list(place, &kind, None);
+                found.retain(|object| selector.selects(object));
+                live_reads.selected.insert((place, kind, selector), found);
+            }
+            Read::DryRun(dry_run) => {
+                let server = self.servers.get(&dry_run.address.place);
+                let found = server.map(|server| server.dry_run(&dry_run));
+                let nowhere = || Err(server::refusal(404, "NotFound", "there is no such server"));
+                live_reads.dry_runs.insert(*dry_run, found.unwrap_or_else(nowhere));
+            }
             Read::Ask(question) => {
                 let answer = ask(&question);
                 live_reads.answers.insert(question, answer);
@@ -388,7 +399,7 @@ pub fn assert_allowed<C: Controller + ?Sized>(
     }
     let watched: Vec<Right> = controller.watches().iter().flat_map(Right::to_watch).collect();
     for right in needed {
-        let is_allowed = rights.contains(&right) || watched.contains(&right);
+        let is_allowed = rights.iter().chain(&watched).any(|has| has.covers(&right));
         assert!(is_allowed, "{} does not say that it needs {right:?}", controller.name());
     }
 }

@@ -106,7 +106,8 @@ pub(crate) async fn list_if_served(api: &Api, kind: &Kind) -> Result<Vec<Object>
     }
 }
 
-async fn list_selected(
+/// What a selector selects, and the version to watch from.
+pub(crate) async fn list_selected(
     api: &Api,
     kind: &Kind,
     selector: &Selector,

@@ -33,7 +33,8 @@ pub async fn foresee<C: Controller>(
                 for object in live_reads.objects.values_mut() {
                     *object = object.take().map(&shown);
                 }
-                for list in live_reads.lists.values_mut() {
+                let lists = live_reads.lists.values_mut();
+                for list in lists.chain(live_reads.selected.values_mut()) {
                     *list = std::mem::take(list).into_iter().map(&shown).collect();
                 }
             }

@@ -5,7 +5,9 @@ use crate::feed::{self, REQUEST_TIMEOUT};
 use crate::outside::Driver;
 use crate::server::Server;
 use crate::view::Places;
-use interlock_kernel::{Address, LiveReads, Object, Outside, Place, Read};
+use crate::write;
+use interlock_kernel::{Address, DryRun, LiveReads, Object, Outside, Place, Read, Refusal};
+use kube::core::Status;
 use tokio::time::timeout;
 
 /// Adds to what was seen. Each read begins after the one before was answered, and each is a quorum
@@ -27,6 +29,15 @@ pub async fn read_live<O: Outside>(
                 let (seen, _) = feed::list(&api, &kind).await?;
                 live_reads.lists.insert((place, kind, namespace), seen);
             }
+            Read::Selected { place, kind, selector } => {
+                let api = server(places, place)?.api(&kind, None);
+                let (seen, _) = feed::list_selected(&api, &kind, &selector).await?;
+                live_reads.selected.insert((place, kind, selector), seen);
+            }
+            Read::DryRun(dry_run) => {
+                let answer = dry_run_on(server(places, dry_run.address.place)?, &dry_run).await?;
+                live_reads.dry_runs.insert(*dry_run, answer);
+            }
             Read::Ask(question) => {
                 let answer = driver.ask(question.clone()).await?;
                 live_reads.answers.insert(question, answer);
@@ -43,6 +54,21 @@ pub(crate) async fn get(server: &Server, address: &Address) -> Result<Option<Obj
         Ok(Ok(object)) => Ok(object.map(|object| as_cached(&address.kind, object))),
         Ok(Err(error)) => Err(error.to_string()),
         Err(_) => Err("the server did not answer in time".to_owned()),
+    }
+}
+
+/// What the server would make of an apply. A refusal is an answer; that none came, or that the server has too
+/// much to do, is none.
+async fn dry_run_on(server: &Server, asked: &DryRun) -> Result<Result<Object, Refusal>, String> {
+    match write::dry_run(server, asked).await {
+        Ok(object) => Ok(Ok(as_cached(&asked.address.kind, object))),
+        Err(kube::Error::Api(status))
+            if (400..500).contains(&status.code) && status.code != 429 =>
+        {
+            let Status { code, reason, message, .. } = *status;
+            Ok(Err(Refusal { code, reason, message }))
+        }
+        Err(error) => Err(error.to_string()),
     }
 }
 

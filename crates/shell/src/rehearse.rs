@@ -111,6 +111,11 @@ impl Rehearsal {
                     let found = self.copy.list(place, &kind, namespace.as_deref());
                     live_reads.lists.insert((place, kind, namespace), found);
                 }
+                Read::Selected { place, kind, selector } if self.copy.has(place, &kind) => {
+                    let mut found = self.copy.list(place, &kind, None);
+                    found.retain(|object| selector.selects(object));
+                    live_reads.selected.insert((place, kind, selector), found);
+                }
                 other => live_reads::read_live(places, driver, vec![other], live_reads).await?,
             }
         }

@@ -4,7 +4,7 @@ use crate::cache::as_cached;
 use crate::feed::Api;
 use crate::feed::REQUEST_TIMEOUT;
 use crate::server::{Server, resource};
-use interlock_kernel::{Address, MANAGER, Object, Part, Write};
+use interlock_kernel::{Address, DryRun, MANAGER, Object, Part, Write};
 use kube::Resource;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::Request;
@@ -49,13 +49,7 @@ pub async fn perform(server: &Server, write: &Write) -> Outcome {
             judge(address, send_patch(&api, name, *part, &request)).await
         }
         Write::Apply { part, object, manager, is_forced, uid, resource_version, .. } => {
-            let mut body = whole(address, object);
-            let guards = [("uid", uid), ("resourceVersion", resource_version)];
-            for (key, seen) in
-                guards.into_iter().filter_map(|(key, seen)| Some((key, seen.as_ref()?)))
-            {
-                body = with_metadata(&body, json!({ key: seen }));
-            }
+            let body = guarded(whole(address, object), uid.as_ref(), resource_version.as_ref());
             let params = PatchParams { force: *is_forced, ..PatchParams::apply(manager) };
             let request = PatchRequest { params, patch: Patch::Apply(body) };
             judge(address, send_patch(&api, name, *part, &request)).await
@@ -72,6 +66,25 @@ pub async fn perform(server: &Server, write: &Write) -> Outcome {
             judge(address, async { Ok(api.delete(name, &params).await?.left()) }).await
         }
     }
+}
+
+/// Asks the server what it would make of an apply: the same request, which it does not do.
+pub(crate) async fn dry_run(server: &Server, asked: &DryRun) -> kube::Result<DynamicObject> {
+    let DryRun { address, object, manager, is_forced, uid, resource_version } = asked;
+    let body = guarded(whole(address, object), uid.as_ref(), resource_version.as_ref());
+    let params = PatchParams { force: *is_forced, dry_run: true, ..PatchParams::apply(manager) };
+    let api = server.api_of(address);
+    let patch = Patch::Apply(body);
+    let answer = api.patch(&address.name.name, &params, &patch);
+    let too_late = |_| kube::Error::Service("the server did not answer in time".into());
+    timeout(REQUEST_TIMEOUT, answer).await.map_err(too_late)?
+}
+
+/// An object with what an apply of it rests on.
+fn guarded(object: Value, uid: Option<&String>, resource_version: Option<&String>) -> Value {
+    let guards = [("uid", uid), ("resourceVersion", resource_version)];
+    let stated = guards.into_iter().filter_map(|(key, seen)| Some((key, seen?)));
+    stated.fold(object, |object, (key, seen)| with_metadata(&object, json!({ key: seen })))
 }
 
 fn manager() -> Option<String> {

@@ -1,10 +1,10 @@
 //! A shipped controller whose steps are remembered, by what its cache shows and its live reads find.
 
 use crate::intern::{Interner, Memo};
-use crate::server::{Servers, Version};
+use crate::server::{Refused, Servers, Version};
 use interlock_kernel::{
-    Action, Address, Controller, Index, Kind, LiveReads, Name, Object, Outside, Place, Read,
-    Selections, Step, Subject, View, Watch, Write,
+    Action, Address, Controller, DryRun, Index, Kind, LiveReads, Name, Object, Outside, Place,
+    Read, Selections, Step, Subject, View, Watch, Write,
 };
 use jiff::Timestamp;
 use std::collections::HashMap;
@@ -36,6 +36,8 @@ pub(crate) type Shown = Vec<(u8, Version)>;
 pub(crate) enum Found {
     Object(Version),
     List(Vec<Version>),
+    /// An object as it would be. There is no such version on a server, so nothing makes it old.
+    Tried(Result<Version, Refused>),
     Answer(u32),
 }
 
@@ -65,6 +67,8 @@ pub(crate) struct Live<'a, M> {
     pub(crate) cluster: u32,
     pub(crate) machines: &'a [&'a M],
     pub(crate) here: usize,
+    /// Whether the policies of a server admit a write of this program.
+    pub(crate) admits: &'a dyn Fn(u32, &Write) -> bool,
 }
 
 /// A controller of a program, with its types out of basis.
@@ -228,13 +232,27 @@ where
                     let key = (*place, kind.clone(), namespace.clone());
                     live_reads.lists.insert(key, versions.iter().filter_map(object).collect());
                 }
+                (Read::Selected { place, kind, selector }, Found::List(versions)) => {
+                    let key = (*place, kind.clone(), selector.clone());
+                    live_reads.selected.insert(key, versions.iter().filter_map(object).collect());
+                }
+                (Read::DryRun(dry_run), Found::Tried(found)) => {
+                    let made = |version: Version| object(&version).ok_or(Refused::NotFound);
+                    let found = found.and_then(made).map_err(Refused::said);
+                    live_reads.dry_runs.insert(DryRun::clone(dry_run), found);
+                }
                 (Read::Ask(question), Found::Answer(answer)) => {
                     let answer = self.answer_values.get(answer).expect("it was answered before");
                     live_reads.answers.insert(question.clone(), answer);
                 }
-                (Read::Object(_) | Read::List { .. } | Read::Ask(_), _) => {
-                    unreachable!("a read finds what it asks for")
-                }
+                (
+                    Read::Object(_)
+                    | Read::List { .. }
+                    | Read::Selected { .. }
+                    | Read::DryRun(_)
+                    | Read::Ask(_),
+                    _,
+                ) => unreachable!("a read finds what it asks for"),
             }
         }
         live_reads
@@ -324,6 +342,19 @@ where
             Read::List { place, kind, namespace } => {
                 Found::List(live.servers.list(server(*place), kind, namespace.as_deref()))
             }
+            Read::Selected { place, kind, selector } => {
+                let mut found = live.servers.list(server(*place), kind, None);
+                found.retain(|version| {
+                    live.servers.object(*version).is_some_and(|object| selector.selects(&object))
+                });
+                Found::List(found)
+            }
+            Read::DryRun(dry_run) => {
+                let (at, write) = (server(dry_run.address.place), dry_run.write());
+                let judged =
+                    if (live.admits)(at, &write) { Ok(()) } else { Err(Refused::Forbidden) };
+                Found::Tried(judged.and_then(|()| live.servers.try_out(at, &write)))
+            }
             Read::Ask(question) => {
                 let answer = C::Outside::ask(live.machines, live.here, question);
                 let number = self.answers.put(format!("{answer:?}"));
@@ -336,7 +367,8 @@ where
     fn place_of(&self, read: u32) -> Option<Place> {
         match &*self.reads.get(read) {
             Read::Object(address) => Some(address.place),
-            Read::List { place, .. } => Some(*place),
+            Read::List { place, .. } | Read::Selected { place, .. } => Some(*place),
+            Read::DryRun(dry_run) => Some(dry_run.address.place),
             Read::Ask(_) => None,
         }
     }
@@ -344,7 +376,8 @@ where
     fn kind_of(&self, read: u32) -> Option<Kind> {
         match &*self.reads.get(read) {
             Read::Object(address) => Some(address.kind.clone()),
-            Read::List { kind, .. } => Some(kind.clone()),
+            Read::List { kind, .. } | Read::Selected { kind, .. } => Some(kind.clone()),
+            Read::DryRun(dry_run) => Some(dry_run.address.kind.clone()),
             Read::Ask(_) => None,
         }
     }
@@ -352,7 +385,10 @@ where
     fn show_read(&self, read: u32) -> String {
         match &*self.reads.get(read) {
             Read::Object(address) => format!("reads {address} live"),
-            Read::List { place, kind, .. } => format!("lists {} at the {place} live", kind.plural),
+            Read::List { place, kind, .. } | Read::Selected { place, kind, .. } => {
+                format!("lists {} at the {place} live", kind.plural)
+            }
+            Read::DryRun(dry_run) => format!("tries to apply {}", dry_run.address),
             Read::Ask(question) => {
                 let question = format!("{question:?}");
                 format!("asks outside of the API: {}", question.split(' ').next().unwrap_or(""))

@@ -45,7 +45,7 @@ impl Flight {
             match found {
                 Found::Object(version) => mark(version),
                 Found::List(versions) => versions.iter_mut().for_each(mark),
-                Found::Answer(_) => {}
+                Found::Tried(_) | Found::Answer(_) => {}
             }
         }
         Flight { stage: Stage::Reading { done, left: left.clone() }, ..self.clone() }

@@ -176,7 +176,7 @@ impl<S: System> Engine<S> {
                                 let kind = of.actor.inner().kind_of(*read);
                                 reading.lists.extend(kind.map(|kind| (kind, found.collect())));
                             }
-                            (Found::Object(_) | Found::Answer(_), _) => {}
+                            (Found::Object(_) | Found::Tried(_) | Found::Answer(_), _) => {}
                         }
                     }
                     basis.reading.push(reading);

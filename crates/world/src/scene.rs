@@ -50,7 +50,11 @@ impl<'a, S: System> Scene<'a, S> {
     }
 }
 
-impl Objects<'_> {
+impl<'a> Objects<'a> {
+    pub(crate) fn of(servers: &'a Servers, content: u32) -> Objects<'a> {
+        Objects { servers, content }
+    }
+
     /// One object.
     pub fn get(&self, kind: &Kind, name: &Name) -> Option<Object> {
         self.servers.object(self.servers.find(self.content, kind, name))

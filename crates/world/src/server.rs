@@ -8,7 +8,7 @@
 //! make names of it, and those must not depend on the order in which the world is explored.
 
 use crate::intern::Interner;
-use interlock_kernel::{Kind, Name, Object, Part, Write};
+use interlock_kernel::{Kind, Name, Object, Part, Refusal, Write};
 use kube_core::DynamicObject;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
@@ -56,7 +56,7 @@ struct Versions {
 }
 
 /// Why a server refuses a write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Refused {
     /// An object of that name is there already.
     Exists,
@@ -66,6 +66,22 @@ pub(crate) enum Refused {
     Conflict,
     /// The namespace is not there, or is being deleted.
     NoNamespace,
+    /// A policy does not admit it.
+    Forbidden,
+}
+
+impl Refused {
+    /// As a server says it.
+    pub(crate) fn said(self) -> Refusal {
+        let (code, reason, message) = match self {
+            Refused::Exists => (409, "AlreadyExists", "there is one of that name already"),
+            Refused::NotFound => (404, "NotFound", "there is no such object"),
+            Refused::Conflict => (409, "Conflict", "the object is another one, or has changed"),
+            Refused::NoNamespace => (404, "NotFound", "there is no such namespace"),
+            Refused::Forbidden => (403, "Forbidden", "a policy does not admit it"),
+        };
+        Refusal { code, reason: reason.to_owned(), message: message.to_owned() }
+    }
 }
 
 impl Servers {
@@ -184,6 +200,18 @@ impl Servers {
 
     /// The server after a write of a controller, or why it refuses.
     pub(crate) fn apply(&self, server: u32, write: &Write) -> Result<u32, Refused> {
+        Ok(self.contents.put(self.written(server, write)?.content))
+    }
+
+    /// The version of an object that a write would make.
+    pub(crate) fn try_out(&self, server: u32, write: &Write) -> Result<Version, Refused> {
+        let address = write.address();
+        let slot = self.slot(&address.kind, &address.name);
+        Ok(self.written(server, write)?.version(slot))
+    }
+
+    /// What a write makes of a server.
+    fn written(&self, server: u32, write: &Write) -> Result<Edit<'_>, Refused> {
         let address = write.address();
         let (kind, name) = (&address.kind, &address.name);
         let slot = self.slot(kind, name);
@@ -229,7 +257,7 @@ impl Servers {
                 edit.delete(slot);
             }
         }
-        Ok(self.contents.put(edit.content))
+        Ok(edit)
     }
 
     fn json(&self, version: Version) -> Value {

@@ -1,13 +1,13 @@
 //! What a system says of its world.
 
 use crate::actor::Actor;
-use crate::scene::Scene;
+use crate::scene::{Objects, Scene};
 use crate::server::Servers;
 use crate::state::{CLUSTERS, State};
 use crate::subjects::Subjects;
 use crate::world::World;
 use interlock_checker::{Refinement, Size, SizeError, SizeKey};
-use interlock_kernel::Subject;
+use interlock_kernel::{Subject, Write};
 use jiff::Timestamp;
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -249,6 +249,13 @@ pub trait System: Clone + Send + Sync + Sized + 'static {
     fn outlives_its_machine(&self, program: &str) -> bool {
         let _ = program;
         false
+    }
+
+    /// Whether a server with these objects admits a write of a program, beside the checks that every API server
+    /// makes: what an admission policy says there. It is judged together with the write, on one state.
+    fn admits(&self, program: &str, server: Objects<'_>, write: &Write) -> bool {
+        let (_, _, _) = (program, server, write);
+        true
     }
 
     /// The programs, with the shipped controllers or with mutants of them.

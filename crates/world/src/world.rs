@@ -5,7 +5,7 @@ use crate::can_do::CanDo;
 use crate::flight::{Flight, Stage};
 use crate::intern::{Interner, Memo};
 use crate::recent;
-use crate::scene::Scene;
+use crate::scene::{Objects, Scene};
 use crate::server::{Changed, Refused, Servers, Slot, Version};
 use crate::state::{CLUSTERS, MOST_FLIGHTS, MOST_STALE, Stale, State};
 use crate::subjects::Subjects;
@@ -453,12 +453,14 @@ impl<S: System> Engine<S> {
             !is_hub || self.actors[actor].sees_hub,
             "who reads the hub watches something there"
         );
+        let admits = |server: u32, write: &Write| self.admits(&of.name, server, write);
         let live = Live {
             servers: &self.servers,
             hub: state.servers[0],
             cluster: of.cluster.map_or(0, |cluster| state.servers[1 + cluster]),
             machines: &machines,
             here: of.machine.unwrap_or(0),
+            admits: &admits,
         };
         self.inner(actor).read(read, &live)
     }
@@ -494,6 +496,7 @@ impl<S: System> Engine<S> {
     fn guard(&self, server: usize, write: &Write) -> Option<(usize, Slot)> {
         match write {
             Write::Patch { address, .. }
+            | Write::Apply { address, resource_version: Some(_), .. }
             | Write::Delete { address, resource_version: Some(_), .. } => {
                 Some((server, self.servers.slot(&address.kind, &address.name)))
             }
@@ -566,7 +569,19 @@ impl<S: System> Engine<S> {
 
     /// A server after a write, by the number of the effect.
     pub(crate) fn landing(&self, server: u32, effect: u32, write: &Write) -> Result<u32, Refused> {
-        self.landings.get_or((server, effect), || self.servers.apply(server, write))
+        self.landings.get_or((server, effect), || {
+            let effect = self.effects.get(&effect).expect("it was numbered");
+            let program = &self.programs[self.actors[effect.actor].program].name;
+            match self.admits(program, server, write) {
+                true => self.servers.apply(server, write),
+                false => Err(Refused::Forbidden),
+            }
+        })
+    }
+
+    /// Whether the policies of a server admit a write of a program.
+    fn admits(&self, program: &str, server: u32, write: &Write) -> bool {
+        self.system.admits(program, Objects::of(&self.servers, server), write)
     }
 
     /// A machine after an action, by the number of the effect.

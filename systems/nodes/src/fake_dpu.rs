@@ -223,7 +223,8 @@ fn words(read: &Read<Dpu>) -> String {
         Read::Ask(Question::Device) => "ask all".to_owned(),
         Read::Ask(Question::Port(name)) => format!("ask {name}"),
         Read::Object(address) => format!("{} {}", address.kind, address.name),
-        Read::List { kind, .. } => format!("all of {kind}"),
+        Read::List { kind, .. } | Read::Selected { kind, .. } => format!("all of {kind}"),
+        Read::DryRun(dry_run) => format!("try {}", dry_run.address),
     }
 }
 

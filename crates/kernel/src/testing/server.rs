@@ -1,7 +1,7 @@
 //! One API server in memory.
 
 use super::patch::merge;
-use crate::{Index, Kind, Name, Object, Objects, Part, Write};
+use crate::{DryRun, Index, Kind, Name, Object, Objects, Part, Refusal, Write};
 use jiff::Timestamp;
 use kube_core::DynamicObject;
 use serde_json::{Value, json};
@@ -142,6 +142,30 @@ impl Server {
         }
     }
 
+    /// An object as it would be after an apply. Like the apply itself, it is as if it were forced.
+    pub fn dry_run(&self, asked: &DryRun) -> Result<Object, Refusal> {
+        let DryRun { address, object, uid, resource_version, .. } = asked;
+        let mut found = self.json(&address.kind, &address.name);
+        let there = &found["metadata"];
+        let is_other = |key: &str, seen: &Option<String>| {
+            seen.as_ref().is_some_and(|seen| there[key] != **seen)
+        };
+        if is_other("uid", uid) || is_other("resourceVersion", resource_version) {
+            return Err(refusal(409, "Conflict", "the object is another one, or has changed"));
+        }
+        if found.is_null() {
+            found = json!({"metadata": {"name": &*address.name.name}});
+            if let Some(namespace) = &address.name.namespace {
+                found["metadata"]["namespace"] = json!(&**namespace);
+            }
+        }
+        merge(&mut found, object);
+        found["apiVersion"] = json!(address.kind.api_version());
+        found["kind"] = json!(address.kind.kind);
+        let read = serde_json::from_value::<DynamicObject>(found);
+        read.map(Arc::new).map_err(|error| refusal(400, "BadRequest", &error.to_string()))
+    }
+
     /// Takes a write, or says why it refuses it.
     pub fn apply(&mut self, write: &Write, now: Timestamp) -> Result<(), String> {
         let address = write.address();
@@ -190,4 +214,8 @@ impl Server {
         }
         Ok(())
     }
+}
+
+pub(super) fn refusal(code: u16, reason: &str, message: &str) -> Refusal {
+    Refusal { code, reason: reason.to_owned(), message: message.to_owned() }
 }

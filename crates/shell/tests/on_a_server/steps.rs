@@ -4,11 +4,13 @@ use crate::line::line;
 use crate::mirror::{CONFIG_MAP, Mirror, SECRET};
 use crate::{config_maps, is_mirrored, make_original, server, set_value};
 use interlock_kernel::{
-    Address, Controller, LiveReads, MOST_LIVE_READS, Name, Nothing, Object, Part, Place, Read,
-    Selector, Step, Subject, View, Watch, Watcher, Write,
+    Address, Controller, DryRun, LiveReads, MOST_LIVE_READS, Name, Nothing, Object, Part, Place,
+    Read, Selector, Step, Subject, View, Watch, Watcher, Write,
 };
 use interlock_shell::faults::{Fault, Faults, Point, Seam};
-use interlock_shell::{Ended, News, NoDriver, Outcome, Server, Wiring, perform, step_once};
+use interlock_shell::{
+    Ended, News, NoDriver, Outcome, Places, Server, Wiring, perform, read_live, step_once,
+};
 use serde_json::json;
 
 async fn news(hub: &Server) {
@@ -138,6 +140,35 @@ async fn an_apply_says_whose_the_fields_are_and_what_it_rests_on() {
     assert_eq!(perform(&hub, &apply("three", true, before)).await, Outcome::Conflict);
     let now = got().await.metadata.resource_version;
     assert!(matches!(perform(&hub, &apply("three", true, now)).await, Outcome::Done(Some(_))));
+}
+
+#[tokio::test]
+async fn a_dry_run_says_what_an_apply_would_make_and_makes_nothing() {
+    let (client, _) = line(&server().await);
+    make_original(&client, "a", "no").await;
+    let hub = Server::new("hub", client.clone());
+    let places: Places = [(Place::HUB, hub)].into();
+    let named = |name: &str, is_forced| DryRun {
+        address: Address::new(Place::HUB, &CONFIG_MAP, Name::within("default", name)),
+        object: json!({"data": {"value": "two"}}),
+        manager: "its-syncer",
+        is_forced,
+        uid: None,
+        resource_version: None,
+    };
+    let is_stale = DryRun { resource_version: Some("1".to_owned()), ..named("a", true) };
+    let mut reads = LiveReads::<Nothing>::default();
+    let all = [named("a", true), named("a", false), named("b", false), named("No_Name", false)];
+    let asked = all.iter().chain([&is_stale]).cloned().map(|it| Read::DryRun(Box::new(it)));
+    read_live(&places, &NoDriver, asked.collect(), &mut reads).await.expect("it answers");
+    let code = |it: &DryRun| reads.dry_runs[it].as_ref().err().map(|refusal| refusal.code);
+    assert_eq!(all.each_ref().map(code), [None, Some(409), None, Some(422)]);
+    assert_eq!(code(&is_stale), Some(409));
+    let taken = reads.dry_runs[&all[0]].as_ref().expect("it would be taken");
+    assert_eq!(taken.data["data"]["value"], "two");
+    let there = config_maps(&client).get("a").await.expect("it is there");
+    assert_eq!(there.data.expect("it has data")["value"], "one");
+    assert!(config_maps(&client).get_opt("b").await.expect("it answers").is_none());
 }
 
 /// LiveReads at one object afresh, again and again.

@@ -312,6 +312,10 @@ impl<C: Controller<Outside = Cloud>> Controller for InProcess<C> {
                 let reads = reads.into_iter().map(|read| match read {
                     Read::Object(address) => Read::Object(address),
                     Read::List { place, kind, namespace } => Read::List { place, kind, namespace },
+                    Read::Selected { place, kind, selector } => {
+                        Read::Selected { place, kind, selector }
+                    }
+                    Read::DryRun(dry_run) => Read::DryRun(dry_run),
                     Read::Ask(question) => Read::Ask((self.number, question)),
                 });
                 Step::LiveRead { reads: reads.collect(), because }

@@ -367,6 +367,8 @@ pub(super) fn copied(live_reads: &LiveReads<Cloud>) -> LiveReads<Cloud> {
     LiveReads {
         objects: live_reads.objects.clone(),
         lists: live_reads.lists.clone(),
+        selected: live_reads.selected.clone(),
+        dry_runs: live_reads.dry_runs.clone(),
         answers: live_reads.answers.clone(),
     }
 }

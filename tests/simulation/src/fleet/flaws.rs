@@ -159,16 +159,17 @@ impl Lie {
     fn is_about<O: Outside>(self, reads: &[Read<O>], known: &LiveReads<O>) -> bool {
         let at_hub = |read: &Read<O>| match read {
             Read::Object(address) => address.place == Place::HUB,
-            Read::List { place, .. } => *place == Place::HUB,
+            Read::List { place, .. } | Read::Selected { place, .. } => *place == Place::HUB,
+            Read::DryRun(dry_run) => dry_run.address.place == Place::HUB,
             Read::Ask(_) => false,
         };
         let is_known = |read: &Read<O>| match read {
             Read::Ask(question) => known.answers.contains_key(question),
-            Read::Object(_) | Read::List { .. } => true,
+            Read::Object(_) | Read::List { .. } | Read::Selected { .. } | Read::DryRun(_) => true,
         };
         let is_notes = |read: &Read<O>| match read {
             Read::Object(address) => address.place == Place::CLUSTER && address.kind == NAMESPACE,
-            Read::List { .. } | Read::Ask(_) => false,
+            Read::List { .. } | Read::Selected { .. } | Read::DryRun(_) | Read::Ask(_) => false,
         };
         match self {
             Lie::Shown(_) | Lie::CachedGrant => false,
@@ -189,6 +190,8 @@ fn answers<O: Outside>(reads: &[Read<O>], view: &dyn View, known: &LiveReads<O>)
     let mut believed = LiveReads {
         objects: known.objects.clone(),
         lists: known.lists.clone(),
+        selected: known.selected.clone(),
+        dry_runs: known.dry_runs.clone(),
         answers: known.answers.clone(),
     };
     for read in reads {
@@ -201,7 +204,13 @@ fn answers<O: Outside>(reads: &[Read<O>], view: &dyn View, known: &LiveReads<O>)
                 let seen = view.list(*place, kind, namespace.as_deref());
                 believed.lists.insert((*place, kind.clone(), namespace.clone()), seen);
             }
-            Read::Ask(_) => {}
+            Read::Selected { place, kind, selector } => {
+                let mut seen = view.list(*place, kind, None);
+                seen.retain(|object| selector.selects(object));
+                believed.selected.insert((*place, kind.clone(), selector.clone()), seen);
+            }
+            // A cache says nothing to these.
+            Read::DryRun(_) | Read::Ask(_) => {}
         }
     }
     believed

@@ -397,6 +397,8 @@ pub(super) fn grant_in_the_cache(
     let mut seen = LiveReads {
         objects: live_reads.objects.clone(),
         lists: live_reads.lists.clone(),
+        selected: live_reads.selected.clone(),
+        dry_runs: live_reads.dry_runs.clone(),
         answers: live_reads.answers.clone(),
     };
     let name = Name::cluster_wide(subject);

@@ -110,6 +110,8 @@ fn start_ignores_released(
     let live_reads = LiveReads {
         objects: objects.collect(),
         lists: live_reads.lists.clone(),
+        selected: live_reads.selected.clone(),
+        dry_runs: live_reads.dry_runs.clone(),
         answers: live_reads.answers.clone(),
     };
     runtime.observe(subject, &Seeing { view, as_if: &as_if }, &live_reads)

@@ -365,6 +365,7 @@ fn a_destination_is_deleted_only_after_all_its_snapshots_were_listed() {
                     is_listed = true;
                     live_reads.lists.insert((place, kind, namespace), Vec::new());
                 }
+                Read::Selected { .. } | Read::DryRun(_) => panic!("no such read is needed"),
             }),
             Step::Act(effect) => {
                 let interlock_kernel::Action::Write(write) = effect.action else {

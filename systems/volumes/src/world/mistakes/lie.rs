@@ -44,6 +44,12 @@ pub(super) fn live_reads<O: Outside>(live_reads: &LiveReads<O>, alter: Alter<'_>
             .iter()
             .map(|(key, all)| (key.clone(), all.iter().filter_map(alter).collect()))
             .collect(),
+        selected: live_reads
+            .selected
+            .iter()
+            .map(|(key, all)| (key.clone(), all.iter().filter_map(alter).collect()))
+            .collect(),
+        dry_runs: live_reads.dry_runs.clone(),
         answers: live_reads.answers.clone(),
     }
 }

@@ -149,7 +149,11 @@ fn a_cache_that_has_missed_that_the_namespace_left_begins_nothing() {
                     let found = of.get(address.place, &address.kind, &address.name);
                     live_reads.objects.insert(address, found);
                 }
-                interlock_kernel::Read::List { .. } => panic!("no list is needed"),
+                interlock_kernel::Read::List { .. }
+                | interlock_kernel::Read::Selected { .. }
+                | interlock_kernel::Read::DryRun(_) => {
+                    panic!("no list and no dry run is needed")
+                }
             }
         }
     }
