@@ -36,7 +36,8 @@ pub use fleet_update::{
     OnFailure, Partition,
 };
 pub use record::{
-    Active, BadDigest, ClusterRolloutStatus, Good, PreflightTarget, Requested, Target, UpdatePhase,
+    Active, BadDigest, ClusterRolloutStatus, Good, PreflightTarget, Requested, Target, Unnamed,
+    UpdatePhase,
 };
 pub use rollout_report::{
     FailedObject, FenceMode, FenceReport, ObjectCounts, PreflightReport, RolloutReport,
@@ -59,8 +60,6 @@ pub const ANNOTATION_TOKEN: &str = "interlock.dev/token";
 pub const ANNOTATION_CONTENT: &str = "interlock.dev/content";
 /// On an object of a bundle: the wave that it belongs to, a number; absent: by its kind.
 pub const ANNOTATION_WAVE: &str = "interlock.dev/wave";
-/// On a BundleRevision: since when no record names its digest.
-pub const ANNOTATION_UNNAMED_SINCE: &str = "interlock.dev/unnamed-since";
 
 /// The field manager of what the agent writes on its cluster.
 pub const ROLLOUT_MANAGER: &str = "interlock-rollouts";

@@ -85,7 +85,7 @@ fn a_record_comes_back_as_it_was() {
         "lastGood": { "version": 5, "digest": digest("c"), "force": false },
         "mayExist": [digest("c"), digest("a")],
         "bad": [{ "digest": digest("a"), "reason": "web is not ready", "at": "2026-01-02T03:04:05Z" }],
-        "isDegraded": true });
+        "unnamed": [{ "digest": digest("d"), "since": "2026-01-02T03:04:05Z" }], "isDegraded": true });
     let record: ClusterRollout = round_trip(&object("ClusterRollout", "west-w", spec, status));
     let status = record.status_or_default();
     assert_eq!(status.request("u").map(|it| it.version), Some(7));

@@ -56,6 +56,12 @@ pub struct ClusterRolloutStatus {
     #[schemars(length(max = 20))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["digest".to_owned()]))]
     pub bad: Vec<BadDigest>,
+    /// The digests of bundles that left the history. Their BundleRevisions are deleted an hour later, if no record
+    /// names them then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 256))]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["digest".to_owned()]))]
+    pub unnamed: Vec<Unnamed>,
     /// A rollback failed, and no request ended well since.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_degraded: bool,
@@ -296,6 +302,19 @@ pub struct BadDigest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Time")]
     pub at: Option<Time>,
+}
+
+/// A bundle that left the history.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Unnamed {
+    /// The digest.
+    #[schemars(length(min = 1, max = 71))]
+    pub digest: String,
+    /// Since when, by the clock of the hub.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Time")]
+    pub since: Option<Time>,
 }
 
 impl ClusterRolloutStatus {
