@@ -4,7 +4,6 @@
 //! * `fixed`: a lock with an owner, and an end for every request and for the work.
 //! * `spec`: the protocol, with a fence that late writes cannot pass.
 //! * `requests`: the record of a cluster, in which every request ends. `drain`: an update of a drained cluster.
-//! * `workloads`: pods that controllers make in a placed namespace. `surge`: the sizes of a Deployment's ReplicaSets.
 //! * `lifecycle`: the life of a request alone, under a lease.
 
 pub mod drain;
@@ -15,8 +14,6 @@ pub mod requests;
 mod search;
 pub mod seed;
 pub mod spec;
-pub mod surge;
-pub mod workloads;
 
 use interlock_checker::Entry;
 
@@ -29,7 +26,5 @@ pub fn models() -> Vec<Entry> {
         lifecycle::ENTRY,
         requests::ENTRY,
         drain::ENTRY,
-        workloads::ENTRY,
-        surge::ENTRY,
     ]
 }

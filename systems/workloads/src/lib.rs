@@ -1,19 +1,29 @@
 //! Workloads: Deployments and the like make pods on embedded clusters, never more than they may.
 //!
 //! Real clusters have controllers of their own, and there none of these run.
+//!
+//! * `template`, `slots`, `owned`, `pod`, `status`: what a pod is made of, its name, whose it is, and what it says.
+//! * `deployment`, `replicaset`, ...: the controllers.
+//! * `permit`: pods that controllers make in a placed namespace. `surge`: the sizes of a Deployment's ReplicaSets.
 
+pub mod deployment;
 pub mod endpoints;
 pub mod kinds;
 pub mod node;
 pub mod owned;
+pub mod permit;
 pub mod pod;
+pub mod replicaset;
+#[cfg(test)]
+mod search;
 pub mod slots;
 pub mod status;
+pub mod surge;
 pub mod template;
 
 use interlock_checker::Entry;
 
 /// The models of this system, by name.
 pub fn models() -> Vec<Entry> {
-    Vec::new()
+    vec![permit::ENTRY, surge::ENTRY]
 }

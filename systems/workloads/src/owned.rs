@@ -122,7 +122,7 @@ fn flaw_of(rule: &LabelSelectorRequirement) -> Option<String> {
 }
 
 /// What an object is to an owner with a selector.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize)]
 pub enum Claim {
     /// It belongs to the owner.
     Own,

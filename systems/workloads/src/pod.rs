@@ -3,12 +3,12 @@
 use interlock_kernel::metadata::{is_deleting, name_of, uid_of};
 use jiff::Timestamp;
 use kube_core::DynamicObject;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
 
 /// A pod, as far as a decision depends on it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize, Serialize)]
 pub struct Pod {
     /// Its identity.
     pub uid: String,
@@ -21,7 +21,7 @@ pub struct Pod {
 }
 
 /// What can be expected of a pod.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize)]
 pub enum State {
     /// It runs, or will.
     Active,
@@ -34,7 +34,7 @@ pub enum State {
 }
 
 /// Whether a pod can be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize)]
 pub enum Readiness {
     /// It is not ready.
     Unready,

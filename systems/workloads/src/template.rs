@@ -6,7 +6,7 @@ use interlock_api::names::{ANNOTATION_EPOCH, ANNOTATION_GRANT, RUNTIME_CLASS};
 use interlock_kernel::metadata::{annotation, is_deleting, label};
 use interlock_kernel::{Kind, Name, Place, View};
 use kube_core::DynamicObject;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
@@ -105,7 +105,7 @@ pub(crate) fn digest(text: &str) -> u64 {
 }
 
 /// Which grant a namespace is of, and in which epoch, as far as the cache shows.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize, Serialize)]
 pub struct Placed {
     /// The name of the grant.
     pub grant: String,
@@ -129,7 +129,7 @@ impl Placed {
 }
 
 /// What the namespace of a pod is, as the cache shows it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize, Serialize)]
 pub enum Home {
     /// The cache does not show it: nobody knows yet what its pods have to say.
     Unseen,
