@@ -1,5 +1,6 @@
 //! Conditions: what is true of an object, since when, and why.
 
+use crate::Word;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
@@ -31,14 +32,16 @@ pub struct Condition {
 }
 
 /// A condition as a controller finds it; since when it holds is worked out by [`with`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Finding {
     /// `Placed`
-    pub kind: &'static str,
+    #[serde(deserialize_with = "crate::word")]
+    pub kind: Word,
     /// Whether it holds; None: nobody can tell.
     pub holds: Option<bool>,
     /// One word: `UnknownCluster`.
-    pub reason: &'static str,
+    #[serde(deserialize_with = "crate::word")]
+    pub reason: Word,
     /// Why, in a sentence.
     pub message: String,
     /// What a person does next, a command where there is one; None: nobody has to do anything.

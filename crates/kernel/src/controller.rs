@@ -1,10 +1,12 @@
 //! What a controller is.
 
 use crate::object::Object;
+use crate::record::Decided;
 use crate::right::Right;
 use crate::step::{LiveReads, Outside, Step};
 use crate::view::View;
 use crate::watch::Watch;
+use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,4 +57,21 @@ pub trait Controller: Watcher {
         view: &dyn View,
         live_reads: &LiveReads<Self::Outside>,
     ) -> Step<Self::Outside>;
+
+    /// The same step, with what was decided on which facts, for a record. None: there was nothing to
+    /// decide on, or the controller is not a room.
+    fn step_on_record(
+        &self,
+        subject: &Subject,
+        view: &dyn View,
+        live_reads: &LiveReads<Self::Outside>,
+    ) -> (Step<Self::Outside>, Option<Decided>) {
+        (self.step(subject, view, live_reads), None)
+    }
+
+    /// What the rules of the controller decide on facts that were recorded. None: it is not a room.
+    /// An error: these are not its facts, and why.
+    fn judge(&self, _facts: &Value) -> Result<Option<Value>, String> {
+        Ok(None)
+    }
 }

@@ -7,7 +7,7 @@
 //!   [`Controller`]: the one step that the shell runs; every room is one.
 //! * [`View`]: what a step may see. [`Selector`]: what of a kind the server shows at all. [`LiveReads`]: what it asked to see afresh.
 //! * [`Right`]: what a controller may do, which its role is written from.
-//! * [`Step`]: rest, wait, look, or act; each with a reason that a person can read.
+//! * [`Step`]: rest, wait, look, or act; each with a reason that a person can read. [`Record`]: what is written down of one.
 //! * [`Objects`]: a cache of one kind as plain data. [`Queue`]: whose turn it is, and when. [`Bucket`]: who may call now.
 //!   [`conditions`]: what is true of an object. [`metadata`]: its names, marks and finalizers. [`nearest`]: the names that a person may have meant.
 
@@ -18,6 +18,8 @@ mod kind;
 mod nearest;
 mod object;
 mod queue;
+mod read_back;
+mod record;
 mod right;
 mod room;
 mod selection;
@@ -38,6 +40,8 @@ pub use kind::{Address, GroupVersion, Kind, Name, Place};
 pub use nearest::nearest;
 pub use object::{Object, Seen, read_part};
 pub use queue::{Limits, Queue};
+pub use read_back::{Word, answered, word, word_or_none};
+pub use record::{Begins, Decided, End, Line, Record, RecordedEffect};
 pub use right::{Right, Verb};
 pub use room::{Act, Altered, AlteredStep, AlteredSubjects, Bent, Decide, Observe, Observed, Room};
 pub use selection::{Narrowed, Selections};

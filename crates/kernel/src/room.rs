@@ -2,11 +2,14 @@
 
 use crate::controller::{Controller, Subject, Watcher};
 use crate::object::Object;
+use crate::record::Decided;
 use crate::right::Right;
 use crate::step::{LiveReads, Outside, Step};
 use crate::view::View;
 use crate::watch::Watch;
-use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::fmt::Debug;
 use std::time::Duration;
 use tracing::{Level, debug, enabled};
@@ -20,8 +23,9 @@ use tracing::{Level, debug, enabled};
 pub trait Room: Watcher {
     /// What the room asks and does outside of the API; [`crate::Nothing`] for most.
     type Outside: Outside;
-    /// What the decision depends on: small, comparable, printable.
-    type Facts: Debug + Clone + PartialEq + Serialize;
+    /// What the decision depends on: small, comparable, printable. Read back from a record, they give the same
+    /// decision: the world of each system checks this of all facts that it meets.
+    type Facts: Debug + Clone + PartialEq + Serialize + DeserializeOwned;
     /// What to do. The reason is in it, or follows from it.
     type Decision: Debug + Clone + PartialEq + Serialize;
     /// The exact objects that were seen, for `act` to name in its writes.
@@ -82,6 +86,33 @@ impl<R: Room> Controller for R {
             }
         }
     }
+
+    fn step_on_record(
+        &self,
+        subject: &Subject,
+        view: &dyn View,
+        live_reads: &LiveReads<R::Outside>,
+    ) -> (Step<R::Outside>, Option<Decided>) {
+        match self.observe(subject, view, live_reads) {
+            Observed::Nothing(because) => (Step::rest(because), None),
+            Observed::Seen { facts, scene } => {
+                let decision = R::decide(&facts);
+                log(self, subject, &facts, &decision);
+                let decided = Decided::of(&facts, &decision);
+                (self.act(&scene, decision), Some(decided))
+            }
+        }
+    }
+
+    fn judge(&self, facts: &Value) -> Result<Option<Value>, String> {
+        judge::<R>(R::decide, facts).map(Some)
+    }
+}
+
+/// What these rules decide on facts of a room that were recorded.
+fn judge<R: Room>(decide: Decide<R>, facts: &Value) -> Result<Value, String> {
+    let facts = R::Facts::deserialize(facts).map_err(|error| error.to_string())?;
+    serde_json::to_value(decide(&facts)).map_err(|error| error.to_string())
 }
 
 /// Replaces [`Room::observe`]; the shipped one is called through the room.
@@ -179,6 +210,26 @@ impl<R: Room> Controller for Bent<R> {
             }
         }
     }
+
+    fn step_on_record(
+        &self,
+        subject: &Subject,
+        view: &dyn View,
+        live_reads: &LiveReads<R::Outside>,
+    ) -> (Step<R::Outside>, Option<Decided>) {
+        match (self.observe)(&self.room, subject, view, live_reads) {
+            Observed::Nothing(because) => (Step::rest(because), None),
+            Observed::Seen { facts, scene } => {
+                let decision = (self.decide)(&facts);
+                let decided = Decided::of(&facts, &decision);
+                ((self.act)(&self.room, &scene, decision), Some(decided))
+            }
+        }
+    }
+
+    fn judge(&self, facts: &Value) -> Result<Option<Value>, String> {
+        judge::<R>(self.decide, facts).map(Some)
+    }
 }
 
 /// An alternative [`Controller::step`], which may call the shipped one.
@@ -257,6 +308,10 @@ impl<C: Controller> Controller for Altered<C> {
         live_reads: &LiveReads<C::Outside>,
     ) -> Step<C::Outside> {
         (self.step)(&self.controller, subject, view, live_reads)
+    }
+
+    fn judge(&self, facts: &Value) -> Result<Option<Value>, String> {
+        self.controller.judge(facts)
     }
 }
 

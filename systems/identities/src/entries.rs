@@ -15,7 +15,7 @@ use interlock_kernel::{
     Address, LiveReads, Name, Nothing, Object, Observed, Place, Read, Right, Room, Step, Subject,
     Verb, View, Watch, Watcher, Write, read_part,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// The controller of entries whose Role is gone.
@@ -26,7 +26,7 @@ pub struct Entries;
 pub type Facts = Vec<Entry>;
 
 /// What a Grant says of a Role.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Entry {
     /// The uid of the Role.
     pub uid: String,
@@ -35,7 +35,7 @@ pub struct Entry {
 }
 
 /// Whether a Role is there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum RoleSeen {
     /// The cache shows it, or a live read found it.
     There,

@@ -7,13 +7,13 @@
 
 use crate::outside::{Answer, Call, Code, Process, Refusal, Register, Remembered, Sent};
 use interlock_api::identities::Mark;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// How long a call that was refused for good is not made again.
 const RETRY_SECONDS: i64 = 300;
 
 /// What is known of the calls about one object.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Journal {
     /// The mark of the object, by a live read after the cloud was read.
     pub mark: Option<Mark>,

@@ -6,7 +6,7 @@
 //! answer was lost, or that was cut off, shows as unanswered.
 
 use interlock_kernel::Outside;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The identities of one cloud account.
@@ -23,7 +23,7 @@ impl Outside for Cloud {
 pub type Tags = BTreeMap<String, String>;
 
 /// Where a cloud object is.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize)]
 pub enum At {
     /// By path and name, in the account that the client works on.
     Name {
@@ -123,7 +123,7 @@ pub struct Answer {
 
 /// What a process knows of a role by the answers to its own calls. It saves reads where many objects wait for
 /// their turn, longer than the late-call window; no call rests on it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize, Serialize)]
 pub struct Remembered {
     /// The process made the role, and has not tried to delete it since.
     pub is_made: bool,
@@ -150,7 +150,7 @@ impl Remembered {
 }
 
 /// A process, and its own time.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Deserialize, Serialize)]
 pub struct Process {
     /// The identity under which it holds its lease. Another start is another process.
     pub instance: String,
@@ -181,7 +181,7 @@ pub enum Found {
 }
 
 /// A policy as it is.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct PolicyFound {
     /// Its ARN.
     pub arn: String,
@@ -199,7 +199,7 @@ pub struct PolicyFound {
 }
 
 /// A version of a policy.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Version {
     /// `v3`
     pub id: String,
@@ -208,7 +208,7 @@ pub struct Version {
 }
 
 /// A role as it is.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct RoleFound {
     /// Its ARN.
     pub arn: String,
@@ -229,7 +229,7 @@ pub struct RoleFound {
 }
 
 /// Why nobody can tell.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Failure {
     /// The cloud, or the rate limit of the account, asks for fewer calls; after so many seconds again.
     Throttled {
@@ -254,7 +254,7 @@ pub enum Failure {
 }
 
 /// A call that was sent.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize, Serialize)]
 pub struct Sent {
     /// The call.
     pub call: Call,
@@ -266,7 +266,7 @@ pub struct Sent {
 }
 
 /// A call that the cloud refused: it had no effect.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize, Serialize)]
 pub struct Refusal {
     /// The call.
     pub call: Call,
@@ -279,7 +279,7 @@ pub struct Refusal {
 }
 
 /// Why the cloud refuses a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize)]
 pub enum Code {
     /// Something of that name is there.
     EntityAlreadyExists,
@@ -325,7 +325,7 @@ pub struct Request {
 pub const FRESH_SECONDS: i64 = 3;
 
 /// What is done to a cloud object.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize)]
 #[allow(missing_docs, reason = "the names are those of the calls of IAM, and of their parameters")]
 pub enum Call {
     CreatePolicy { document: String, tags: Tags },

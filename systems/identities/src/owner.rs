@@ -10,18 +10,19 @@ use crate::settings::Settings;
 use interlock_api::identities::{Adopt, TAG_FLEET, TAG_OWNER, TAG_OWNER_UID};
 use interlock_kernel::Object;
 use interlock_kernel::metadata::{name_of, namespace_of, uid_of};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The longest name of a cloud object.
 const LONGEST_NAME: usize = 64;
 
 /// A Kubernetes object as the owner of cloud objects.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Owner {
     /// Its identity.
     pub uid: String,
     /// `policy`, `role`
-    pub kind: &'static str,
+    #[serde(deserialize_with = "interlock_kernel::word")]
+    pub kind: interlock_kernel::Word,
     /// The fleet.
     pub fleet: String,
     /// Its namespace.
@@ -31,7 +32,7 @@ pub struct Owner {
 }
 
 /// Whose a cloud object is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Whose {
     /// This object's.
     Ours,

@@ -26,7 +26,7 @@ use interlock_kernel::{
     Watch, Watcher,
 };
 use kube_core::DynamicObject;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The subject for the network of the tenant: no object has a slash in its name.
 pub const NETWORK: &str = "/network";
@@ -55,7 +55,7 @@ fn is_same_to_claims(before: &DynamicObject, after: &DynamicObject) -> bool {
 }
 
 /// All that one decision rests on.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub enum Facts {
     /// About a claim.
     Claim(Box<facts::Facts>),

@@ -12,7 +12,7 @@ use interlock_kernel::{
     Subject, Verb, View, Watch, Watcher, Write,
 };
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub struct Heartbeat {
 }
 
 /// All that one decision rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Facts {
     /// The cache shows no Lease.
     NoLease,

@@ -15,12 +15,13 @@ use serde_json::json;
 const NAMED: usize = 5;
 
 /// What a Tenant or a Rack is, as far as nodes keep it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Kept {
     /// `Tenant red`
     pub what: String,
     /// What a person does about a node that names it.
-    pub how: &'static str,
+    #[serde(deserialize_with = "interlock_kernel::word")]
+    pub how: interlock_kernel::Word,
     /// Whether it is being deleted.
     pub is_terminating: bool,
     /// Whether it has our finalizer.

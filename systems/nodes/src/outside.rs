@@ -5,7 +5,7 @@
 //! another term, or a floor at or above its epoch, and is refused.
 
 use interlock_kernel::Outside;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
 /// The DPU that an agent runs on.
@@ -29,7 +29,7 @@ pub enum Question {
 }
 
 /// What the driver answered: of each port, one moment under its lock.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Answer {
     /// Which boot of the DPU this is.
     pub boot: String,
@@ -49,7 +49,7 @@ impl Answer {
 }
 
 /// A port, as the driver read it back.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Port {
     /// Its name: of a network interface, in the Linux driver.
     pub name: String,
@@ -62,7 +62,7 @@ pub struct Port {
 }
 
 /// What the device itself knows about a port.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Record {
     /// The name of the record's life: new when the record was missing or unreadable, or of another boot, and with
     /// each adoption.
@@ -74,11 +74,11 @@ pub struct Record {
 }
 
 /// 128 random bits, as 32 hexadecimal digits.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize)]
 pub struct Term(pub String);
 
 /// What passes through a port.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Gate {
     /// Nothing: the link is down, and the port is in no network.
     Closed,
@@ -89,7 +89,7 @@ pub enum Gate {
 }
 
 /// What a port is opened for.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize, Serialize)]
 pub struct Entry {
     /// Whose it is.
     pub tag: Tag,
@@ -102,7 +102,7 @@ pub struct Entry {
 }
 
 /// Whose entry it is: uids, and the number of the assignment. An entry is detached only by its tag.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize)]
 pub struct Tag {
     /// The PhysicalNode.
     pub node: String,
@@ -117,7 +117,7 @@ pub struct Tag {
 }
 
 /// The network of a tenant on this DPU.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Network {
     /// Its number.
     pub vni: u32,
@@ -190,10 +190,11 @@ pub enum Action {
 }
 
 /// What went wrong.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize, Serialize)]
 pub struct Failure {
     /// One word: `NoPacketFilter`, `TermDiffers`, `NodeDiffers`, `AtOrUnderTheFloor`, `PortNotClosed`, `KernelRefused`.
-    pub reason: &'static str,
+    #[serde(deserialize_with = "interlock_kernel::word")]
+    pub reason: interlock_kernel::Word,
     /// The sentence, with the words of the kernel or of nft, and what to do next.
     pub message: String,
 }

@@ -30,7 +30,7 @@ use interlock_kernel::{
     Watcher,
 };
 use kube_core::DynamicObject;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// PhysicalNodes by each DPU that they are wired through, as a DpuReport is named.
@@ -138,7 +138,7 @@ impl Watcher for Pool {
 }
 
 /// All that one decision rests on.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub enum Facts {
     /// About a node.
     Node(Box<facts::Facts>),

@@ -2,7 +2,7 @@
 
 use interlock_api::nodes::DpuName;
 use interlock_kernel::Outside;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The power of DPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -24,7 +24,7 @@ pub struct IsOff(pub DpuName);
 pub struct PowerOff(pub DpuName);
 
 /// What the command answered.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub enum PowerState {
     /// The DPU has no power.
     Off,

@@ -4,7 +4,7 @@ use crate::kinds::PHYSICAL_NODE;
 use interlock_api::nodes::{Assignment, DpuName, NodePhase, PhysicalNodeSpec, PhysicalNodeStatus};
 use interlock_kernel::metadata::{name_of, uid_of};
 use interlock_kernel::{Index, Object, read_part};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// PhysicalNodes by each port that they are wired to: `<rack>.<dpu>/<port>`.
@@ -31,7 +31,7 @@ pub fn port_value(dpu: &DpuName, port: &str) -> String {
 }
 
 /// A PhysicalNode, for one DPU.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Wired {
     /// Its name.
     pub name: String,
@@ -54,7 +54,7 @@ pub struct Wired {
 }
 
 /// A port, as the spec of a PhysicalNode has it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Wire {
     /// Its name.
     pub port: String,
@@ -63,7 +63,7 @@ pub struct Wire {
 }
 
 /// What the hub itself said of a PhysicalNode.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Live {
     /// There is none of that name.
     Gone,

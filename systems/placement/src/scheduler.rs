@@ -25,7 +25,7 @@ use interlock_kernel::{
     Watch, Watcher, read_part,
 };
 use kube_core::DynamicObject;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub mod accept;
@@ -133,7 +133,7 @@ impl Watcher for Scheduler {
 }
 
 /// What a step rests on: it is about a grant, or about a Placement.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Facts {
     /// Where a namespace is to run.
     Grant(Box<decide::Facts>),

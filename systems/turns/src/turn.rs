@@ -9,7 +9,7 @@ use interlock_kernel::{
     Address, GroupVersion, Kind, LiveReads, Name, Nothing, Object, Observed, Place, Read, Right,
     Room, Seen, Step, Subject, Verb, View, Watch, Watcher, Write, read_part,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn cluster_of(turn: &Object) -> Option<&str> {
 }
 
 /// All that one decision depends on.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Deserialize, Serialize)]
 pub struct Facts {
     /// The uid of the turn that has the cluster.
     pub holder: Option<String>,
@@ -37,7 +37,7 @@ pub struct Facts {
 }
 
 /// A turn.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize, Serialize)]
 pub struct Turn {
     /// Its identity.
     pub uid: String,

@@ -40,7 +40,7 @@ use interlock_kernel::{
     View, Watch, Watcher,
 };
 use kube_core::DynamicObject;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Claims by the uid of the snapshot that they are filled from, and PVC' with them.
 const CLAIMS_BY_SNAPSHOT: Index = Index {
@@ -142,7 +142,7 @@ impl Watcher for Populator {
 }
 
 /// All that one decision rests on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Facts {
     /// A claim that is filled.
     Claim(decide::Facts),

@@ -15,7 +15,7 @@ use interlock_kernel::{
     Subject, Verb, View, Watch, Watcher, Write,
 };
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,7 +64,7 @@ impl LocalNode {
 }
 
 /// All that one decision rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Facts {
     /// The cache shows no Node of the name.
     Unseen {

@@ -4,10 +4,10 @@ use crate::standing::Standing;
 use interlock_api::identities::{
     IamRoleServiceAccountStatus as Status, OldCondition, condition as words,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// All that one decision rests on.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Facts {
     /// Whether the finalizer is on the object.
     pub has_finalizer: bool,
@@ -30,7 +30,7 @@ pub struct Facts {
 }
 
 /// A child as it is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Child {
     /// There is none.
     Absent,
@@ -50,16 +50,17 @@ pub enum Child {
 }
 
 /// Why a child is not ready.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Because {
     /// Why a person has to act, in one word; None: nobody has to.
-    pub stalled: Option<&'static str>,
+    #[serde(deserialize_with = "interlock_kernel::word_or_none")]
+    pub stalled: Option<interlock_kernel::Word>,
     /// The sentence.
     pub message: String,
 }
 
 /// The ServiceAccount as it is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Account {
     /// There is none.
     Absent,

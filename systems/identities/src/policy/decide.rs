@@ -7,7 +7,7 @@ use crate::owner::{Owner, Whose};
 use crate::standing::{Standing, is_observed, is_spec_arn_ignored, spec_arn_ignored};
 use interlock_api::identities::{Mark, PolicyStatus, condition as words};
 use interlock_kernel::conditions::is_true;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// How many versions a policy has at most.
 const MOST_VERSIONS: usize = 5;
@@ -15,7 +15,7 @@ const MOST_VERSIONS: usize = 5;
 const DETACHED_SECONDS: i64 = 30;
 
 /// All that one decision rests on.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Facts {
     /// Whether the finalizer is on the Policy.
     pub has_finalizer: bool,
@@ -42,7 +42,7 @@ pub struct Facts {
 }
 
 /// What was read live.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 pub struct Look {
     /// What is known of calls.
     pub journal: Journal,
@@ -51,7 +51,7 @@ pub struct Look {
 }
 
 /// What is at one place.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct CloudPlace {
     /// Where.
     pub at: At,
@@ -60,7 +60,7 @@ pub struct CloudPlace {
 }
 
 /// What is at a place.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub enum State {
     /// Nothing.
     Absent,

@@ -7,13 +7,13 @@ use crate::standing::Standing;
 use interlock_api::identities::{Mark, condition as words};
 use interlock_api::placement::condition::ISSUER_READY;
 use interlock_kernel::conditions::{Condition, Finding};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// After how many seconds something that people or other clusters change is checked again.
 const CHECKED_SECONDS: i64 = 30;
 
 /// All that one decision rests on.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Facts {
     /// Whether the WorkloadCluster is being deleted.
     pub is_deleting: bool,
@@ -51,7 +51,7 @@ pub struct Facts {
 }
 
 /// What was read live.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Look {
     /// What is known of calls.
     pub journal: Journal,
@@ -62,7 +62,7 @@ pub struct Look {
 }
 
 /// What the cloud has.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub enum State {
     /// Nothing.
     Absent,

@@ -10,13 +10,13 @@ use crate::standing::{Standing, is_observed};
 use interlock_api::identities::{Mark, RoleStatus, condition as words};
 use interlock_api::placement::{Phase, RoleRights};
 use interlock_kernel::conditions::is_true;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// After how many seconds something that another controller or the API server does is checked again.
 pub(super) const CHECKED_SECONDS: i64 = 15;
 
 /// All that one decision rests on.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Facts {
     /// Whether the finalizer is on the Role.
     pub has_finalizer: bool,
@@ -50,7 +50,7 @@ pub struct Facts {
 }
 
 /// What was read live.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Look {
     /// What is known of calls.
     pub journal: Journal,
@@ -65,11 +65,11 @@ pub struct Look {
 }
 
 /// Whom the role must trust.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub enum Home {
     /// Nobody can tell, and why: the namespace is not what the cache shows, so its Grant has another name; or the
     /// Grant cannot be read.
-    Unknown(&'static str),
+    Unknown(#[serde(deserialize_with = "interlock_kernel::word")] interlock_kernel::Word),
     /// The namespace is not placed; this is the trust policy, if a provider is configured.
     Unplaced(Option<String>),
     /// The namespace is placed: its Grant says which cluster runs it. None: there is no Grant yet.
@@ -77,7 +77,7 @@ pub enum Home {
 }
 
 /// What is at one place.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct CloudPlace {
     /// Where.
     pub at: At,
@@ -86,7 +86,7 @@ pub struct CloudPlace {
 }
 
 /// What is at a place.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub enum State {
     /// Nothing.
     Absent,

@@ -9,10 +9,10 @@ use interlock_api::placement::{
 use interlock_kernel::conditions::find;
 use interlock_kernel::metadata::uid_of;
 use interlock_kernel::{Object, read_part};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Where a namespace runs, by its Grant.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Placement {
     /// The phase of the Grant.
     pub phase: Phase,
@@ -31,7 +31,7 @@ pub struct Placement {
 }
 
 /// The issuer of the tokens of a cluster.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Issuer {
     /// The WorkloadCluster was not read yet.
     Unread,

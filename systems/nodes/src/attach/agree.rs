@@ -7,11 +7,11 @@ use crate::outside::{Entry, Tag};
 use crate::wired::Wired;
 use interlock_api::nodes::{Assignment, DpuName, LABEL_DPU, Ref, attachment_name};
 use interlock_kernel::conditions::Condition;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
 /// Whom a step serves.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Serves {
     /// The DPU that it runs on.
     pub here: DpuName,
@@ -20,7 +20,7 @@ pub struct Serves {
 }
 
 /// What an attachment asks for.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Wanted {
     /// Its name.
     pub name: String,

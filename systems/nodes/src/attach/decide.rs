@@ -9,11 +9,11 @@ use crate::outside::{Answer, Entry, Gate, Port, Tag, Term};
 use crate::wired::{Live, Wired};
 use interlock_api::nodes::condition::{PROGRAMMED, SUPERSEDED};
 use interlock_kernel::conditions::{Condition, Finding};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
 /// All that one decision rests on.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub enum Facts {
     /// About the network of the tenant on this DPU.
     Network(Network),
@@ -22,7 +22,7 @@ pub enum Facts {
 }
 
 /// The network of the tenant, and what the driver says of it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Network {
     /// Its number, and the other DPUs that it is on; None: the cache shows no Tenant with a network.
     pub flood: Option<Flood>,
@@ -31,7 +31,7 @@ pub struct Network {
 }
 
 /// Where the broadcasts of a tenant are sent to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Flood {
     /// The number of its network.
     pub vni: u32,
@@ -40,7 +40,7 @@ pub struct Flood {
 }
 
 /// An attachment, and what is known about it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Attachment {
     /// Whom the step serves.
     pub serves: Serves,
@@ -56,6 +56,7 @@ pub struct Attachment {
     pub live_node: Option<Live>,
     /// What the control plane of the tenant said of the attachment: None: it was not asked; None within: it is gone,
     /// or another one has its name.
+    #[serde(with = "interlock_kernel::answered")]
     pub live_wanted: Option<Option<Wanted>>,
 }
 

@@ -3,10 +3,10 @@
 use interlock_api::nodes::{DpuName, NodeEntry, NodePhase, OrphanPolicy};
 use interlock_kernel::conditions::Condition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// All that one decision rests on.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Facts {
     /// The time.
     pub now: Time,
@@ -27,7 +27,7 @@ pub struct Facts {
 }
 
 /// The tenant.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Tenant {
     /// Whether it is being deleted.
     pub is_terminating: bool,
@@ -42,7 +42,7 @@ pub struct Tenant {
 }
 
 /// A claim.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Claim {
     /// Its name.
     pub name: String,
@@ -61,7 +61,7 @@ pub struct Claim {
 }
 
 /// What a claim asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Wanted {
     /// How many nodes.
     pub count: usize,
@@ -70,7 +70,7 @@ pub struct Wanted {
 }
 
 /// An entry of a claim.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Entry {
     /// What it says.
     pub says: NodeEntry,
@@ -81,7 +81,7 @@ pub struct Entry {
 }
 
 /// The node of an entry.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub enum Seen {
     /// The cache shows no node of that name and uid, and the hub itself was not asked.
     Unseen,
@@ -94,7 +94,7 @@ pub enum Seen {
 }
 
 /// A node, seen from a claim.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Node {
     /// Its name.
     pub name: String,
@@ -123,7 +123,7 @@ pub struct Node {
 }
 
 /// An assignment to a claim of this tenant.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Assigned {
     /// The uid of the claim.
     pub claim_uid: String,
@@ -134,7 +134,7 @@ pub struct Assigned {
 }
 
 /// The claim, as a live read showed it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub enum Live {
     /// It was not read.
     NotRead,
@@ -152,7 +152,7 @@ pub enum Live {
 }
 
 /// A node that a claim may choose.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Candidate {
     /// Its name.
     pub name: String,

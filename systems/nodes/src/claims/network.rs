@@ -15,7 +15,7 @@ use interlock_kernel::{
     Address, LiveReads, Name, Nothing, Object, Observed, Place, Read, Step, View, Write, read_part,
 };
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -25,7 +25,7 @@ const AT_ONCE: u32 = 8;
 /// How many are tried: each read is one of the few that a step may ask for.
 const MOST_TRIES: u32 = 40;
 /// All that one decision rests on.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Facts {
     /// The tenant, as far as nodes keep it.
     pub kept: Kept,
@@ -42,7 +42,7 @@ pub struct Facts {
 }
 
 /// A number that was tried.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Tried {
     /// The number.
     pub vni: u32,
@@ -51,7 +51,7 @@ pub struct Tried {
 }
 
 /// Whose a number is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Whose {
     /// Nobody ever had it.
     Free,

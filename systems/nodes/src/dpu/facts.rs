@@ -3,11 +3,11 @@
 use crate::outside::Answer;
 use crate::wired::{Live, Wired};
 use interlock_api::nodes::DpuReportStatus;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// All that one decision rests on.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Facts {
     /// What the step is about.
     pub about: About,
@@ -26,7 +26,7 @@ pub struct Facts {
 }
 
 /// What a step is about.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub enum About {
     /// One port.
     Port(String),

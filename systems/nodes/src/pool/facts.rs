@@ -4,10 +4,10 @@ use crate::power::PowerState;
 use interlock_api::nodes::{DpuName, FencedDpu, NodeAttestation, NodePhase, PowerControl, Ref};
 use interlock_kernel::conditions::{Condition, Finding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// All that one decision rests on.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Facts {
     /// The node, as the cache shows it.
     pub node: Option<Node>,
@@ -18,7 +18,7 @@ pub struct Facts {
 }
 
 /// What a live read of the node showed.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub enum Live {
     /// There is none of that name.
     Gone,
@@ -27,7 +27,7 @@ pub enum Live {
 }
 
 /// What a NodeFence is compared with.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct State {
     /// The identity of the node.
     pub uid: String,
@@ -44,7 +44,7 @@ pub struct State {
 }
 
 /// A node.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Node {
     /// Its name.
     pub name: String,
@@ -95,7 +95,7 @@ pub struct Node {
 }
 
 /// A DPU of the node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Dpu {
     /// Which.
     pub name: DpuName,
@@ -110,7 +110,7 @@ pub struct Dpu {
 }
 
 /// The cluster on a node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Cluster {
     /// Which.
     pub reference: Ref,
@@ -123,7 +123,7 @@ pub struct Cluster {
 }
 
 /// What a cluster says of a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum OnCluster {
     /// There is no such cluster, or it does not name the node at its epoch.
     NotOnIt,
@@ -136,7 +136,7 @@ pub enum OnCluster {
 }
 
 /// A NodeFence without an outcome.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Fence {
     /// Which.
     pub reference: Ref,

@@ -4,16 +4,17 @@
 //! from an old entry, names an old epoch and opens nothing; one that is deleted late, by its uid, hits no other.
 
 use interlock_api::nodes::{DpuAttachmentSpec, DpuName, EntryState, Ref};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 /// All that one decision rests on.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Facts {
     /// The claim, as the cache shows it; None: it does not, or the claim cannot be read.
     pub claim: Option<Claim>,
     /// The same by a live read that was made for a deletion; None: there was none.
+    #[serde(with = "interlock_kernel::answered")]
     pub live: Option<Option<Claim>>,
     /// The attachments that name a claim of this name, by their own.
     pub attachments: BTreeMap<String, Attachment>,
@@ -22,7 +23,7 @@ pub struct Facts {
 }
 
 /// A claim.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Claim {
     /// Its name and identity.
     pub own: Ref,
@@ -35,7 +36,7 @@ pub struct Claim {
 }
 
 /// A node of a claim.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Entry {
     /// The node.
     pub node: Ref,
@@ -48,7 +49,7 @@ pub struct Entry {
 }
 
 /// An attachment.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Attachment {
     /// What it asks for.
     pub spec: DpuAttachmentSpec,

@@ -1,10 +1,10 @@
 //! What is written next about the claims of a namespace. First matching rule wins.
 
 use interlock_api::placement::{Fill, Phase};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// All that one decision rests on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Facts {
     /// The grant of this very namespace; None: it is not in the cache.
     pub grant: Option<Grant>,
@@ -17,7 +17,7 @@ pub struct Facts {
 }
 
 /// The grant of the namespace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Grant {
     /// What is true of its owner.
     pub phase: Phase,
@@ -30,7 +30,7 @@ pub struct Grant {
 }
 
 /// The labels of an object at the hub.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Labels {
     /// What they say, and nothing else; None: they say something else.
     pub say: Option<Mirror>,
@@ -39,7 +39,7 @@ pub struct Labels {
 }
 
 /// What the labels of an object say of the owner of a grant. They name no other cluster.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Mirror {
     /// No cluster is named.
     Nobody,
@@ -52,7 +52,7 @@ pub enum Mirror {
 }
 
 /// Since when an owner has been leaving.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Since {
     /// As it was noted.
     Noted,
@@ -61,7 +61,7 @@ pub enum Since {
 }
 
 /// A claim at the hub.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Claim {
     /// Its labels.
     pub labels: Labels,
@@ -79,7 +79,7 @@ pub struct Claim {
 }
 
 /// What a live read of the grant showed of a claim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Listed {
     /// A cluster may have it.
     Yes,
@@ -88,7 +88,7 @@ pub enum Listed {
 }
 
 /// A claim that is listed and not in the cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Missing {
     /// Whether it has its data at the owner, as the grant says.
     pub fill: Fill,
@@ -97,7 +97,7 @@ pub struct Missing {
 }
 
 /// Whether a live read found a claim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Found {
     /// Nobody looked.
     NotRead,

@@ -1,14 +1,14 @@
 //! What is written next about a cluster. First matching rule wins.
 
 use interlock_api::placement::CopyState;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A cluster that has sent no heartbeat for this long is not reachable. The syncer counts every 10 s, so
 /// three counts may get lost.
 pub const SILENCE_SECONDS: i64 = 40;
 
 /// All that one decision rests on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Facts {
     /// Whether it is being deleted.
     pub is_deleting: bool,
@@ -36,7 +36,7 @@ pub struct Facts {
 }
 
 /// What is known of a cluster that somebody needs empty.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Drain {
     /// Whether it says to everybody who asked that it is empty.
     pub is_answered: bool,
@@ -46,7 +46,7 @@ pub struct Drain {
 }
 
 /// How many grants have to do with a cluster.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Grants {
     /// Those that it owns.
     pub owned: usize,
@@ -59,7 +59,7 @@ pub struct Grants {
 }
 
 /// What the conditions of a cluster say, word for word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Said {
     /// None: something else, or nothing.
     pub reachable: Option<Reachable>,
@@ -94,7 +94,7 @@ pub enum Drained {
 }
 
 /// Whether the syncer of a cluster sends heartbeats.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Reachable {
     /// It never was.
     NeverHeard,
@@ -105,7 +105,7 @@ pub enum Reachable {
 }
 
 /// Whether a cluster takes namespaces.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Ready {
     /// It does.
     Ready,
@@ -116,7 +116,7 @@ pub enum Ready {
 }
 
 /// What keeps a cluster that is being deleted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Left {
     /// How many grants it owns.
     pub owned: usize,
@@ -125,7 +125,7 @@ pub struct Left {
 }
 
 /// The last heartbeat of a cluster.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Heartbeat {
     /// There never was one.
     Never,

@@ -1,9 +1,9 @@
 //! When the finalizer of a cluster comes off without it. First matching rule wins.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// All that one decision rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Facts {
     /// Whether a grant is held by the cluster or has data on it, as the cache shows it.
     pub has_grants: bool,
@@ -12,7 +12,7 @@ pub struct Facts {
 }
 
 /// What the hub itself says of a cluster that the cache does not know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Truth {
     /// Whether there is a WorkloadCluster of that uid.
     pub is_there: bool,

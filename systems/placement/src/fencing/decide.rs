@@ -1,10 +1,10 @@
 //! What happens to a ForceRelease: it ends exactly the grant that it names, or it is refused.
 
 use interlock_api::placement::{ForceOutcome, Phase};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// All that one decision rests on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Facts {
     /// What was decided about it before.
     pub outcome: ForceOutcome,
@@ -19,7 +19,7 @@ pub struct Facts {
 }
 
 /// A grant, seen from a ForceRelease.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Grant {
     /// Whether it is the grant that was named, and not one that came by its name later.
     pub is_same: bool,
@@ -32,7 +32,7 @@ pub struct Grant {
 }
 
 /// A claim of the grant, and which snapshots of it are left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Claim {
     /// Whether nothing can be newer than the snapshot that the claim came with.
     pub is_untouched: bool,
@@ -43,7 +43,7 @@ pub struct Claim {
 }
 
 /// What is left of a snapshot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Left {
     /// There never was one.
     None,

@@ -1,6 +1,6 @@
 //! When the syncer of a cluster gives its next heartbeat. First matching rule wins.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// How often it counts. The hub takes a cluster for silent after four times as long.
@@ -11,7 +11,7 @@ const ISSUER_EVERY: Duration = Duration::from_secs(3600);
 const ISSUER_EVERY_AT_FIRST: Duration = Duration::from_secs(60);
 
 /// All that one decision rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Facts {
     /// Whether the cluster that has the name of ours is ours: by its uid.
     pub is_ours: bool,
@@ -33,7 +33,7 @@ pub struct Facts {
 }
 
 /// Who issues the tokens of a cluster.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Issuer {
     /// The cluster was not asked.
     NotAsked,

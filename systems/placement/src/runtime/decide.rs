@@ -6,7 +6,7 @@
 
 use super::tokens::Tokens;
 use crate::syncer::tenancy::{Epoch, Running};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// The first wait before a restart; each is twice the one before.
@@ -17,7 +17,7 @@ const LONGEST_BACK_OFF_SECONDS: u64 = 300;
 const STEADY: Duration = Duration::from_secs(600);
 
 /// All that one decision rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Facts {
     /// The pod is not in the cache: all that can be left of it is a lock.
     NoPod(Stray),
@@ -28,7 +28,7 @@ pub enum Facts {
 }
 
 /// Whether a lock is in our hands that was taken for a pod of some name which is not there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Stray {
     /// Nobody asked.
     NotAsked,
@@ -39,7 +39,7 @@ pub enum Stray {
 }
 
 /// A pod in the cache, and what the machine says of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Asked {
     /// The pod, as the cache shows it.
     pub pod: Pod,
@@ -71,7 +71,7 @@ pub struct Asked {
 }
 
 /// A pod.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Pod {
     /// It is to run.
     Wanted,
@@ -82,7 +82,7 @@ pub enum Pod {
 }
 
 /// The process of a pod.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Process {
     /// There was none.
     None,
@@ -97,7 +97,7 @@ pub enum Process {
 }
 
 /// How a process ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Exit {
     /// Whether it said that all went well.
     pub is_success: bool,
@@ -112,7 +112,7 @@ pub struct Exit {
 }
 
 /// When a pod wants another start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum RestartPolicy {
     /// After every exit.
     Always,
@@ -123,7 +123,7 @@ pub enum RestartPolicy {
 }
 
 /// The lock of a pod's volumes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Lock {
     /// No process has the lock.
     Free,
@@ -134,7 +134,7 @@ pub enum Lock {
 }
 
 /// What the namespace of a pod permits, and whether there is a pod to permit it to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Permit {
     /// Whether the pod is there, and not asked to stop.
     pub is_pod_there: bool,
@@ -145,7 +145,7 @@ pub struct Permit {
 }
 
 /// Whether a process can be made of a pod, for the epoch that may run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Description {
     /// It can; of one that lives it was.
     Complete,
@@ -162,7 +162,7 @@ pub enum Description {
 }
 
 /// What the status of a pod says of its process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Report {
     /// It runs.
     Running,

@@ -9,7 +9,7 @@ use crate::kinds::SERVICE_ACCOUNT;
 use interlock_kernel::metadata::{annotation, name_of, uid_of};
 use interlock_kernel::{Name, Object, Place, View};
 use jiff::{SignedDuration, Timestamp};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -56,7 +56,7 @@ impl Cloud {
 }
 
 /// What a decision knows of the tokens of a pod.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Tokens {
     /// The pod wants none.
     #[default]

@@ -8,12 +8,12 @@ use interlock_kernel::conditions::{self, Finding};
 use interlock_kernel::metadata::is_deleting;
 use interlock_kernel::{Name, Nothing, Object, Observed, Place, Step, View, Write, read_part};
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::slice;
 
 /// All that one decision rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Facts {
     /// Whether it is being deleted.
     pub is_deleting: bool,
@@ -24,7 +24,7 @@ pub struct Facts {
 }
 
 /// What a Placement says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Spec {
     /// It cannot be read.
     Unreadable,
@@ -35,7 +35,7 @@ pub enum Spec {
 }
 
 /// Whether a Placement is followed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Acceptance {
     /// As it is written.
     Followed,

@@ -4,7 +4,7 @@
 //! named by its place in [`Facts::clusters`].
 
 use interlock_api::placement::{CopyState, Phase, RevokedBecause};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 mod say;
 
@@ -12,7 +12,7 @@ pub use say::{Missed, News, Reason, Said, SaidPlaced, SaidUnreachable, Tell};
 use say::{is_owner_missed, say};
 
 /// All that one decision rests on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Facts {
     /// The namespace.
     pub namespace: Namespace,
@@ -39,7 +39,7 @@ pub struct Facts {
 }
 
 /// What is known of the namespace that a grant is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Namespace {
     /// Not in the cache, and not read: that proves nothing.
     Unknown,
@@ -56,7 +56,7 @@ pub enum Namespace {
 }
 
 /// Whether the hub has a grant for the namespace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Truth {
     /// There is none.
     NoGrant,
@@ -65,7 +65,7 @@ pub enum Truth {
 }
 
 /// A claim of the namespace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Claim {
     /// Whether it cannot vanish: our finalizer is on it.
     pub is_held: bool,
@@ -74,7 +74,7 @@ pub struct Claim {
 }
 
 /// The grant of the namespace.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Grant {
     /// What is true of the owner.
     pub phase: Phase,
@@ -99,7 +99,7 @@ pub struct Grant {
 }
 
 /// What a claim is pinned to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Pinned {
     /// Nothing.
     Nothing,
@@ -110,7 +110,7 @@ pub enum Pinned {
 }
 
 /// The owner of a grant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Owner {
     /// One of the clusters.
     Cluster(usize),
@@ -119,7 +119,7 @@ pub enum Owner {
 }
 
 /// Where the snapshots that a grant holds can be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Snapshots {
     /// On any cluster.
     Anywhere,
@@ -130,7 +130,7 @@ pub enum Snapshots {
 }
 
 /// A cluster.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Cluster {
     /// Why it cannot take the namespace, if it cannot.
     pub unfit_reason: Option<UnfitReason>,
@@ -149,7 +149,7 @@ pub struct Cluster {
 }
 
 /// What a live read of a cluster shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum LiveState {
     /// It is there, and not on its way out.
     Stays,
@@ -162,7 +162,7 @@ pub enum LiveState {
 }
 
 /// Why a cluster cannot take a namespace.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub enum UnfitReason {
     /// Its syncer is not there, or says that it is not ready.
     NotReady,
@@ -197,7 +197,7 @@ pub enum UnfitReason {
 }
 
 /// Where a namespace is to run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Desired {
     /// Anywhere that fits.
     Any,

@@ -7,12 +7,12 @@ use super::objects::decide::{self as objects, Facts as Object, Stray, Survey, Ve
 use super::tenancy::{self, Epoch, Here, Notes, Party, Running, Stillness, Truth, Workload};
 use interlock_api::placement::{CopyState, Phase};
 use interlock_kernel::conditions::{Condition, Finding};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// What the syncer of one cluster knows of one grant.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Facts {
     /// Where it is read.
     pub at: At,
@@ -62,7 +62,7 @@ pub struct Facts {
 }
 
 /// A grant, seen from one cluster.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Grant {
     /// What is true of the owner.
     pub phase: Phase,
@@ -81,7 +81,7 @@ pub struct Grant {
 }
 
 /// The cloud roles of a namespace, for the epoch that its grant is at.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Rights {
     /// Whether it has any.
     pub has_roles: bool,
@@ -92,7 +92,7 @@ pub struct Rights {
 }
 
 /// A cloud role that does not trust the owner of an epoch yet.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Unready {
     /// Its name.
     pub role: String,
@@ -101,7 +101,7 @@ pub struct Unready {
 }
 
 /// The namespace at the hub.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Namespace {
     /// Whether it is being deleted.
     pub is_terminating: bool,
@@ -110,7 +110,7 @@ pub struct Namespace {
 }
 
 /// Something that runs, or makes something run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Runs {
     /// Its kind and name, for people.
     pub what: String,
@@ -121,7 +121,7 @@ pub struct Runs {
 }
 
 /// What a live read of the hub showed, made after our notes were read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Fresh {
     /// Whether those are what the cache shows. The permit is written over the notes that the cache
     /// shows; if those are not the ones that were there before the hub was asked, the answer is about
@@ -135,7 +135,7 @@ pub struct Fresh {
 }
 
 /// A grant as the hub itself shows it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct FreshGrant {
     /// What is true of the owner.
     pub phase: Phase,

@@ -4,7 +4,7 @@
 //! whatever crashes or lags, is checked in `world`.
 
 use interlock_api::placement::{CopyState, Phase};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// How often a namespace was granted.
 pub type Epoch = i64;
@@ -58,7 +58,7 @@ pub struct Grant {
 }
 
 /// Somebody, seen from one cluster.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Party {
     /// Nobody.
     Nobody,
@@ -69,7 +69,7 @@ pub enum Party {
 }
 
 /// What the namespace on this cluster says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Here {
     /// There is none.
     Missing,
@@ -80,7 +80,7 @@ pub enum Here {
 }
 
 /// The annotations of our namespace on this cluster.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Notes {
     /// The last epoch that arrived.
     pub epoch: Epoch,
@@ -93,7 +93,7 @@ pub struct Notes {
 }
 
 /// What may run on a cluster.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Running {
     /// Nothing.
     Nothing,

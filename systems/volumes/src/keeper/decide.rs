@@ -1,9 +1,9 @@
 //! Whether a place at a repository is given back. First matching rule wins.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// All that one decision rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Facts {
     /// Whether the object that the place was taken for names the sync, as the cache shows it.
     pub is_named_in_cache: bool,

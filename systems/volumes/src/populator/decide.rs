@@ -1,9 +1,9 @@
 //! What is done next to fill one claim. First matching rule wins.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// All that one decision rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Facts {
     /// Whether the claim, PVC' and the volume were read live.
     pub is_fresh: bool,
@@ -38,7 +38,7 @@ pub struct Facts {
 }
 
 /// The volume that a claim names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Bound {
     /// None.
     No,
@@ -49,7 +49,7 @@ pub enum Bound {
 }
 
 /// The class of a claim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Class {
     /// Its volumes are made at once, or the claim has its node.
     Ready,
@@ -60,7 +60,7 @@ pub enum Class {
 }
 
 /// What a destination has to offer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Destination {
     /// It is not there.
     Missing,
@@ -75,7 +75,7 @@ pub enum Destination {
 }
 
 /// The snapshot that is noted on a claim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Snapshot {
     /// Not in the cache, which proves nothing.
     NotSeen,
@@ -94,7 +94,7 @@ pub enum Snapshot {
 }
 
 /// The snapshots that a claim holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Holds {
     /// None.
     None,
@@ -105,7 +105,7 @@ pub enum Holds {
 }
 
 /// PVC', the claim that the snapshot is poured into.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Prime {
     /// There is none; the cache alone proves nothing.
     None,
@@ -126,7 +126,7 @@ pub enum Prime {
 }
 
 /// The volume that PVC' got.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Volume {
     /// There is none.
     None,
@@ -201,7 +201,7 @@ pub enum Policy {
 }
 
 /// What keeps a claim waiting until a person or another object changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Obstacle {
     /// Its destination is not there.
     DestinationMissing,
@@ -236,7 +236,7 @@ impl Obstacle {
 }
 
 /// Why there is nothing to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Why {
     /// It is filled and bound.
     Finished,

@@ -8,10 +8,10 @@ use crate::kinds::VOLUME;
 use crate::objects::{annotation, uid_of};
 use interlock_api::names::{ANNOTATION_POPULATES, ANNOTATION_RECLAIM};
 use interlock_kernel::{Address, LiveReads, Name, Nothing, Object, Place, Read, Step, View};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// All that one decision rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Facts {
     /// Whether the claim and the volume were read live.
     pub is_fresh: bool,

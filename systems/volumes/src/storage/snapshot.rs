@@ -24,7 +24,7 @@ use interlock_kernel::{
     LiveReads, Name, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch,
     Watcher,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The controller of snapshots on local storage. A step is about one VolumeSnapshot, or about a content
 /// that one of its name left behind: `<namespace>/<name>`.
@@ -32,7 +32,7 @@ use serde::Serialize;
 pub struct Snapshots;
 
 /// All that one decision rests on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Facts {
     /// A VolumeSnapshot.
     Snapshot(decide::Facts),

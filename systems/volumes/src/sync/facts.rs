@@ -2,11 +2,11 @@
 
 use super::slots;
 use crate::outside;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// All that one decision rests on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Facts {
     /// Whether the object is being deleted.
     pub is_terminating: bool,
@@ -33,7 +33,7 @@ pub struct Facts {
 }
 
 /// What only one direction has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Side {
     /// Out of a claim.
     Source(Source),
@@ -42,7 +42,7 @@ pub enum Side {
 }
 
 /// What only a source has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Source {
     /// Whether its namespace does not run here, and no move asks for it: its owner saves it.
     pub is_elsewhere: bool,
@@ -53,7 +53,7 @@ pub struct Source {
 }
 
 /// What the syncs of a source are for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Purpose {
     /// A snapshot that stays. There is no mover.
     Snapshot,
@@ -67,7 +67,7 @@ pub enum Purpose {
 }
 
 /// What is removed from a repository after a backup, besides the snapshots that need not stay.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Tidying {
     /// Whether what nothing refers to any more is removed.
     pub prunes: bool,
@@ -76,7 +76,7 @@ pub struct Tidying {
 }
 
 /// What only a destination has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Destination {
     /// The volume that is written.
     pub target: Target,
@@ -89,7 +89,7 @@ pub struct Destination {
 }
 
 /// The volume that is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Target {
     /// There is no claim yet, and we make it.
     Missing,
@@ -100,7 +100,7 @@ pub enum Target {
 }
 
 /// A sync, from its intent to its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Sync {
     /// Whether the status says that it is over.
     pub is_over: bool,
@@ -121,7 +121,7 @@ pub struct Sync {
 }
 
 /// Whether a sync can begin.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Verdict {
     /// Yes.
     #[default]
@@ -135,7 +135,7 @@ pub enum Verdict {
 }
 
 /// When the next sync is to begin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 pub enum Next {
     /// Now.
     Now,
@@ -154,7 +154,7 @@ pub enum Next {
 }
 
 /// The snapshot of a sync.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Snapshot {
     /// The volume itself is what is read, or what was asked for.
     NotNeeded,
@@ -172,7 +172,7 @@ pub enum Snapshot {
 }
 
 /// What keeps a snapshot from being taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 pub enum Trouble {
     /// Nothing that is known.
     None,
@@ -183,7 +183,7 @@ pub enum Trouble {
 }
 
 /// A place at the repository.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Slot {
     /// The sync needs none.
     NotNeeded,
@@ -196,7 +196,7 @@ pub enum Slot {
 }
 
 /// What the mover says of an attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Mover {
     /// Nobody asked.
     NotAsked,
@@ -217,7 +217,7 @@ pub enum Mover {
 }
 
 /// A snapshot of an object, as far as it matters whether it may go.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Picture {
     /// Whether it is being deleted already.
     pub is_terminating: bool,
@@ -232,7 +232,7 @@ pub struct Picture {
 }
 
 /// Why nothing is done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 pub enum Why {
     /// The next sync is not due, but then.
     NotDue(Next),
@@ -264,7 +264,7 @@ pub enum Why {
 }
 
 /// What the status of an object says.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Said {
     /// Why nothing is done: the reasons that it gives already, word for word.
     pub reasons: BTreeSet<Why>,

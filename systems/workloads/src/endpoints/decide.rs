@@ -3,7 +3,7 @@
 //! An endpoint stays in the slice that has it, so that a change of one pod is a write to one slice. What is added is
 //! written before what is left out: no endpoint is missing in between.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -12,7 +12,7 @@ use std::net::Ipv4Addr;
 pub const MOST_ENDPOINTS: usize = 100;
 
 /// All that one decision rests on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Facts {
     /// The Service.
     pub service: Service,
@@ -23,7 +23,7 @@ pub struct Facts {
 }
 
 /// A Service.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Service {
     /// The cache does not show it.
     Unseen {
@@ -39,14 +39,14 @@ pub enum Service {
 }
 
 /// The pods that a Service selects.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Selecting {
     /// Those that have an address, by name.
     pub candidates: Vec<Candidate>,
 }
 
 /// A pod that a Service selects.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Candidate {
     /// The ports of the Service at this pod.
     pub ports: BTreeSet<Port>,
@@ -55,7 +55,7 @@ pub struct Candidate {
 }
 
 /// A port of an endpoint.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 pub struct Port {
     /// As the Service calls it; empty if it has only one.
     pub name: String,
@@ -68,7 +68,7 @@ pub struct Port {
 }
 
 /// An endpoint.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Endpoint {
     /// The name of the pod.
     pub pod: String,
@@ -89,7 +89,7 @@ pub struct Endpoint {
 }
 
 /// A slice as it is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Slice {
     /// Whether its labels, its owner and the form of its endpoints are what is written here.
     pub is_as_written: bool,

@@ -2,10 +2,10 @@
 
 use super::{Cluster, Decision, Facts, For, Grant, UnfitReason, Why};
 use interlock_api::placement::{Phase, RevokedBecause};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What the conditions of a grant say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, Default)]
 pub struct Said {
     /// Whether it has its place. None: nothing, or for a reason that is none of ours.
     pub placed: Option<SaidPlaced>,
@@ -18,7 +18,7 @@ pub struct Said {
 }
 
 /// What the condition Placed of a grant says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct SaidPlaced {
     /// Why.
     pub reason: Reason,
@@ -27,7 +27,7 @@ pub struct SaidPlaced {
 }
 
 /// What the condition OwnerUnreachable of a grant says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct SaidUnreachable {
     /// Whether it holds.
     pub is_true: bool,
@@ -38,7 +38,7 @@ pub struct SaidUnreachable {
 }
 
 /// Why a grant has its place or has it not: the reason of the condition Placed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Reason {
     /// A cluster has it.
     Granted,
@@ -65,7 +65,7 @@ pub enum Reason {
 }
 
 /// Why an owner is unreachable: the reason of that condition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Missed {
     /// It sends no heartbeat.
     NoHeartbeat,

@@ -3,10 +3,10 @@
 use crate::syncer::tenancy::{self, Epoch, LastSnapshot, Volume};
 use interlock_api::placement::Fill;
 use interlock_kernel::conditions::Finding;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// One claim that the grant lists.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Facts {
     /// Its name.
     pub name: String,
@@ -37,7 +37,7 @@ pub struct Facts {
 }
 
 /// Where a claim is read.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct At {
     /// The cluster, for people.
     pub cluster: String,
@@ -58,7 +58,7 @@ pub struct At {
 }
 
 /// A claim at the hub.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct AtHub {
     /// Whether it is being deleted.
     pub is_terminating: bool,
@@ -67,7 +67,7 @@ pub struct AtHub {
 }
 
 /// How far data has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Progress {
     /// So much of it is here.
     pub bytes: i64,
@@ -76,7 +76,7 @@ pub struct Progress {
 }
 
 /// What a claim starts from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Pin {
     /// Nothing: it was never used.
     Fresh,
@@ -103,7 +103,7 @@ pub enum Pin {
 }
 
 /// What has the name of a claim here.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Here {
     /// Nothing.
     Missing,
@@ -116,7 +116,7 @@ pub enum Here {
 }
 
 /// The volume of a claim here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Own {
     /// The epoch that it was last taken for.
     pub epoch: Epoch,
@@ -137,7 +137,7 @@ pub struct Own {
 }
 
 /// The volume that a claim is bound to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Bound {
     /// None.
     Nothing,
@@ -150,7 +150,7 @@ pub enum Bound {
 }
 
 /// Whether a claim on this cluster has its volume.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Binding {
     /// It has.
     Bound,
@@ -165,7 +165,7 @@ pub enum Binding {
 }
 
 /// What takes snapshots of a claim here.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Source {
     /// Its name.
     pub name: String,
@@ -200,7 +200,7 @@ pub struct Source {
 }
 
 /// A snapshot on this cluster.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct SnapshotHere {
     /// Which it is.
     pub uid: String,
@@ -213,7 +213,7 @@ pub struct SnapshotHere {
 }
 
 /// What brings a snapshot here.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Destination {
     /// Whether the syncer made it, for this very claim.
     pub is_own: bool,
@@ -236,7 +236,7 @@ pub struct Destination {
 }
 
 /// What removes from a repository what earlier moves left there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Tidying {
     /// Nothing has to: the data did not come through a repository.
     NotNeeded,
@@ -249,10 +249,11 @@ pub enum Tidying {
 }
 
 /// Why a claim cannot be filled or handed over, for people.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Obstacle {
     /// One word.
-    pub reason: &'static str,
+    #[serde(deserialize_with = "interlock_kernel::word")]
+    pub reason: interlock_kernel::Word,
     /// The sentence.
     pub message: String,
     /// What a person does next; None: nobody has to do anything, or nobody knows what.

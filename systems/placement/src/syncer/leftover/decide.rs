@@ -2,10 +2,10 @@
 //! snapshots, the snapshots, the claims, the volumes that were kept without one, the namespace.
 
 use crate::syncer::tenancy::{Epoch, Leftover};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// One part of what is here of a namespace. They are in the order in which they go.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Part {
     /// Brought a snapshot here.
     Destination {

@@ -4,11 +4,11 @@
 //! very object at the hub that it was made from says that it is being deleted, or when another one has
 //! taken its name there; our finalizer keeps it at the hub until a live read shows it gone here.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 
 /// An object at the hub, and what is here of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Facts {
     /// Its kind, for people.
     pub kind: String,
@@ -33,7 +33,7 @@ pub struct Facts {
 }
 
 /// What live reads showed of the name of an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Live {
     /// Whether the hub still has this very object, and keeps it: the cache may show one that is gone or
     /// goes.
@@ -43,7 +43,7 @@ pub struct Live {
 }
 
 /// What a live read showed of whatever has the name of an object here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum LiveHere {
     /// There is none.
     Absent,
@@ -54,7 +54,7 @@ pub enum LiveHere {
 }
 
 /// An object here that was made from one that the cache of the hub does not have.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Stray {
     /// Its kind and name, for people.
     pub what: String,
@@ -64,7 +64,7 @@ pub struct Stray {
 }
 
 /// Whether an object at the hub comes down.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Way {
     /// It does.
     Down,
@@ -77,7 +77,7 @@ pub enum Way {
 }
 
 /// What an object waits for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Awaits {
     /// For ever: its claims would not be at the hub.
     ClaimTemplates,
@@ -87,7 +87,7 @@ pub enum Awaits {
 }
 
 /// What has the name of an object here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Here {
     /// Whether the syncer made it for this grant.
     pub is_ours: bool,
@@ -108,7 +108,7 @@ pub struct Here {
 }
 
 /// Which object at the hub something was made from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum MadeFrom {
     /// The one that is there now.
     This,

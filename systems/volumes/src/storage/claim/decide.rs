@@ -1,9 +1,9 @@
 //! What is done next about one claim. First matching rule wins.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// All that one decision rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Facts {
     /// Whether it is being deleted.
     pub is_deleting: bool,
@@ -36,7 +36,7 @@ pub struct Facts {
 }
 
 /// The pods that mount a claim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Pods {
     /// There is one.
     Some,
@@ -47,7 +47,7 @@ pub enum Pods {
 }
 
 /// The volume of a claim, as both sides say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Volume {
     /// None names it, and it names none.
     None,
@@ -68,7 +68,7 @@ pub enum Volume {
 }
 
 /// Who makes the volume of a claim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Class {
     /// Local storage.
     Local,
@@ -81,7 +81,7 @@ pub enum Class {
 }
 
 /// What the volume of a claim is made of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Source {
     /// Nothing.
     Empty,
@@ -92,7 +92,7 @@ pub enum Source {
 }
 
 /// The snapshot that a claim is made of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Snapshot {
     /// Not in the cache, or not the one that was meant.
     Missing,
@@ -107,7 +107,7 @@ pub enum Snapshot {
 }
 
 /// How far something is on the disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Made {
     /// Nobody asked.
     NotAsked,
@@ -179,7 +179,7 @@ pub enum Decision {
 }
 
 /// What keeps a claim waiting until a person or another object changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Obstacle {
     /// Its class is not there.
     ClassMissing,
@@ -208,7 +208,7 @@ impl Obstacle {
 }
 
 /// Why there is nothing to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Why {
     /// Another storage makes its volume.
     NotOurs,

@@ -1,9 +1,9 @@
 //! What is done next about one VolumeSnapshot. First matching rule wins.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// All that one decision rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Facts {
     /// Whether it is being deleted.
     pub is_deleting: bool,
@@ -28,7 +28,7 @@ pub struct Facts {
 }
 
 /// Who takes a snapshot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Class {
     /// Local storage.
     Local,
@@ -39,7 +39,7 @@ pub enum Class {
 }
 
 /// The volume that a snapshot is taken of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Source {
     /// It is there.
     Volume,
@@ -52,7 +52,7 @@ pub enum Source {
 }
 
 /// The record of a snapshot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Content {
     /// The cache shows none, which proves nothing.
     NotSeen,
@@ -114,7 +114,7 @@ pub enum Decision {
 }
 
 /// What keeps a snapshot waiting until a person or another object changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Obstacle {
     /// Its class is not there.
     ClassMissing,
@@ -131,7 +131,7 @@ impl Obstacle {
 }
 
 /// Why there is nothing to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Why {
     /// Another storage takes it.
     NotOurs,

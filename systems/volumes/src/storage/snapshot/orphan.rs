@@ -12,10 +12,10 @@ use crate::storage::volume::decide::Made;
 use crate::storage::{REQUEUE_AFTER, live_read, wait};
 use interlock_api::names::LOCAL_DRIVER;
 use interlock_kernel::{Address, LiveReads, Name, Object, Place, Read, Step, View, Write};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// All that one decision rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Facts {
     /// Whether the server itself says that its VolumeSnapshot is gone, and not only the cache.
     pub is_left_for_certain: bool,

@@ -1,9 +1,9 @@
 //! What is done next about one volume. First matching rule wins.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// All that one decision rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Facts {
     /// Whether its record is being deleted.
     pub is_deleting: bool,
@@ -22,7 +22,7 @@ pub struct Facts {
 }
 
 /// The claim that a volume is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Claim {
     /// It is for nobody.
     None,
@@ -37,7 +37,7 @@ pub enum Claim {
 }
 
 /// What a volume says of itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Phase {
     /// Anything else.
     Other,
@@ -50,7 +50,7 @@ pub enum Phase {
 }
 
 /// How far a volume is on the disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Made {
     /// Nobody asked.
     NotAsked,
@@ -84,7 +84,7 @@ pub enum Decision {
 }
 
 /// Why there is nothing to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Why {
     /// It is where it belongs.
     Bound,
