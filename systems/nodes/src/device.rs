@@ -5,7 +5,7 @@
 //! was lost, or is of another boot, refuses older calls. `specs/protocol/NodesDevice.tla` is the text it follows.
 
 mod promises;
-mod state;
+pub(crate) mod state;
 mod steps;
 #[cfg(test)]
 mod tests;
@@ -77,6 +77,8 @@ pub struct Rules {
     pub adopts: bool,
     /// Power goes; one fault fewer where it does not.
     pub power_fails: bool,
+    /// Three steps more, and faults are not counted: what the controllers that ship do beside the text.
+    pub shipped: bool,
 }
 
 impl Rules {
@@ -98,6 +100,7 @@ impl Rules {
         floor_of_hub: true,
         adopts: true,
         power_fails: true,
+        shipped: false,
     };
 }
 
@@ -122,6 +125,15 @@ impl NodesDevice {
 
     fn new([tenants, dpus, epochs, uids, faults, born]: [u8; 6], rules: Rules) -> Self {
         NodesDevice { tenants, dpus, epochs, uids, faults, is_born: born == 1, rules }
+    }
+
+    /// The protocol as the controllers have it that ship. Beside what the text says, an agent isolates by what its cache
+    /// shows, so at an older floor, or for the node before; a node in the pool is released again when its wiring
+    /// changes; and evidence of power is forgotten with the release that it was for. Whoever counts faults counts them
+    /// elsewhere.
+    pub(crate) fn shipped(tenants: u8, dpus: u8, epochs: u8, is_born: bool) -> Self {
+        let rules = Rules { shipped: true, ..Rules::ALL };
+        NodesDevice::new([tenants, dpus, epochs, MOST_UIDS as u8, 1, u8::from(is_born)], rules)
     }
 
     fn without(&self, change: impl FnOnce(&mut Rules)) -> Self {

@@ -43,6 +43,8 @@ pub mod outside;
 pub mod pool;
 pub mod power;
 pub mod record;
+#[cfg(test)]
+mod scenarios;
 pub mod seed;
 pub mod spec;
 pub mod tenant;

@@ -8,12 +8,14 @@
 //! A control plane that is down, or a hub that cannot be reached, is a program that takes no step; that is allowed at
 //! any moment wherever it is not asked what must happen in the end.
 
+mod cluster;
 pub mod device;
 mod hub;
 mod mistakes;
 mod people;
 mod programs;
 mod promises;
+mod refine;
 mod size;
 mod start;
 #[cfg(test)]
@@ -21,10 +23,10 @@ mod tests;
 mod truth;
 
 use device::{Device, Forgets};
-use interlock_checker::Entry;
+use interlock_checker::{Entry, Refinement};
 use interlock_world::{
     CLUSTERS, Chance, Goal, Hostility, Mistake, Move, Program, Promise, Rule, Scene, Servers,
-    System, World,
+    State, System, World,
 };
 use jiff::Timestamp;
 use programs::Bends;
@@ -143,6 +145,10 @@ impl System for Nodes {
 
     fn goals(&self) -> Vec<Goal<Self>> {
         if self.size.live == 1 { promises::goals(self) } else { Vec::new() }
+    }
+
+    fn refines(&self, world: &World<Self>) -> Vec<Refinement<State>> {
+        if self.size.refine == 1 { refine::refines(self, world) } else { Vec::new() }
     }
 
     fn mistakes(&self) -> Vec<Mistake<Self>> {

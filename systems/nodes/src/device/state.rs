@@ -5,14 +5,14 @@ use interlock_checker::symmetry::{arrangement, arrangements};
 use interlock_checker::{Coder, Rng};
 
 pub(super) const MOST_TENANTS: usize = 2;
-pub(super) const MOST_DPUS: usize = 2;
+pub(crate) const MOST_DPUS: usize = 2;
 pub(super) const MOST_EPOCHS: usize = 3;
-pub(super) const MOST_UIDS: usize = 2;
+pub(crate) const MOST_UIDS: usize = 2;
 pub(super) const MOST_FAULTS: usize = 3;
 
 /// The node at the hub.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Phase {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) enum Phase {
     /// In the pool.
     Available,
     /// Given to a tenant.
@@ -25,46 +25,46 @@ pub(super) enum Phase {
 const PHASES: [Phase; 3] = [Phase::Available, Phase::Bound, Phase::Releasing];
 
 /// A tenant by its place, or none.
-pub(super) type Owner = Option<u8>;
+pub(crate) type Owner = Option<u8>;
 
 /// What an attach call asks for, and what is programmed when it took effect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Grant {
-    pub(super) uid: u8,
-    pub(super) tenant: u8,
-    pub(super) epoch: u8,
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Grant {
+    pub(crate) uid: u8,
+    pub(crate) tenant: u8,
+    pub(crate) epoch: u8,
 }
 
 /// The floor of one node: what an adopt call makes of a record, and what a report says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Floor {
-    pub(super) uid: u8,
-    pub(super) floor: u8,
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Floor {
+    pub(crate) uid: u8,
+    pub(crate) floor: u8,
 }
 
 /// One DPU: its port, the record of its port, the calls to it, and what the hub knows of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Port {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) struct Port {
     /// What is programmed: `hw`.
-    pub(super) entry: Option<Grant>,
+    pub(crate) entry: Option<Grant>,
     /// The uid in the record; 0: there is no record.
-    pub(super) node: u8,
+    pub(crate) node: u8,
     /// The floor in the record: `dfloor`.
-    pub(super) floor: u8,
+    pub(crate) floor: u8,
     /// Attach calls on their way, a bit for each place of a grant.
-    pub(super) attaches: u16,
+    pub(crate) attaches: u16,
     /// Adopt calls on their way, a bit for each place of a floor.
-    pub(super) adopts: u16,
+    pub(crate) adopts: u16,
     /// Attaches that were compared and not programmed, which happens only without the lock.
-    pub(super) passed: u16,
-    pub(super) powered: bool,
-    pub(super) connected: bool,
+    pub(crate) passed: u16,
+    pub(crate) powered: bool,
+    pub(crate) connected: bool,
     /// The highest floor, for each uid, that the hub has a clean report for.
-    pub(super) acked: [Option<u8>; MOST_UIDS],
+    pub(crate) acked: [Option<u8>; MOST_UIDS],
     /// Reports on their way, a bit for each place of a floor.
-    pub(super) late: u16,
+    pub(crate) late: u16,
     /// Up to where the hub saw the DPU without power.
-    pub(super) evidence: Option<Floor>,
+    pub(crate) evidence: Option<Floor>,
 }
 
 impl Port {
@@ -83,17 +83,17 @@ impl Port {
 }
 
 /// The variables of the specification.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct State {
-    pub(super) phase: Phase,
-    pub(super) uid: u8,
-    pub(super) owner: Owner,
-    pub(super) epoch: u8,
-    pub(super) floor: u8,
+    pub(crate) phase: Phase,
+    pub(crate) uid: u8,
+    pub(crate) owner: Owner,
+    pub(crate) epoch: u8,
+    pub(crate) floor: u8,
     /// Assignments that some cache may still show, which matters only without the live read.
-    pub(super) past: u16,
-    pub(super) ports: [Port; MOST_DPUS],
-    pub(super) faults: u8,
+    pub(crate) past: u16,
+    pub(crate) ports: [Port; MOST_DPUS],
+    pub(crate) faults: u8,
 }
 
 fn width(most: u8) -> u32 {

@@ -88,8 +88,11 @@ impl NodesDevice {
             let ways: usize = ports.iter().map(|port| self.ways_clean(state, port)).product();
             for _ in 0..ways {
                 let next = State { phase: Phase::Available, owner: None, ..state.clone() };
-                steps.step(FINISH, next);
+                steps.step(FINISH, self.after_release(next));
             }
+        }
+        if self.rules.shipped && state.phase == Phase::Available {
+            steps.step(REVOKE, State { phase: Phase::Releasing, ..state.clone() });
         }
         if state.uid < self.uids && state.faults < self.faults {
             let next = State {
@@ -98,11 +101,23 @@ impl NodesDevice {
                 owner: None,
                 epoch: 0,
                 floor: 0,
-                faults: state.faults + 1,
+                faults: self.after_fault(state),
                 ..state.clone()
             };
-            steps.step(REPLACE, next);
+            steps.step(REPLACE, self.after_release(next));
         }
+    }
+
+    fn after_fault(&self, state: &State) -> u8 {
+        if self.rules.shipped { state.faults } else { state.faults + 1 }
+    }
+
+    /// What is known of power once nobody waits for it any more.
+    fn after_release(&self, mut state: State) -> State {
+        if self.rules.shipped {
+            state.ports.iter_mut().for_each(|port| port.evidence = None);
+        }
+        state
     }
 
     /// Live reads that send a call; what is on its way already is not sent twice.
@@ -199,6 +214,9 @@ impl NodesDevice {
     /// Closes what is at or under the floor, and raises the floor of the port.
     fn isolate(&self, state: &State, d: usize, steps: &mut Steps<State>) {
         let port = &state.ports[d];
+        if self.rules.shipped && port.node != 0 {
+            self.isolate_by_cache(state, d, steps);
+        }
         if !port.connected || self.rules.tag_uid && port.node != state.uid {
             return;
         }
@@ -212,6 +230,20 @@ impl NodesDevice {
             next.ports[d].entry = port.entry.filter(|_| !is_bad || !closes);
             next.ports[d].floor = port.floor.max(floor);
             steps.step(self.of_dpu(OfDpu::Isolate, d), next);
+        }
+    }
+
+    /// The same at any floor that a cache may show of the node in the record.
+    fn isolate_by_cache(&self, state: &State, d: usize, steps: &mut Steps<State>) {
+        let port = &state.ports[d];
+        let highest = if port.node == state.uid { state.floor } else { self.epochs };
+        for floor in port.floor..=highest {
+            let mut next = state.clone();
+            next.ports[d].entry = port.entry.filter(|it| it.uid == port.node && it.epoch > floor);
+            next.ports[d].floor = floor;
+            if next.ports[d] != *port {
+                steps.step(self.of_dpu(OfDpu::Isolate, d), next);
+            }
         }
     }
 
@@ -251,7 +283,7 @@ impl NodesDevice {
         }
         let port = &state.ports[d];
         let mut step = |kind: OfDpu, port: Port| {
-            let mut next = State { faults: state.faults + 1, ..state.clone() };
+            let mut next = State { faults: self.after_fault(state), ..state.clone() };
             next.ports[d] = port;
             steps.step(self.of_dpu(kind, d), next);
         };

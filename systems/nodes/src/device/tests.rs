@@ -109,6 +109,14 @@ fn what_another_rule_covers_has_the_states_of_tlc() {
     }
 }
 
+/// The world refines the protocol with the steps that the controllers have beside it. Faults are not counted there, so
+/// these are all states that any number of them leads to.
+#[test]
+fn the_steps_that_ship_beside_the_text_break_no_promise() {
+    let counts = reference::explore(&NodesDevice::shipped(2, 1, 1, false));
+    assert_eq!((counts.distinct, counts.violated), (27_024, vec![]));
+}
+
 #[test]
 fn tenants_and_dpus_are_interchangeable() {
     assert_symmetric(&NodesDevice::new([2, 2, 3, 2, 2, 0], Rules::ALL));

@@ -51,6 +51,8 @@ pub enum Forgets {
     ClosedBoot,
     /// The floor is raised, and what is at or under it stays open.
     Close,
+    /// The term that an action names is not compared with that of the record.
+    Term,
 }
 
 /// Why an action is refused.
@@ -120,6 +122,12 @@ impl Device {
     #[must_use]
     pub fn powered_off(&self) -> Device {
         Device { is_off: true, ..self.restarted(Disk::Kept) }
+    }
+
+    /// The DPU has power again.
+    #[must_use]
+    pub fn powered_on(&self) -> Device {
+        Device { is_off: false, ..self.restarted(Disk::Kept) }
     }
 
     fn new_term(&mut self) -> u8 {
@@ -212,8 +220,9 @@ impl Device {
 
     /// The port of an action, in the life of its record that the action names.
     fn port(&mut self, name: &str, term: &Term) -> Result<&mut Held, Refused> {
+        let forgets = self.forgets;
         let held = self.ports.get_mut(name).ok_or(Refused::NoSuchPort)?;
-        match held.term() != *term {
+        match held.term() != *term && forgets != Forgets::Term {
             true => Err(Refused::TermDiffers),
             false => Ok(held),
         }

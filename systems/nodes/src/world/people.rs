@@ -1,10 +1,9 @@
 //! What people, tenants and faults do.
 
-use super::Nodes;
 use super::device::{Device, Disk};
-use super::hub;
-use super::start::{DPUS, NODE, PORT, RACK, claim, fence, node, wired};
+use super::start::{DPUS, NODE, PORT, RACK, claim, elsewhere, fence, node, wired};
 use super::truth::read_status;
+use super::{Nodes, cluster, hub};
 use crate::kinds::{DPU_ATTACHMENT, NODE_CLAIM, NODE_FENCE, PHYSICAL_NODE};
 use interlock_api::nodes::{
     DpuAttachmentSpec, NodeClaimStatus, NodePhase, PhysicalNodeStatus, Ref,
@@ -26,6 +25,9 @@ pub(super) struct Left {
     pub(super) replaced: u32,
     pub(super) fences: u32,
     pub(super) gone: u32,
+    pub(super) back: u32,
+    pub(super) rewired: u32,
+    pub(super) cluster: u32,
 }
 
 impl Left {
@@ -39,6 +41,9 @@ impl Left {
             | self.replaced << 9
             | self.fences << 10
             | self.gone << 11
+            | self.back << 12
+            | self.rewired << 13
+            | self.cluster << 14
     }
 
     pub(super) fn unpack(chance: Chance) -> Left {
@@ -52,12 +57,15 @@ impl Left {
             replaced: chance >> 9 & 1,
             fences: chance >> 10 & 1,
             gone: chance >> 11 & 1,
+            back: chance >> 12 & 1,
+            rewired: chance >> 13 & 1,
+            cluster: chance >> 14 & 1,
         }
     }
 }
 
 /// What happens, who does it, and whether it must happen in the end.
-const MOVES: [(&str, &str, bool); 12] = [
+const MOVES: [(&str, &str, bool); 14] = [
     ("DeleteClaim", "tenant", false),
     ("Reclaim", "platform", false),
     ("ClaimVanishes", "tenant", false),
@@ -70,6 +78,8 @@ const MOVES: [(&str, &str, bool); 12] = [
     ("CreateNode", "somebody", true),
     ("PowerOff", "power", false),
     ("Fence", "platform", true),
+    ("PowerOn", "power", false),
+    ("Rewire", "platform", false),
 ];
 const DELETE_CLAIM: usize = 0;
 const RECLAIM: usize = 1;
@@ -83,9 +93,11 @@ const REPLACE: usize = 8;
 const CREATE_NODE: usize = 9;
 const POWER_OFF: usize = 10;
 const FENCE: usize = 11;
+const POWER_ON: usize = 12;
+const REWIRE: usize = 13;
 
 pub(super) fn moves() -> Vec<(&'static str, &'static str, bool)> {
-    [&MOVES[..], &hub::MOVES[..]].concat()
+    [&MOVES[..], &cluster::MOVES[..], &hub::MOVES[..]].concat()
 }
 
 /// What can happen now.
@@ -94,12 +106,13 @@ pub(super) fn next(system: &Nodes, scene: &Scene<'_, Nodes>) -> Vec<Move<Device>
     let around = Around { system, scene, left };
     let mut next = Vec::new();
     if system.size.hub == 1 {
-        around.stand_in(MOVES.len(), &mut next);
+        around.stand_in(MOVES.len() + cluster::MOVES.len(), &mut next);
     } else {
         around.claims(&mut next);
     }
     around.tenants(&mut next);
     around.platform(&mut next);
+    around.cluster(MOVES.len(), &mut next);
     around.devices(&mut next);
     next
 }
@@ -269,8 +282,18 @@ impl Around<'_, '_> {
             let hub = servers.remove(hub, &PHYSICAL_NODE, &node());
             next.push(self.at_hub(REPLACE, hub, Left { replaced: 0, ..left }));
         }
+        if left.rewired > 0 && status.assignment.is_none() {
+            for change in [json!({"dpus": elsewhere()}), json!({"rack": "r2"})] {
+                let change = json!({"spec": change});
+                let hub = servers.change(hub, &PHYSICAL_NODE, &node(), &change);
+                next.push(self.at_hub(REWIRE, hub, Left { rewired: 0, ..left }));
+            }
+        }
         let off = (0..self.dpus()).find(|dpu| !self.scene.machines[*dpu].is_on());
-        if let Some(dpu) = off.filter(|_| left.fences > 0 && status.phase == NodePhase::Releasing) {
+        // A DPU that may come back is seen off at any time; one that does not is fenced once somebody waits for it.
+        let is_seen = status.phase == NodePhase::Releasing
+            || (self.system.size.back == 1 && status.phase.is_assigned());
+        if let Some(dpu) = off.filter(|_| left.fences > 0 && is_seen) {
             let declared = fence(uid_of(&there), &status, dpu);
             let hub = servers.put(hub, &NODE_FENCE, &Name::cluster_wide("fence"), declared);
             next.push(self.at_hub(FENCE, hub, Left { fences: 0, ..left }));
@@ -283,6 +306,11 @@ impl Around<'_, '_> {
         for dpu in 0..self.dpus() {
             let device = &*self.scene.machines[dpu];
             if !device.is_on() {
+                if left.back > 0 {
+                    let mut found = self.to(POWER_ON, Left { back: 0, ..left });
+                    found.machines[dpu] = Some(device.powered_on());
+                    next.push(found);
+                }
                 continue;
             }
             let mut to = |name: usize, device: Device, left: Left, restarts: Option<usize>| {

@@ -2,8 +2,9 @@
 
 use super::Nodes;
 use super::size::Size;
+use super::start::{DPUS, RACK};
 use super::truth::{Claim, Node, Truth};
-use interlock_api::nodes::{Assignment, NodePhase};
+use interlock_api::nodes::{Assignment, DpuName, NodePhase};
 use interlock_world::{Goal, Promise, Rule};
 use std::collections::BTreeSet;
 
@@ -59,9 +60,25 @@ pub(super) fn promises() -> Vec<Promise<Nodes>> {
         Promise {
             name: "ConfigurationConsistency",
             sentence: "a node that names a DPU of another rack is never assigned",
-            holds: |_, truth| {
+            holds: |system, truth| {
                 let mut node = truth.node.iter();
-                node.all(|node| node.given().is_none() || node.is_consistent)
+                // The stand-in of the hub gives nodes whatever their wiring: there it is for the DPUs to refuse them.
+                system.size.hub == 1
+                    || node.all(|node| node.given().is_none() || node.is_consistent)
+            },
+        },
+        Promise {
+            name: "RackAffinity",
+            sentence: "a node is programmed only in DPUs of its rack",
+            holds: |_, truth| truth.on_node().all(|(node, _)| node.rack == RACK),
+        },
+        Promise {
+            name: "DPUAffinity",
+            sentence: "a node is programmed only in DPUs that its spec names",
+            holds: |_, truth| {
+                truth
+                    .on_node()
+                    .all(|(node, open)| node.dpus.contains(&DpuName::new(RACK, DPUS[open.dpu])))
             },
         },
         Promise {
@@ -118,6 +135,15 @@ pub(super) fn rules() -> Vec<Rule<Nodes>> {
                        claim that vanished is no reason, once the network was ready",
             allows: |system, before, after| revoked_for_a_reason(system, before, after),
         },
+        Rule {
+            name: "MachineIsTenants",
+            sentence: "while a cluster is on the node, its epoch ends only once the cluster is drained for it, or a \
+                       person has fenced the machine",
+            allows: |_, before, after| {
+                let Some((old, new)) = same(before, after) else { return true };
+                !old.has_cluster || new.floor <= old.floor || old.may_end
+            },
+        },
     ]
 }
 
@@ -157,6 +183,16 @@ pub(super) fn reachable(system: &Nodes) -> Vec<Promise<Nodes>> {
             holds: |system, truth| {
                 let epoch = truth.node.as_ref().map_or(0, |node| node.epoch);
                 epoch > 1 && truth.is_programmed(system)
+            },
+        });
+    }
+    if system.size.cluster == 1 && reclaims > 0 {
+        all.push(Promise {
+            name: "IsReturnedAfterADrain",
+            sentence: "a node that had a cluster is in the pool again",
+            holds: |_, truth| {
+                let node = truth.node.as_ref();
+                node.is_some_and(|node| node.epoch == 1 && node.phase == NodePhase::Available)
             },
         });
     }

@@ -7,7 +7,7 @@ use interlock_world::Hostility;
 use std::fmt;
 
 /// What a person can say of the size.
-pub(super) const KEYS: [SizeKey; 22] = [
+pub(super) const KEYS: [SizeKey; 26] = [
     SizeKey::new("tenants", "tenants, each with a control plane and a claim", 2, 1, 2),
     SizeKey::new("dpus", "DPUs that the node is wired through", 1, 1, 2),
     SizeKey::new("agents", "copies of the agent of each DPU", 1, 1, 2),
@@ -29,6 +29,15 @@ pub(super) const KEYS: [SizeKey; 22] = [
     SizeKey::new("replaced", "1: the node is replaced by force, under its name", 0, 0, 1),
     SizeKey::new("fences", "NodeFences for DPUs that are off", 0, 0, 1),
     SizeKey::new("gone", "1: one DPU loses power for ever", 0, 0, 1),
+    SizeKey::new("back", "1: the DPU that lost power comes back after all", 0, 0, 1),
+    SizeKey::new(
+        "rewired",
+        "1: somebody writes another rack, or a DPU of another one, into the node",
+        0,
+        0,
+        1,
+    ),
+    SizeKey::new("cluster", "1: a WorkloadCluster is on the node once it is bound", 0, 0, 1),
     SizeKey::new("flights", "steps that are under way at once", 0, 0, 2),
     SizeKey::new("stale", "objects that are out of date at once", 0, 0, 2),
     SizeKey::new(
@@ -40,6 +49,7 @@ pub(super) const KEYS: [SizeKey; 22] = [
     ),
     SizeKey::new("crash", "1: programs crash at any time", 0, 0, 1),
     SizeKey::new("relist", "1: programs that start anew list the past", 0, 0, 1),
+    SizeKey::new("refine", "1: steps are compared with spec/nodes-device", 1, 0, 1),
     SizeKey::new("wakes", "1: whoever gains work must be woken", 1, 0, 1),
     SizeKey::new("live", "1: what must happen in the end is checked", 0, 0, 1),
 ];
@@ -62,11 +72,15 @@ pub(super) struct Size {
     pub(super) replaced: u64,
     pub(super) fences: u64,
     pub(super) gone: u64,
+    pub(super) back: u64,
+    pub(super) rewired: u64,
+    pub(super) cluster: u64,
     pub(super) flights: u64,
     pub(super) stale: u64,
     pub(super) late: u64,
     pub(super) crash: u64,
     pub(super) relist: u64,
+    pub(super) refine: u64,
     pub(super) wakes: u64,
     pub(super) live: u64,
 }
@@ -89,11 +103,15 @@ impl Size {
         replaced: 0,
         fences: 0,
         gone: 0,
+        back: 0,
+        rewired: 0,
+        cluster: 0,
         flights: 0,
         stale: 0,
         late: 0,
         crash: 0,
         relist: 0,
+        refine: 0,
         wakes: 0,
         live: 0,
     };
@@ -103,7 +121,8 @@ impl Size {
         let [tenants, dpus, agents, hub, epochs, fresh, rest @ ..] = numbers;
         let [deletes, reclaims, vanishes, rest @ ..] = rest;
         let [forged, lost, reboots, replaced, fences, gone, rest @ ..] = rest;
-        let [flights, stale, late, crash, relist, wakes, live] = rest;
+        let [back, rewired, cluster, rest @ ..] = rest;
+        let [flights, stale, late, crash, relist, refine, wakes, live] = rest;
         Ok(Size {
             tenants,
             dpus,
@@ -120,11 +139,15 @@ impl Size {
             replaced,
             fences,
             gone,
+            back,
+            rewired,
+            cluster,
             flights,
             stale,
             late,
             crash,
             relist,
+            refine,
             wakes,
             live,
         })
@@ -147,11 +170,15 @@ impl Size {
             self.replaced,
             self.fences,
             self.gone,
+            self.back,
+            self.rewired,
+            self.cluster,
             self.flights,
             self.stale,
             self.late,
             self.crash,
             self.relist,
+            self.refine,
             self.wakes,
             self.live,
         ]
@@ -173,6 +200,9 @@ impl Size {
             replaced: self.replaced as u32,
             fences: self.fences as u32,
             gone: self.gone as u32,
+            back: self.back as u32,
+            rewired: self.rewired as u32,
+            cluster: self.cluster as u32,
         }
     }
 
@@ -205,6 +235,10 @@ impl Size {
             "Replace" | "CreateNode" => Some("in this size the node is not replaced"),
             "PowerOff" => Some("in this size no DPU loses power for ever"),
             "Fence" => Some("in this size nobody fences a DPU"),
+            "PowerOn" => Some("in this size no DPU comes back"),
+            "Rewire" => Some("in this size nobody writes a wrong DPU into the node"),
+            "CreateCluster" | "Drain" => Some("in this size no cluster is drained for the node"),
+            "FenceMachine" => Some("in this size nobody ends a drain"),
             _ => None,
         }
     }

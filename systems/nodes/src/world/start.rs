@@ -37,6 +37,11 @@ pub(super) fn wired(dpus: u64) -> Value {
     json!({"spec": {"rack": RACK, "dpus": dpus.map(wire).collect::<Vec<Value>>()}})
 }
 
+/// The wiring of the node once somebody got it wrong: its DPU is one of another rack.
+pub(super) fn elsewhere() -> Value {
+    json!([{"rack": "r2", "dpu": DPUS[0], "port": PORT, "mac": "02:00:00:00:00:01"}])
+}
+
 /// What a person declares who saw that a DPU is off.
 pub(super) fn fence(uid: &str, status: &PhysicalNodeStatus, dpu: usize) -> Value {
     json!({"spec": {

@@ -1,19 +1,19 @@
 //! What is true, in the words of the promises.
 
-use super::Nodes;
 use super::start::{DPUS, PORT, RACK, claim, node};
-use crate::kinds::{DPU_ATTACHMENT, DPU_REPORT, NODE_CLAIM, PHYSICAL_NODE, TENANT};
+use super::{Nodes, cluster};
+use crate::kinds::{DPU_ATTACHMENT, DPU_REPORT, NODE_CLAIM, NODE_FENCE, PHYSICAL_NODE, TENANT};
 use crate::outside::Tag;
 use crate::world::TENANTS;
 use interlock_api::nodes::condition::NETWORK_READY;
 use interlock_api::nodes::{
-    Assignment, DpuName, DpuReportStatus, EntryState, NodeClaimStatus, NodePhase, PhysicalNodeSpec,
-    PhysicalNodeStatus, TenantStatus,
+    Assignment, DpuName, DpuReportStatus, EntryState, NodeClaimStatus, NodeFenceSpec, NodePhase,
+    PhysicalNodeSpec, PhysicalNodeStatus, TenantStatus,
 };
 use interlock_kernel::conditions::{Condition, find};
 use interlock_kernel::metadata::{finalizers, is_deleting, uid_of};
 use interlock_kernel::{Name, Object, read_part};
-use interlock_world::{CLUSTERS, Scene};
+use interlock_world::{CLUSTERS, Objects, Scene};
 use std::collections::BTreeMap;
 
 /// What is true.
@@ -31,6 +31,8 @@ pub struct Truth {
     pub(super) vnis: [Option<u32>; CLUSTERS],
     /// How many attachments have our finalizer, and are being deleted.
     pub(super) held: usize,
+    /// The uid of the node and the floor in the record of the port of each DPU.
+    pub(super) records: [Option<(String, i64)>; CLUSTERS],
     /// Which DPUs have power.
     pub(super) is_on: [bool; CLUSTERS],
     /// The highest floor that was ever reported as clean.
@@ -51,6 +53,16 @@ pub(super) struct Node {
     pub(super) is_ended: bool,
     /// All DPUs of its spec are in its rack.
     pub(super) is_consistent: bool,
+    /// Its rack.
+    pub(super) rack: String,
+    /// The DPUs that its spec names.
+    pub(super) dpus: Vec<DpuName>,
+    /// Which DPUs were seen off after this floor was raised: by the node, or by a NodeFence that fits it.
+    pub(super) seen_off: [bool; CLUSTERS],
+    /// A cluster is on it.
+    pub(super) has_cluster: bool,
+    /// Its epoch may end as far as the cluster on it is concerned.
+    pub(super) may_end: bool,
 }
 
 /// What a DPU has open.
@@ -115,8 +127,23 @@ fn was_ready(conditions: &[Condition]) -> bool {
     ready.is_some_and(|it| it.status == "True" || it.reason == "Interrupted")
 }
 
+/// Whether somebody saw a DPU off after the floor was raised.
+fn is_seen_off(dpu: &DpuName, uid: &str, status: &PhysicalNodeStatus, hub: &Objects<'_>) -> bool {
+    let is_recorded =
+        status.fenced.iter().any(|fenced| fenced.dpu == *dpu && fenced.epoch == status.epoch);
+    let fence = hub.get(&NODE_FENCE, &Name::cluster_wide("fence"));
+    let fence = fence.and_then(|it| read_part::<NodeFenceSpec>(&it, "spec").ok().flatten());
+    let is_declared = fence.is_some_and(|it| {
+        it.node.uid == uid
+            && it.epoch == status.epoch
+            && Some(it.phase_since) == status.phase_since
+            && it.dpu.as_ref() == Some(dpu)
+    });
+    status.phase == NodePhase::Releasing && (is_recorded || is_declared)
+}
+
 impl Node {
-    fn of(object: &Object) -> Node {
+    fn of(object: &Object, hub: &Objects<'_>) -> Node {
         let status = read_status(object);
         let spec = read_part::<PhysicalNodeSpec>(object, "spec").ok().flatten();
         let spec = spec.unwrap_or_default();
@@ -130,6 +157,12 @@ impl Node {
                 || spec.quarantine.is_some()
                 || is_deleting(object),
             is_consistent: spec.dpus.iter().all(|dpu| dpu.rack == spec.rack),
+            dpus: spec.dpus.iter().map(|dpu| dpu.name()).collect(),
+            rack: spec.rack,
+            has_cluster: status.cluster.is_some(),
+            may_end: cluster::may_end(hub, uid_of(object), &status),
+            seen_off: DPUS
+                .map(|dpu| is_seen_off(&DpuName::new(RACK, dpu), uid_of(object), &status, hub)),
             assignment: status.assignment,
         }
     }
@@ -166,13 +199,15 @@ impl Truth {
     pub(super) fn of(system: &Nodes, scene: &Scene<'_, Nodes>) -> Truth {
         let dpus = 0..system.size.dpus as usize;
         let tenants = 0..system.size.tenants as usize;
+        let node_at = scene.hub().get(&PHYSICAL_NODE, &node());
         let mut truth = Truth {
-            node: scene.hub().get(&PHYSICAL_NODE, &node()).as_ref().map(Node::of),
+            node: node_at.map(|object| Node::of(&object, &scene.hub())),
             open: Vec::new(),
             clean: Vec::new(),
             claims: [None, None],
             vnis: [None; CLUSTERS],
             held: 0,
+            records: [None, None],
             is_on: [true; CLUSTERS],
             past: (*scene.past).clone(),
         };
@@ -188,6 +223,8 @@ impl Truth {
     fn add_dpu(&mut self, dpu: usize, scene: &Scene<'_, Nodes>) {
         let device = &*scene.machines[dpu];
         self.is_on[dpu] = device.is_on();
+        let record = device.record(PORT);
+        self.records[dpu] = record.map(|(node, floor)| (node.to_owned(), floor));
         self.open.extend(device.open().map(|(_, entry)| Open {
             dpu,
             tag: entry.tag.clone(),
@@ -235,6 +272,22 @@ impl Truth {
     pub(super) fn reported(&self, dpu: usize, uid: &str) -> Option<i64> {
         let now = self.clean.iter().find(|it| it.dpu == dpu && it.uid == uid);
         now.map(|it| it.floor).max(self.past.floor(dpu, uid))
+    }
+
+    /// What is open for the node that is there now.
+    pub(super) fn on_node(&self) -> impl Iterator<Item = (&Node, &Open)> {
+        let node = self.node.iter();
+        node.flat_map(|node| {
+            self.open.iter().filter(|open| open.tag.node == node.uid).map(move |open| (node, open))
+        })
+    }
+
+    /// What a DPU has ever reported as clean: of which node, and up to which floor.
+    pub(super) fn reported_by(&self, dpu: usize) -> impl Iterator<Item = (&str, i64)> {
+        let now = self.clean.iter().filter(move |it| it.dpu == dpu);
+        let now = now.map(|it| (it.uid.as_str(), it.floor));
+        let before = self.past.0.iter().filter(move |((of, _), _)| *of == dpu);
+        now.chain(before.map(|((_, uid), floor)| (uid.as_str(), *floor)))
     }
 
     pub(super) fn is_available(&self) -> bool {

@@ -1,17 +1,21 @@
 //! Mistakes of the DPUs: of their drivers, and of what closes, opens and reports their ports.
 
 use super::Row;
+use super::hub::AsLabelled;
 use crate::attach::Attachments;
 use crate::attach::decide::{self as attach, Attachment};
 use crate::dpu::Ports;
 use crate::dpu::decide::Decision;
 use crate::dpu::facts as dpu;
-use crate::outside::{Answer, Gate};
+use crate::kinds::PHYSICAL_NODE;
+use crate::outside::{Answer, Dpu, Gate};
 use crate::wired::Live;
 use crate::world::device::Forgets;
 use crate::world::programs::Bend;
+use crate::world::refine::REFINED;
 use crate::world::size::Size;
-use interlock_kernel::Room;
+use crate::world::start::{RACK, node};
+use interlock_kernel::{LiveReads, Observed, Place, Room, Subject, View};
 
 /// Only the DPUs run what ships: one of them, one tenant, one epoch.
 const ONE: Size = Size { hub: 1, tenants: 1, epochs: 1, late: 3, ..Size::SMALL };
@@ -32,6 +36,13 @@ fn of_drivers() -> Vec<Row> {
             breaks: &["ReportsStayTrue"],
             size: Size { flights: 1, ..ONE },
             bend: |system| system.forgets = Forgets::Floor,
+        },
+        Row {
+            name: "term-not-compared",
+            sentence: "the driver takes an action for a life of the record that has ended since",
+            breaks: &["ReportsStayTrue"],
+            size: Size { fresh: 1, agents: 2, lost: 1, epochs: 1, flights: 2, late: 4, ..ONE },
+            bend: |system| system.forgets = Forgets::Term,
         },
         Row {
             name: "open-after-power-up",
@@ -94,22 +105,33 @@ fn of_records() -> Vec<Row> {
             },
         },
         Row {
+            name: "adopted-at-floor-0",
+            sentence: "a lost record begins at floor 0",
+            breaks: &[REFINED],
+            size: Size { lost: 1, refine: 1, ..ONE },
+            bend: |system| system.bends.ports = Some(Bend::Decide(at_floor_0)),
+        },
+        Row {
             name: "adopted-at-floor-0-and-attached-from-the-cache",
             sentence: "a lost record begins at floor 0, and a port is opened by what the cache shows",
             breaks: &["ReportsStayTrue"],
             size: Size { lost: 1, stale: 1, ..ONE },
             bend: |system| {
-                system.bends.ports = Some(Bend::Decide(|facts| match Ports::decide(facts) {
-                    Decision::Adopt { port, mut node, is_lost } => {
-                        node.floor = 0;
-                        Decision::Adopt { port, node, is_lost }
-                    }
-                    decision => decision,
-                }));
+                system.bends.ports = Some(Bend::Decide(at_floor_0));
                 system.bends.attachments = Some(Bend::Decide(from_cache));
             },
         },
     ]
+}
+
+fn at_floor_0(facts: &dpu::Facts) -> Decision {
+    match Ports::decide(facts) {
+        Decision::Adopt { port, mut node, is_lost } => {
+            node.floor = 0;
+            Decision::Adopt { port, node, is_lost }
+        }
+        decision => decision,
+    }
 }
 
 fn of_attachments() -> Vec<Row> {
@@ -127,6 +149,36 @@ fn of_attachments() -> Vec<Row> {
             breaks: &["HardwareIsOwned"],
             size: Size { tenants: 2, forged: 1, ..ONE },
             bend: |system| system.bends.attachments = Some(Bend::Decide(believing)),
+        },
+        Row {
+            name: "dpu-of-another-rack-is-programmed",
+            sentence: "a DPU is programmed for a node whose spec names the DPU of that name in another rack",
+            breaks: &["DPUAffinity"],
+            size: Size { rewired: 1, ..ONE },
+            bend: |system| {
+                system.bends.attachments =
+                    Some(Bend::Observe(|room, subject, view, live_reads| {
+                        match rack(view) == RACK {
+                            true => as_wired(room, subject, view, live_reads),
+                            false => room.observe(subject, view, live_reads),
+                        }
+                    }));
+            },
+        },
+        Row {
+            name: "node-of-another-rack-is-programmed",
+            sentence: "a DPU is programmed for a node that is said to be in another rack",
+            breaks: &["RackAffinity"],
+            size: Size { rewired: 1, ..ONE },
+            bend: |system| {
+                system.bends.attachments =
+                    Some(Bend::Observe(|room, subject, view, live_reads| {
+                        match rack(view) == RACK {
+                            true => room.observe(subject, view, live_reads),
+                            false => as_wired(room, subject, view, live_reads),
+                        }
+                    }));
+            },
         },
         Row {
             name: "attach-what-is-terminating",
@@ -194,6 +246,34 @@ fn from_cache(facts: &attach::Facts) -> attach::Decision {
             attachment.live_wanted = Some(Some(attachment.wanted.clone()));
         }
     })
+}
+
+/// What is seen of an attachment.
+type SeenOf = Observed<attach::Facts, <Attachments as Room>::Scene>;
+
+/// The rack that the spec of the node names.
+fn rack(view: &dyn View) -> String {
+    let node = view.get(Place::HUB, &PHYSICAL_NODE, &node());
+    let rack = node.and_then(|node| Some(node.data["spec"]["rack"].as_str()?.to_owned()));
+    rack.unwrap_or_default()
+}
+
+/// As if the node were wired to the port, whatever its spec says.
+fn as_wired(
+    room: &Attachments,
+    subject: &Subject,
+    view: &dyn View,
+    live_reads: &LiveReads<Dpu>,
+) -> SeenOf {
+    let mut seen = room.observe(subject, &AsLabelled(view), live_reads);
+    if let Observed::Seen { facts: attach::Facts::Attachment(attachment), .. } = &mut seen
+        && let Some(Live::There(live)) = &mut attachment.live_node
+        && let Some(cached) = &attachment.node
+    {
+        (live.rack, live.dpus) = (cached.rack.clone(), cached.dpus.clone());
+        live.port = cached.port.clone();
+    }
+    seen
 }
 
 /// Whoever has the node at the hub, it counts as this tenant's, for the claim that the attachment names.

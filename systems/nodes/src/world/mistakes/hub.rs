@@ -3,12 +3,16 @@
 use super::Row;
 use crate::claims::{Claims, Decision as OfClaims, Facts as ClaimsFacts, network};
 use crate::kinds::{DPU_REPORT, NODE_CLAIM, PHYSICAL_NODE};
+use crate::pool::decide::Decision as Of;
 use crate::pool::facts as pool;
 use crate::pool::{Decision as OfPool, Facts as PoolFacts, Pool, Scene};
+use crate::record::Revocation;
 use crate::world::programs::Bend;
 use crate::world::size::Size;
-use crate::world::start::{NODE, PORT, node};
-use interlock_api::nodes::{DpuName, DpuReportStatus, FIRST_VNI, OrphanPolicy, PortReport};
+use crate::world::start::{NODE, PORT, RACK, node, wired};
+use interlock_api::nodes::{
+    DPU_LABEL_PREFIX, DpuName, DpuReportStatus, FIRST_VNI, OrphanPolicy, PortReport,
+};
 use interlock_kernel::metadata::uid_of;
 use interlock_kernel::{Index, Kind, Name, Object, Observed, Place, Room, View, read_part};
 use jiff::Timestamp;
@@ -20,6 +24,7 @@ const ONE: Size = Size { tenants: 1, ..Size::SMALL };
 
 pub(super) fn rows() -> Vec<Row> {
     let mut rows = of_the_pool();
+    rows.extend(of_people());
     rows.extend(of_claims());
     rows
 }
@@ -86,8 +91,53 @@ fn of_the_pool() -> Vec<Row> {
     ]
 }
 
+/// What people declare is believed too easily, or forgotten.
+fn of_people() -> Vec<Row> {
+    vec![
+        Row {
+            name: "fence-without-phase-since",
+            sentence: "a NodeFence counts whenever its power was seen off, also before the epoch was revoked",
+            breaks: &["PoolIsClean"],
+            size: Size { deletes: 1, gone: 1, back: 1, fences: 1, ..ONE },
+            bend: |system| system.bends.pool = Some(Bend::Decide(whenever)),
+        },
+        Row {
+            name: "revoke-blind-to-cluster",
+            sentence: "the epoch of a node ends at once, whatever runs on the node",
+            breaks: &["MachineIsTenants"],
+            size: Size { reclaims: 1, cluster: 1, ..ONE },
+            bend: |system| {
+                system.bends.pool = Some(Bend::Decide(|facts| match Pool::decide(facts) {
+                    OfPool::Node(Of::Revoke(_, why)) => {
+                        OfPool::Node(Of::Revoke(Revocation::AtOnce, why))
+                    }
+                    decision => decision,
+                }));
+            },
+        },
+        Row {
+            name: "drained-by-the-request",
+            sentence: "a cluster that is asked to drain counts as drained",
+            breaks: &["MachineIsTenants"],
+            size: Size { reclaims: 1, cluster: 1, ..ONE },
+            bend: |system| system.bends.pool = Some(Bend::Decide(drained_at_once)),
+        },
+    ]
+}
+
 fn of_claims() -> Vec<Row> {
     vec![
+        Row {
+            name: "wiring-not-compared",
+            sentence: "a node is given by the wiring that it was labelled with, whatever its spec says now",
+            breaks: &["ConfigurationConsistency"],
+            size: Size { rewired: 1, ..ONE },
+            bend: |system| {
+                system.bends.claims = Some(Bend::Observe(|room, subject, view, live_reads| {
+                    room.observe(subject, &AsLabelled(view), live_reads)
+                }));
+            },
+        },
         Row {
             name: "bound-before-it-is-chosen",
             sentence: "a node is bound at once, before the claim lists it",
@@ -135,6 +185,30 @@ fn clean(facts: &PoolFacts, change: impl FnOnce(&mut pool::Node)) -> OfPool {
         change(node);
     }
     Pool::decide(&facts)
+}
+
+/// The decision as if each NodeFence named the present phase.
+fn whenever(facts: &PoolFacts) -> OfPool {
+    let mut facts = facts.clone();
+    if let PoolFacts::Node(facts) = &mut facts {
+        let since = facts.node.as_ref().and_then(|node| node.state.phase_since.clone());
+        for fence in &mut facts.fences {
+            fence.phase_since = since.clone().unwrap_or_else(|| fence.phase_since.clone());
+        }
+    }
+    Pool::decide(&facts)
+}
+
+/// The decision as if a cluster that was asked to drain had done so.
+fn drained_at_once(facts: &PoolFacts) -> OfPool {
+    clean(facts, |node| {
+        let Some(cluster) = &mut node.cluster else { return };
+        for seen in [Some(&mut cluster.cached), cluster.live.as_mut()].into_iter().flatten() {
+            if *seen == pool::OnCluster::Draining {
+                *seen = pool::OnCluster::Drained;
+            }
+        }
+    })
 }
 
 /// What was observed, with other reports counted as clean.
@@ -206,5 +280,42 @@ fn first_network(facts: &ClaimsFacts) -> OfClaims {
             OfClaims::Network(network::Decision::SetVni(FIRST_VNI))
         }
         decision => decision,
+    }
+}
+
+/// A view in which nodes are wired as they were when the world began.
+pub(super) struct AsLabelled<'a>(pub(super) &'a dyn View);
+
+fn as_labelled(object: Object) -> Object {
+    if object.metadata.name.as_deref() != Some(NODE) {
+        return object;
+    }
+    let mut changed = (*object).clone();
+    let dpus = object.metadata.labels.iter().flatten();
+    let dpus = dpus.filter(|(key, _)| key.starts_with(DPU_LABEL_PREFIX)).count();
+    changed.data["spec"]["rack"] = json!(RACK);
+    changed.data["spec"]["dpus"] = wired(dpus as u64)["spec"]["dpus"].clone();
+    Arc::new(changed)
+}
+
+impl View for AsLabelled<'_> {
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+
+    fn get(&self, place: Place, kind: &Kind, name: &Name) -> Option<Object> {
+        self.0.get(place, kind, name).map(as_labelled)
+    }
+
+    fn list(&self, place: Place, kind: &Kind, namespace: Option<&str>) -> Vec<Object> {
+        self.0.list(place, kind, namespace).into_iter().map(as_labelled).collect()
+    }
+
+    fn find(&self, place: Place, index: &Index, value: &str) -> Vec<Object> {
+        self.0.find(place, index, value).into_iter().map(as_labelled).collect()
+    }
+
+    fn count(&self, place: Place, index: &Index, value: &str) -> usize {
+        self.0.count(place, index, value)
     }
 }
