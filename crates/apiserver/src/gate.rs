@@ -21,6 +21,7 @@ use crate::server::Server;
 use crate::standing::Standing;
 use crate::status::Status;
 use crate::storage;
+use crate::streams::{self, Upgrade};
 use ::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use ::http::request::Parts;
 use ::http::{HeaderMap, Request, Response};
@@ -115,7 +116,9 @@ impl Server {
             None => identity,
         };
         self.authorize(&identity, &cluster, &info).await?;
+        let lasts = info.verb == Verb::Watch || streams::is_stream(&info);
         let work = match info.verb {
+            _ if lasts => limits::Work::Watch,
             Verb::Watch => limits::Work::Watch,
             Verb::Get | Verb::List | Verb::Head | Verb::Options => limits::Work::Read,
             Verb::Create
@@ -132,7 +135,7 @@ impl Server {
             is_privileged: caller.identity.is_some() || is_lease(&info),
         };
         let permit = self.limits().enter(&limited, work, Instant::now())?;
-        if info.verb != Verb::Watch {
+        if !lasts {
             query.check_timeout()?;
         }
         let Some(asked) = info.resource.clone() else {
@@ -159,15 +162,15 @@ impl Server {
         let accepted = negotiate::negotiate(accept, endpoint, has_protobuf)?;
         // Anybody may ask about rights; nobody needs much for it.
         let most_bytes = if is_question { QUESTION_BYTES } else { http::BODY_LIMIT_BYTES };
-        let (permit, lasting) = match info.verb {
-            Verb::Watch => {
-                let standing = standing_of(parts, caller, &call, &info);
-                (None, Some(Lasting { permit, standing }))
-            }
-            _ => (Some(permit), None),
+        let (permit, lasting) = if lasts {
+            let standing = standing_of(parts, caller, &call, &info);
+            (None, Some(Lasting { permit, standing }))
+        } else {
+            (Some(permit), None)
         };
         let brought = Brought {
             verb: info.verb,
+            upgrade: if lasts { Upgrade::of(parts) } else { None },
             lasting,
             query,
             accepted,
@@ -475,11 +478,14 @@ impl Server {
         else {
             return;
         };
-        if !is_write(info.verb) {
+        // A read of an object is not written down, but one of what a pod says is, and what is done in it.
+        let is_stream = streams::is_stream(&info);
+        if !is_write(info.verb) && !is_stream {
             return;
         }
+        let goes_on = is_stream && code < 300;
         audit.record(&AuditEvent {
-            stage: Stage::ResponseComplete,
+            stage: if goes_on { Stage::ResponseStarted } else { Stage::ResponseComplete },
             id: self.new_uid(),
             verb: info.verb.as_str(),
             uri: parts.uri.to_string(),

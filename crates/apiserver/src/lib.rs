@@ -65,6 +65,7 @@ mod status;
 mod storage;
 mod stored_bytes;
 mod stored_roles;
+pub mod streams;
 mod table;
 mod timestamp;
 

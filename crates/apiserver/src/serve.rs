@@ -172,7 +172,7 @@ async fn connection<S>(
         .keep_alive_interval(Duration::from_secs(30))
         .keep_alive_timeout(Duration::from_secs(20));
     let stream = TokioIo::new(WithTimeout::new(stream));
-    let connection = builder.serve_connection(stream, service).into_owned();
+    let connection = builder.serve_connection_with_upgrades(stream, service).into_owned();
     let mut connection = std::pin::pin!(watcher.watch(connection));
     // HTTP's own timeouts begin once it is known which version is spoken. Whoever says nothing, or too little to
     // tell, is cut off here.

@@ -13,6 +13,7 @@ use crate::openapi_cache::OpenApiCache;
 use crate::quota_locks::QuotaLocks;
 use crate::status::Status;
 use crate::storage::{self, NotCommitted, Storage};
+use crate::streams::{PodStreams, Registration, Registry};
 use interlock_store::{Changes as _, Key, KeyRange, ReadError, Revision, Store, Transaction};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -107,6 +108,7 @@ pub(crate) struct Parts {
     pub(crate) audit: Option<AuditLog>,
     pub(crate) openapi: OpenApiCache,
     pub(crate) quota_locks: QuotaLocks,
+    pub(crate) streams: Registry,
     pub(crate) config: Config,
     pub(crate) stopping: watch::Sender<bool>,
     /// Where clients inside of a cluster reach the server, once it listens.
@@ -191,6 +193,17 @@ impl Server {
     /// Lets those who count the quotas of a namespace wait for each other.
     pub(crate) fn quota_locks(&self) -> &QuotaLocks {
         &self.0.quota_locks
+    }
+
+    /// Who runs the pods of which logical cluster.
+    pub(crate) fn streams(&self) -> &Registry {
+        &self.0.streams
+    }
+
+    /// Registers whoever runs the pods of the logical cluster of this name, until what this gives is dropped. From
+    /// then on the logs of pods and the like are answered with what it says.
+    pub fn register_pods(&self, cluster: &str, streams: Arc<dyn PodStreams>) -> Registration {
+        self.0.streams.register(cluster, streams)
     }
 
     pub(crate) fn config(&self) -> &Config {

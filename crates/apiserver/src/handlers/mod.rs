@@ -29,6 +29,7 @@ use crate::request::{DeleteOptions, ListOptions, Query, Verb, WriteKind};
 use crate::resource::Resource;
 use crate::standing::Standing;
 use crate::status::{FieldError, Status};
+use crate::streams::Upgrade;
 use crate::table::IncludeObject;
 use ::http::Response;
 use bytes::Bytes;
@@ -52,11 +53,13 @@ pub(crate) struct Brought {
     pub(crate) body: Bytes,
     /// Whether the request is about all clusters.
     pub(crate) is_wildcard: bool,
-    /// What a watch holds and is let in by; None for what does not last.
+    /// The connection of its own that it asks for, if it does.
+    pub(crate) upgrade: Option<Upgrade>,
+    /// What a watch or a stream holds and is let in by; None for what does not last.
     pub(crate) lasting: Option<Lasting>,
 }
 
-/// What a watch holds while it lasts.
+/// What a watch or a stream holds while it lasts.
 pub(crate) struct Lasting {
     /// Its place.
     pub(crate) permit: Permit,
@@ -201,7 +204,7 @@ async fn serve_any(mut call: Call, brought: Brought) -> Result<Response<Body>, S
 }
 
 /// 405.
-fn not_allowed() -> Status {
+pub(crate) fn not_allowed() -> Status {
     Status::method_not_allowed("the server does not allow this method on the requested resource")
 }
 

@@ -15,6 +15,7 @@ use crate::request::{DeleteOptions, Verb, WriteKind};
 use crate::resource::Scale;
 use crate::schema;
 use crate::status::{FieldError, Status};
+use crate::streams;
 use ::http::Response;
 use serde_json::{Value, json};
 
@@ -45,7 +46,10 @@ pub(super) async fn serve(mut call: Call, brought: Brought) -> Result<Response<B
         ("", "serviceaccounts", "token") if brought.verb == Verb::Create => {
             super::questions::token(call, &brought).await
         }
-        ("", "pods", "log" | "exec" | "attach" | "portforward" | "proxy") => {
+        ("", "pods", "log" | "exec" | "attach" | "portforward") => {
+            streams::serve(call, brought).await
+        }
+        ("", "pods", "proxy") => {
             call.found().await?;
             let why =
                 format!("pod {} does not run: this server keeps pods, but runs none", call.name);

@@ -1,0 +1,64 @@
+//! What is refused before anybody is asked.
+
+use crate::{PODS, Scene};
+use serde_json::json;
+
+#[tokio::test]
+async fn pods_that_nobody_runs_say_so() {
+    let mut scene = Scene::new().await;
+    scene.nobody_runs_pods_any_more();
+    for subresource in ["log", "exec", "attach", "portforward"] {
+        let answer = scene.admin.get(&format!("{PODS}/web/{subresource}")).await;
+        assert_eq!(answer.code, 404, "{subresource}: {}", answer.text());
+        let why = "pod web does not run: this server keeps pods, but runs none";
+        assert_eq!(answer.json["message"], why);
+    }
+    // Nor does whoever runs the pods of one cluster run those of another.
+    let answer = crate::Asker::admin(&scene.admin.server).get(&format!("{PODS}/web/log")).await;
+    assert_eq!(answer.code, 404);
+}
+
+#[tokio::test]
+async fn pods_that_do_not_run_yet_say_why() {
+    let scene = Scene::new().await;
+    let waiting = json!({"waiting": {"reason": "CrashLoopBackOff", "message": "it failed"}});
+    let status = json!({
+        "phase": "Running",
+        "containerStatuses": [{
+            "name": "web", "image": "web:1", "imageID": "", "ready": false, "restartCount": 0,
+            "state": waiting,
+        }],
+    });
+    scene.pod("failing", &status).await;
+    scene.pod("new", &json!({"phase": "Pending"})).await;
+    scene.pod("over", &json!({"phase": "Succeeded"})).await;
+    for (path, code, why) in [
+        ("new/log", 400, "container \"web\" in pod \"new\" is waiting to start: ContainerCreating"),
+        ("failing/log", 400, "is waiting to start: CrashLoopBackOff"),
+        (
+            "web/log?previous=true",
+            400,
+            "previous terminated container \"web\" in pod \"web\" not found",
+        ),
+        ("web/log?container=db", 400, "container db is not valid for pod web"),
+        ("web/log?tailLines=-1", 422, "tailLines: Invalid value: -1"),
+        ("nobody/log", 404, "pods \"nobody\" not found"),
+    ] {
+        let answer = scene.admin.get(&format!("{PODS}/{path}")).await;
+        let message = answer.json["message"].as_str().unwrap_or_default().to_owned();
+        assert!(answer.code == code && message.contains(why), "{path}: {}", answer.text());
+    }
+    assert!(scene.fake.logs.lock().expect("no panic").is_empty());
+    let answer = scene.admin.post(&format!("{PODS}/web/log"), &json!({})).await;
+    assert_eq!(answer.code, 405, "{}", answer.text());
+}
+
+#[tokio::test]
+async fn whoever_may_read_pods_may_not_read_their_logs() {
+    let scene = Scene::new().await;
+    let user = scene.user("reader", &[("get", "pods"), ("get", "pods/exec")]).await;
+    let answer = user.get(&format!("{PODS}/web/log")).await;
+    assert_eq!(answer.code, 403, "{}", answer.text());
+    let why = answer.json["message"].as_str().unwrap_or_default().to_owned();
+    assert!(why.contains("cannot get resource \"pods/log\""), "{why}");
+}
