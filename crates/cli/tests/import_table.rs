@@ -20,6 +20,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("interlock-outside", &["interlock-quantity"]),
     ("interlock-quantity", &[]),
     ("interlock-restic", &[]),
+    ("interlock-schedule", &[]),
     // In place of the published one, by which rustic_core knows it.
     ("rustic_cdc", &[]),
     ("interlock-shell", &["interlock-kernel"]),
@@ -37,6 +38,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "interlock-checker",
             "interlock-kernel",
             "interlock-quantity",
+            "interlock-schedule",
             "interlock-world",
         ],
     ),
@@ -63,6 +65,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "interlock-checker",
             "interlock-kernel",
             "interlock-quantity",
+            "interlock-schedule",
             "interlock-world",
         ],
     ),

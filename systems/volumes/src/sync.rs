@@ -56,7 +56,6 @@
 //! | place, no mover for this attempt, no snapshot | begin |
 
 mod act;
-pub mod cron;
 pub mod decide;
 mod destination;
 mod facts;

@@ -1,8 +1,8 @@
 //! When a sync is due: on a schedule, on a tag, or always.
 
-use super::cron::Cron;
 use super::hash;
 use interlock_api::volumes::Trigger;
+use interlock_schedule::Cron;
 use jiff::{SignedDuration, Timestamp};
 
 /// "Always" is at most this often.
@@ -110,8 +110,14 @@ pub fn has_missed(when: &When, synced: Option<Timestamp>, now: Timestamp) -> boo
 
 #[cfg(test)]
 mod tests {
-    use super::super::cron::moment;
     use super::*;
+    use jiff::civil::DateTime;
+    use jiff::tz::Offset;
+
+    fn moment(text: &str) -> Timestamp {
+        let read: DateTime = text.parse().expect("a moment");
+        Offset::UTC.to_timestamp(read).expect("a moment of our time")
+    }
 
     fn trigger(manual: &str, schedule: Option<&str>) -> When {
         let schedule = schedule.map(str::to_owned);
