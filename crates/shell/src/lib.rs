@@ -9,6 +9,7 @@
 //! * [`Driver`]: what a controller does outside of the API.
 //! * [`faults`]: faults on purpose around every effect, for simulation and kill tests.
 //! * [`leader`]: which of several processes acts.
+//! * [`Recorder`]: writes down what each step decided, on which facts, and what came of it; [`Lines`] reads it.
 //!
 //! A step runs only after all caches that it looks at were filled once: an empty cache is not an
 //! empty fleet. What a cache has is kept while a connection is down: absence is not deletion.
@@ -25,6 +26,7 @@ mod metrics;
 mod once;
 mod outside;
 mod poll_backoff;
+mod record;
 mod rehearse;
 mod runner;
 mod server;
@@ -40,6 +42,7 @@ pub use live_reads::read_live;
 pub use metrics::Metrics;
 pub use once::{Clock, Ended, News, Wiring, step_once};
 pub use outside::{Driver, NoDriver};
+pub use record::{Lines, LogSettings, Read, Recorder};
 pub use rehearse::{Rehearsal, Rehearsed};
 pub use runner::Settings;
 pub use server::{ConnectError, Server};

@@ -5,13 +5,14 @@ use crate::faults::{Fault, Seam};
 use crate::leader::Leadership;
 use crate::live_reads;
 use crate::outside::Driver;
+use crate::record::{About, Noted, Noting, Recorder, ViewDigest, doing};
 use crate::server::Server;
 use crate::view::{Caches, Places};
 use crate::write::{self, Outcome};
 use futures::FutureExt;
 use interlock_kernel::{
-    Action, Controller, Effect, Event, LiveReads, MOST_LIVE_READS, Narrowed, Object, Selections,
-    Selector, Step, Subject, Write,
+    Action, Controller, Effect, End, Event, LiveReads, MOST_LIVE_READS, Narrowed, Object,
+    Selections, Selector, Step, Subject, View, Write,
 };
 use jiff::Timestamp;
 use std::any::Any;
@@ -40,6 +41,8 @@ pub struct Wiring<C: Controller, H> {
     pub leadership: Option<Leadership>,
     /// What time it is.
     pub clock: Clock,
+    /// Where its steps are recorded.
+    pub(crate) noting: Option<Noting>,
 }
 
 impl<C: Controller, H> Wiring<C, H> {
@@ -53,7 +56,16 @@ impl<C: Controller, H> Wiring<C, H> {
             seam: Seam::default(),
             leadership: None,
             clock: Arc::new(Timestamp::now),
+            noting: None,
         }
+    }
+
+    /// With all its steps recorded.
+    #[must_use]
+    pub fn recorded(mut self, recorder: Recorder) -> Self {
+        let at = Arc::new(self.places.names());
+        self.noting = Some(Noting { recorder, at });
+        self
     }
 
     /// What the controller sees now.
@@ -126,25 +138,27 @@ where
 {
     let controller = wiring.controller.name();
     let mut live_reads = LiveReads::default();
-    for _ in 0..=MOST_LIVE_READS {
-        let view = wiring.view();
-        let decide = || wiring.controller.step(subject, &view, &live_reads);
-        let step = match catch_unwind(AssertUnwindSafe(decide)) {
-            Ok(step) => step,
+    for round in 0..=MOST_LIVE_READS {
+        let decide = || take_step(wiring, subject, &live_reads, round);
+        let (step, noted) = match catch_unwind(AssertUnwindSafe(decide)) {
+            Ok(decided) => decided,
             Err(panic) => return Ended::Broken(words_of(&*panic)),
         };
         match step {
             Step::Rest { because } => {
                 debug!(controller, subject = &**subject, because, "rests");
+                noted.into_iter().for_each(|noted| noted.ends(End::Rests, &because));
                 return Ended::Rests;
             }
             Step::Wait { because, at_most } => {
                 debug!(controller, subject = &**subject, because, ?at_most, "waits");
+                noted.into_iter().for_each(|noted| noted.ends(End::Waits, &because));
                 return Ended::Waits(at_most);
             }
-            Step::Act(effect) => return act(wiring, subject, *effect).await,
+            Step::Act(effect) => return act(wiring, subject, *effect, noted).await,
             Step::LiveRead { reads, because } => {
                 debug!(controller, subject = &**subject, because, "looks");
+                noted.into_iter().for_each(|noted| noted.ends(End::Reads, &because));
                 let seen =
                     live_reads::read_live(&wiring.places, &wiring.driver, reads, &mut live_reads)
                         .await;
@@ -157,7 +171,73 @@ where
     Ended::Broken(format!("the step asked for live reads more than {MOST_LIVE_READS} times"))
 }
 
-async fn act<C, H>(wiring: &Wiring<C, H>, subject: &Subject, effect: Effect<C::Outside>) -> Ended
+/// One call of the controller, with the beginning of its record if it is to be recorded.
+fn take_step<C: Controller, H>(
+    wiring: &Wiring<C, H>,
+    subject: &Subject,
+    live_reads: &LiveReads<C::Outside>,
+    round: usize,
+) -> (Step<C::Outside>, Option<Noted>) {
+    let (controller, view) = (&wiring.controller, wiring.view());
+    let Some(noting) = &wiring.noting else {
+        return (controller.step(subject, &view, live_reads), None);
+    };
+    let time = view.now();
+    let view = ViewDigest::new(view);
+    let (step, decided) = controller.step_on_record(subject, &view, live_reads);
+    let noted = decided.map(|decided| {
+        let view = view.with(live_reads);
+        noting.begin(controller.name(), About { subject, round, view, time, decided })
+    });
+    (step, noted)
+}
+
+async fn act<C, H>(
+    wiring: &Wiring<C, H>,
+    subject: &Subject,
+    effect: Effect<C::Outside>,
+    mut noted: Option<Noted>,
+) -> Ended
+where
+    C: Controller,
+    H: Driver<C::Outside>,
+{
+    let words = match &effect.action {
+        Action::Write(write) => write::in_words(write),
+        Action::Outside(action) => name_of(action),
+    };
+    if let Some(noted) = &mut noted {
+        noted.does(doing(&effect, &words), &effect.because);
+    }
+    let (ended, now) = act_in_words(wiring, subject, effect, &words).await;
+    if let Some(noted) = noted {
+        noted.done(end_of(&ended), now);
+    }
+    ended
+}
+
+/// How a record says that a step with an effect ended.
+fn end_of(ended: &Ended) -> End {
+    match ended {
+        Ended::Rests => End::Rests,
+        Ended::Waits(_) => End::Waits,
+        Ended::Acted { .. } => End::Done,
+        Ended::WriteConflict(_) => End::Conflict,
+        Ended::Refused(_) => End::Refused,
+        Ended::Unknown(_) | Ended::Crashed => End::Unknown,
+        Ended::Unreachable(_) => End::Unreachable,
+        Ended::Broken(_) => End::Broken,
+        Ended::NotLeading => End::NotLeading,
+    }
+}
+
+/// Acts; and which version the object has since, if the server said so.
+async fn act_in_words<C, H>(
+    wiring: &Wiring<C, H>,
+    subject: &Subject,
+    effect: Effect<C::Outside>,
+    words: &str,
+) -> (Ended, Option<String>)
 where
     C: Controller,
     H: Driver<C::Outside>,
@@ -165,31 +245,27 @@ where
     let controller = wiring.controller.name();
     // To look may have taken long; what leads now may no longer be us.
     if wiring.leadership.as_ref().is_some_and(|leadership| !leadership.holds()) {
-        return Ended::NotLeading;
+        return (Ended::NotLeading, None);
     }
     let Effect { action, because, event, then } = effect;
     let afterwards = Afterwards { event: event.map(Box::new), then };
-    let words = match &action {
-        Action::Write(write) => write::in_words(write),
-        Action::Outside(action) => name_of(action),
-    };
     info!(controller, subject = &**subject, because, action = words, "performing an action");
-    let (number, fault) = wiring.seam.before(controller, subject, &words);
+    let (number, fault) = wiring.seam.before(controller, subject, words);
     match fault {
         Fault::None | Fault::LoseReply => {}
-        Fault::Crash => return Ended::Crashed,
-        Fault::LoseRequest => return lost(wiring, &action).await,
+        Fault::Crash => return (Ended::Crashed, None),
+        Fault::LoseRequest => return (lost(wiring, &action).await, None),
     }
-    let ended = perform(wiring, &action, afterwards).await;
-    match wiring.seam.after(number, controller, subject, &words) {
-        Fault::Crash => return Ended::Crashed,
-        Fault::LoseReply => return lost(wiring, &action).await,
+    let performed = perform(wiring, &action, afterwards).await;
+    match wiring.seam.after(number, controller, subject, words) {
+        Fault::Crash => return (Ended::Crashed, None),
+        Fault::LoseReply => return (lost(wiring, &action).await, None),
         Fault::None | Fault::LoseRequest => {}
     }
     if fault == Fault::LoseReply {
-        return lost(wiring, &action).await;
+        return (lost(wiring, &action).await, None);
     }
-    ended
+    performed
 }
 
 /// What follows an effect that was done.
@@ -202,32 +278,35 @@ async fn perform<C, H>(
     wiring: &Wiring<C, H>,
     action: &Action<C::Outside>,
     Afterwards { event, then }: Afterwards,
-) -> Ended
+) -> (Ended, Option<String>)
 where
     C: Controller,
     H: Driver<C::Outside>,
 {
     let write = match action {
         Action::Outside(action) => {
-            return match wiring.driver.perform(action.clone()).await {
+            let ended = match wiring.driver.perform(action.clone()).await {
                 Ok(()) => Ended::Acted { event, news: News::Seen, then },
                 Err(reason) => Ended::Refused(reason),
             };
+            return (ended, None);
         }
         Action::Write(write) => write,
     };
     let address = write.address();
     let Some(server) = wiring.places.server(address.place) else {
-        return Ended::Broken(format!("no API server is configured for the {}", address.place));
+        let reason = format!("no API server is configured for the {}", address.place);
+        return (Ended::Broken(reason), None);
     };
     let selector = wiring.selections.at(address.place, &address.kind);
     let watched = Watched { server, selector };
     let before = server.version(address, selector);
-    match write::perform(server, write).await {
+    let ended = match write::perform(server, write).await {
         Outcome::Done(object) => {
+            let now = object.as_ref().and_then(|object| object.metadata.resource_version.clone());
             let news =
                 object.map_or(News::Coming, |object| take_in(watched, write, before, object));
-            Ended::Acted { event, news, then }
+            return (Ended::Acted { event, news, then }, now);
         }
         Outcome::Refused(reason) => {
             Ended::Refused(format!("the API server refuses the write: {reason}"))
@@ -240,7 +319,8 @@ where
         outcome @ (Outcome::Conflict | Outcome::Gone | Outcome::Exists) => {
             Ended::WriteConflict(outcome)
         }
-    }
+    };
+    (ended, None)
 }
 
 /// A server, and what is watched of a kind there.

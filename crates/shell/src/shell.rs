@@ -6,6 +6,7 @@ use crate::metrics::Metrics;
 use crate::once::{Clock, Wiring};
 use crate::outside::Driver;
 use crate::poll_backoff::PollBackoff;
+use crate::record::Recorder;
 use crate::runner::{Running, Settings};
 use crate::stop::{Stop, Stopper};
 use crate::view::Places;
@@ -32,6 +33,7 @@ pub struct Shell {
     seam: Seam,
     clock: Clock,
     campaign: Option<Campaign>,
+    recorder: Option<Recorder>,
     metrics: Arc<Metrics>,
     stopper: Stopper,
     /// Each runner holds a sender; when the last is dropped, all have ended.
@@ -58,6 +60,7 @@ impl Shell {
             seam: Seam::default(),
             clock: Arc::new(Timestamp::now),
             campaign: None,
+            recorder: None,
             metrics: Arc::default(),
             stopper: Stopper::new(),
             alive: mpsc::channel(1),
@@ -82,6 +85,15 @@ impl Shell {
     #[must_use]
     pub fn with_campaign(mut self, campaign: Campaign) -> Shell {
         self.campaign = Some(campaign);
+        self
+    }
+
+    /// Records every step of every controller.
+    #[must_use]
+    pub fn with_recorder(mut self, recorder: Recorder) -> Shell {
+        let counted = recorder.counts();
+        self.metrics.also(move || counted.render());
+        self.recorder = Some(recorder);
         self
     }
 
@@ -120,12 +132,17 @@ impl Shell {
         }
         let (stopper, death) = (Stopper::new(), Stopper::new());
         let counts = self.metrics.counts(name);
+        let wiring = Wiring::new(controller, places, driver);
+        let wiring = match &self.recorder {
+            None => wiring,
+            Some(recorder) => wiring.recorded(recorder.clone()),
+        };
         let running = Arc::new(Running {
             wiring: Wiring {
                 seam: self.seam.clone(),
                 leadership: self.leadership(),
                 clock: Arc::clone(&self.clock),
-                ..Wiring::new(controller, places, driver)
+                ..wiring
             },
             settings: self.settings.clone(),
             work_queue: WorkQueue::new(self.settings.limits.clone(), Arc::clone(&counts)),

@@ -29,6 +29,13 @@ impl Places {
         self.0.get(&place)
     }
 
+    /// The names of the servers, by place.
+    pub(crate) fn names(&self) -> BTreeMap<String, String> {
+        let name =
+            |(place, server): (&Place, &Server)| (place.to_string(), server.name().to_owned());
+        self.0.iter().map(name).collect()
+    }
+
     /// What a controller that selects this sees at this time.
     pub(crate) fn view<'a>(
         &'a self,
