@@ -8,6 +8,7 @@
 //! * the wiring into the shell, and the actors of the simulation, take the controllers themselves;
 //! * roles, accounts, manifests and caches take what [`list`] says about them.
 //!
+//! [`audit`] asks the rules of each again about facts that were recorded.
 //! [`world`] explores the controllers of several systems together.
 //! [`roles`] writes down what each account may do. [`supervisor`] decides which agents a process runs that serves many clusters,
 //! and [`served`] which programs of machines.
@@ -18,6 +19,7 @@
 
 mod account;
 mod agent;
+pub mod audit;
 mod hub;
 mod identities;
 mod listed;

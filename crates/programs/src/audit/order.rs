@@ -1,0 +1,36 @@
+//! The order in which steps were decided. Each is recorded when it has ended, so one may come late.
+
+use super::LONGEST_STEP;
+use interlock_kernel::Record;
+use jiff::Timestamp;
+use std::collections::BTreeMap;
+
+/// Steps that an earlier one may still follow.
+#[derive(Default)]
+pub(super) struct Order {
+    waiting: BTreeMap<(Timestamp, u64), Record>,
+    /// Tells apart what was decided at one time, in the order in which it came.
+    came: u64,
+}
+
+impl Order {
+    /// Takes a step; those that no earlier one can follow any more, in order.
+    pub(super) fn put(&mut self, record: Record) -> Vec<Record> {
+        self.came += 1;
+        self.waiting.insert((record.time, self.came), record);
+        let newest = self.waiting.last_key_value().map(|((time, _), _)| *time);
+        let until = newest.and_then(|newest| newest.checked_sub(LONGEST_STEP).ok());
+        until.map(|until| self.until(until)).unwrap_or_default()
+    }
+
+    /// Those that were decided before a time.
+    pub(super) fn until(&mut self, time: Timestamp) -> Vec<Record> {
+        let later = self.waiting.split_off(&(time, 0));
+        std::mem::replace(&mut self.waiting, later).into_values().collect()
+    }
+
+    /// All.
+    pub(super) fn all(&mut self) -> Vec<Record> {
+        std::mem::take(&mut self.waiting).into_values().collect()
+    }
+}
