@@ -1,6 +1,7 @@
 //! Questions and actions of the rooms.
 
 use crate::calls::Calls;
+use crate::counted::{Counted, page};
 use crate::failures;
 use crate::files::Folder;
 use crate::linux::{Linux, Wiring};
@@ -42,6 +43,7 @@ struct Parts {
     device: Box<dyn Device>,
     /// What went wrong with the last action about a port. For people only: it is lost with the process.
     failures: Mutex<BTreeMap<String, Failure>>,
+    counted: Counted,
 }
 
 impl Driver {
@@ -62,7 +64,13 @@ impl Driver {
     }
 
     fn of(device: impl Device + 'static) -> Driver {
-        Driver(Arc::new(Parts { device: Box::new(device), failures: Mutex::default() }))
+        let (device, failures) = (Box::new(device), Mutex::default());
+        Driver(Arc::new(Parts { device, failures, counted: Counted::default() }))
+    }
+
+    /// What was done and refused by the drivers of these DPUs, as Prometheus reads it.
+    pub fn metrics<'a>(dpus: impl Iterator<Item = (String, &'a Driver)>) -> String {
+        page(dpus.map(|(dpu, driver)| (dpu, &driver.0.counted)))
     }
 
     /// What the device says. Blocks until the ports that are asked for are free.
@@ -78,6 +86,7 @@ impl Driver {
     /// Changes the device, or says why not. Blocks until the port is free.
     pub fn perform(&self, action: &Action) -> Result<(), Failure> {
         let done = self.0.device.perform(action);
+        self.0.counted.add(action, &done);
         let port = port_of(action).map(str::to_owned);
         let mut failures = self.0.failures();
         match (&done, port) {

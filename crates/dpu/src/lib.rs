@@ -24,8 +24,10 @@
 //! | `names` | what comes from the API, checked |
 //! | `failures` | refusals, in words |
 //! | `calls` | where tests stop a driver |
+//! | `counted` | how often a DPU was changed, and why not |
 
 mod calls;
+mod counted;
 mod driver;
 mod failures;
 mod files;

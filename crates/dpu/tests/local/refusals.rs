@@ -1,6 +1,7 @@
 //! What each action refuses, and what it does otherwise.
 
 use crate::support::{PORT, Scene, attach, driver, entry};
+use interlock_dpu::Driver;
 use interlock_nodes::outside::{Action, Entry, Failure, Gate, Network, Question, Term};
 
 /// A port of node `n` at floor 2.
@@ -181,4 +182,28 @@ fn a_network_is_removed_when_no_port_is_in_it() {
     scene.0.perform(&forget).unwrap();
     scene.0.perform(&forget).unwrap();
     assert_eq!(networks(), []);
+}
+
+#[test]
+fn what_is_done_and_what_is_refused_is_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let scene = scene(&folder);
+    let page = || Driver::metrics([("r1.d1".to_owned(), &scene.0)].into_iter());
+    assert_eq!(reason(scene.attach(entry("n", 2))), "AtOrUnderTheFloor");
+    assert_eq!(reason(scene.attach(entry("n", 1))), "AtOrUnderTheFloor");
+    scene.attach(entry("n", 3)).unwrap();
+    let lines = page();
+    let found: Vec<&str> = lines.lines().filter(|line| line.contains("attach")).collect();
+    assert_eq!(
+        found,
+        [
+            "interlock_dpu_calls_total{dpu=\"r1.d1\",call=\"attach\",outcome=\"AtOrUnderTheFloor\"} 2",
+            "interlock_dpu_calls_total{dpu=\"r1.d1\",call=\"attach\",outcome=\"done\"} 1",
+        ]
+    );
+    assert_eq!(lines.lines().filter(|line| line.starts_with("# TYPE")).count(), 1);
+    // A DPU to which nothing was done yet shows nothing.
+    let other = tempfile::tempdir().unwrap();
+    let idle = driver(other.path(), "boot");
+    assert_eq!(Driver::metrics([("r1.d2".to_owned(), &idle)].into_iter()), "");
 }
