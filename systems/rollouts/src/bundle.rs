@@ -6,13 +6,15 @@
 mod flaw;
 mod object;
 mod parts;
-mod text;
 #[cfg(test)]
 mod tests;
+mod text;
 
 pub use flaw::{Flaw, FlawReason};
 pub use object::ObjectId;
-pub use parts::{MOST_PARTS, PART_BYTES, compressed, decompressed, joined, revisions, unpacked};
+pub use parts::{
+    MOST_PARTS, PART_BYTES, PART_KEY, compressed, decompressed, joined, revisions, unpacked,
+};
 pub use text::File;
 
 use interlock_api::rollouts::MOST_BUNDLE_BYTES;

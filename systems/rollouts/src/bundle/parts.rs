@@ -15,6 +15,8 @@ use serde_json::Value;
 pub const PART_BYTES: usize = 512 << 10;
 /// The most parts of a bundle.
 pub const MOST_PARTS: usize = 16;
+/// The key of a part in its Secret.
+pub const PART_KEY: &str = "part";
 /// How much time is spent for fewer bytes: the compressor's own default.
 const LEVEL: i32 = 3;
 
