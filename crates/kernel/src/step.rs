@@ -161,6 +161,12 @@ pub struct Refusal {
     pub message: String,
 }
 
+impl Refusal {
+    /// The reason of a refusal because a field is another manager's, which stays so however often it is asked. A
+    /// `Conflict` is about the version of the object, and is over with the next read.
+    pub const FIELD_OWNED: &str = "FieldManagerConflict";
+}
+
 /// How often one step may ask for live reads: as often as in the longest chain of questions, each of which follows from
 /// the answer to the last, and twice more for objects that change in between.
 pub const MOST_LIVE_READS: usize = 6;

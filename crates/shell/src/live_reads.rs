@@ -65,7 +65,10 @@ async fn dry_run_on(server: &Server, asked: &DryRun) -> Result<Result<Object, Re
         Err(kube::Error::Api(status))
             if (400..500).contains(&status.code) && status.code != 429 =>
         {
+            let is_owned = write::is_of_another_manager(&status);
             let Status { code, reason, message, .. } = *status;
+            // The server has one word for both.
+            let reason = if is_owned { Refusal::FIELD_OWNED.to_owned() } else { reason };
             Ok(Err(Refusal { code, reason, message }))
         }
         Err(error) => Err(error.to_string()),

@@ -160,7 +160,7 @@ fn outcome_of(error: kube::Error) -> Outcome {
     }
 }
 
-fn is_of_another_manager(status: &kube::core::Status) -> bool {
+pub(crate) fn is_of_another_manager(status: &kube::core::Status) -> bool {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     causes.into_iter().any(|cause| cause.reason == "FieldManagerConflict")
 }

@@ -46,6 +46,8 @@ pub struct Servers {
     versions: RwLock<Versions>,
     /// The time at which objects are deleted.
     now: String,
+    /// Whether an object that has a generation gets the next one when its spec changes.
+    counts_generations: bool,
 }
 
 #[derive(Default)]
@@ -85,10 +87,10 @@ impl Refused {
 }
 
 impl Servers {
-    pub(crate) fn new(now: String) -> Servers {
+    pub(crate) fn new(now: String, counts_generations: bool) -> Servers {
         let nothing = vec![(None, 0), (None, 0)];
         let versions = RwLock::new(Versions { numbers: HashMap::new(), objects: nothing });
-        Servers { versions, now, ..Servers::default() }
+        Servers { versions, now, counts_generations, ..Servers::default() }
     }
 
     pub(crate) fn slot(&self, kind: &Kind, name: &Name) -> Slot {
@@ -347,7 +349,14 @@ impl Edit<'_> {
 
     fn patch(&mut self, slot: Slot, patch: &Value) {
         let mut object = self.servers.json(self.version(slot));
+        let spec = object.get("spec").cloned();
         merge(&mut object, patch);
+        if self.servers.counts_generations
+            && object.get("spec") != spec.as_ref()
+            && let Some(generation) = object["metadata"]["generation"].as_i64()
+        {
+            object["metadata"]["generation"] = json!(generation + 1);
+        }
         let version = self.servers.version(slot, object);
         self.content.objects.insert(slot, version);
     }

@@ -251,6 +251,12 @@ pub trait System: Clone + Send + Sync + Sized + 'static {
         false
     }
 
+    /// Whether the servers count generations, of the objects that have one: it makes more states, and matters only where
+    /// somebody asks which generation was seen.
+    fn counts_generations(&self) -> bool {
+        false
+    }
+
     /// Whether a server with these objects admits a write of a program, beside the checks that every API server
     /// makes: what an admission policy says there. It is judged together with the write, on one state.
     fn admits(&self, program: &str, server: Objects<'_>, write: &Write) -> bool {

@@ -197,10 +197,11 @@ impl<S: System> World<S> {
         for of in &actors {
             first_action.push(first_action[first_action.len() - 1] + of.subjects.len() * 3);
         }
+        let servers = Servers::new(first.to_string(), system.counts_generations());
         let engine = Engine {
             number: recent::next_world(),
             system,
-            servers: Servers::new(first.to_string()),
+            servers,
             programs,
             actors,
             times,

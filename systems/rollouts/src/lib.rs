@@ -6,8 +6,13 @@
 //! * `requests`: the record of a cluster, in which every request ends. `drain`: an update of a drained cluster.
 //! * `lifecycle`: the life of a request alone, under a lease.
 
+pub mod applier;
+pub mod bundle;
 pub mod drain;
+pub mod fence;
 pub mod fixed;
+pub mod health;
+pub mod kinds;
 pub mod lifecycle;
 pub mod requests;
 #[cfg(test)]

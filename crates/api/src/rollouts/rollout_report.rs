@@ -95,6 +95,16 @@ pub struct RolloutReportStatus {
     #[schemars(length(max = 20), inner(length(max = 640)))]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub drifted: Vec<String>,
+    /// Objects that the agent writes next, the first 200: those of the present wave that differ from the target, or
+    /// those that are pruned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 200), inner(length(max = 640)))]
+    #[x_kube(merge_strategy = ListMerge::Atomic)]
+    pub pending: Vec<String>,
+    /// When the agent wrote this, by its clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Time")]
+    pub observed_at: Option<Time>,
     /// The answer about the request that waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "PreflightReport")]
