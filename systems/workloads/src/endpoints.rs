@@ -5,6 +5,7 @@
 
 mod act;
 pub mod decide;
+pub mod legacy;
 mod observe;
 mod resolve;
 #[cfg(test)]

@@ -35,3 +35,5 @@ pub const JOB: Kind = Kind::namespaced(BATCH, "Job", "jobs");
 pub const CRON_JOB: Kind = Kind::namespaced(BATCH, "CronJob", "cronjobs");
 /// A part of the endpoints of a Service.
 pub const ENDPOINT_SLICE: Kind = Kind::namespaced(DISCOVERY, "EndpointSlice", "endpointslices");
+/// The endpoints of a Service, as they were before there were slices.
+pub const ENDPOINTS: Kind = Kind::namespaced(CORE, "Endpoints", "endpoints");

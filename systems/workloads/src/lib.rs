@@ -6,17 +6,23 @@
 //! * `deployment`, `replicaset`, ...: the controllers.
 //! * `permit`: pods that controllers make in a placed namespace. `surge`: the sizes of a Deployment's ReplicaSets.
 
+pub mod cronjob;
+pub mod daemonset;
 pub mod deployment;
 pub mod endpoints;
+pub mod job;
 pub mod kinds;
+pub mod live;
 pub mod node;
 pub mod owned;
 pub mod permit;
 pub mod pod;
 pub mod replicaset;
+pub mod revisions;
 #[cfg(test)]
 mod search;
 pub mod slots;
+pub mod statefulset;
 pub mod status;
 pub mod surge;
 pub mod template;

@@ -5,6 +5,9 @@ use jiff::Timestamp;
 use kube_core::DynamicObject;
 use serde_json::{Value, json};
 
+/// The condition that says that no pod is made of an object: it asks for what there is not here.
+pub const NOT_SUPPORTED: &str = "interlock.dev/NotSupported";
+
 /// The conditions of an object, as they are.
 pub fn conditions_of(object: &DynamicObject) -> Vec<Value> {
     object.data["status"]["conditions"].as_array().cloned().unwrap_or_default()
