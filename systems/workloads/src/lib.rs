@@ -5,6 +5,7 @@
 //! * `template`, `slots`, `owned`, `pod`, `status`: what a pod is made of, its name, whose it is, and what it says.
 //! * `deployment`, `replicaset`, ...: the controllers.
 //! * `permit`: pods that controllers make in a placed namespace. `surge`: the sizes of a Deployment's ReplicaSets.
+//! * `world`: the shipped controllers of Deployments and ReplicaSets, explored as they are.
 
 pub mod cronjob;
 pub mod daemonset;
@@ -26,10 +27,11 @@ pub mod statefulset;
 pub mod status;
 pub mod surge;
 pub mod template;
+pub mod world;
 
 use interlock_checker::Entry;
 
 /// The models of this system, by name.
 pub fn models() -> Vec<Entry> {
-    vec![permit::ENTRY, surge::ENTRY]
+    vec![permit::ENTRY, surge::ENTRY, world::ENTRY]
 }

@@ -5,7 +5,7 @@ use interlock_kernel::{Kind, Name, Object, Place, Subject, View};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
     LabelSelector, LabelSelectorRequirement, OwnerReference,
 };
-use kube_core::{DynamicObject, Selector, SelectorExt};
+use kube_core::DynamicObject;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -92,10 +92,23 @@ pub fn selector_of(object: &DynamicObject) -> Result<LabelSelector, String> {
 /// Whether a selector selects these labels. An empty one, and one that makes no sense, selects nothing:
 /// a controller of all pods of a namespace is always a mistake.
 pub fn is_selected(selector: &LabelSelector, labels: Option<&BTreeMap<String, String>>) -> bool {
-    const NONE: &BTreeMap<String, String> = &BTreeMap::new();
+    let has = |key: &String| labels.and_then(|labels| labels.get(key));
+    let mut labels = selector.match_labels.iter().flatten();
+    let mut rules = selector.match_expressions.iter().flatten();
+    let holds = |rule: &LabelSelectorRequirement| {
+        let is_among = |value: &String| rule.values.iter().flatten().any(|one| one == value);
+        match rule.operator.as_str() {
+            "In" => has(&rule.key).is_some_and(is_among),
+            // What has no such label has none of its values either.
+            "NotIn" => !has(&rule.key).is_some_and(is_among),
+            "Exists" => has(&rule.key).is_some(),
+            "DoesNotExist" => has(&rule.key).is_none(),
+            _ => false,
+        }
+    };
     flaw(selector).is_none()
-        && Selector::try_from(selector.clone())
-            .is_ok_and(|selector| selector.matches(labels.unwrap_or(NONE)))
+        && labels.all(|(key, value)| has(key) == Some(value))
+        && rules.all(holds)
 }
 
 /// What is wrong with a selector, in words.
@@ -108,8 +121,7 @@ fn flaw(selector: &LabelSelector) -> Option<String> {
     selector.match_expressions.iter().flatten().find_map(flaw_of)
 }
 
-/// `kube_core` takes `NotIn` without values, which would select everything, and values of `Exists`,
-/// which it ignores: Kubernetes refuses both.
+/// A `NotIn` without values would select everything, and values of `Exists` would mean nothing.
 fn flaw_of(rule: &LabelSelectorRequirement) -> Option<String> {
     let (key, operator) = (&rule.key, rule.operator.as_str());
     let has_values = rule.values.as_ref().is_some_and(|values| !values.is_empty());

@@ -38,7 +38,33 @@ pub fn hash(template: &Value) -> String {
 
 /// Whether two templates say the same, [`LABEL_TEMPLATE_HASH`] aside.
 pub fn is_same(one: &Value, other: &Value) -> bool {
-    canonical(one) == canonical(other)
+    is_same_but(&["metadata", "labels", LABEL_TEMPLATE_HASH], one, other)
+}
+
+/// Whether two values say the same, the field of a path aside. One that is null is one that is not there.
+fn is_same_but(path: &[&str], one: &Value, other: &Value) -> bool {
+    let field = |key: &String, one: &Map<String, Value>, other: &Map<String, Value>| {
+        let rest: &[&str] = match path {
+            [first] if first == key => return true,
+            [first, rest @ ..] if first == key => rest,
+            _ => &[],
+        };
+        let says = |map: &Map<String, Value>| map.get(key).is_some_and(|value| !value.is_null());
+        match (one.get(key), other.get(key)) {
+            (Some(one), Some(other)) => is_same_but(rest, one, other),
+            _ => !says(one) && !says(other),
+        }
+    };
+    match (one, other) {
+        (Value::Object(one), Value::Object(other)) => {
+            one.keys().chain(other.keys()).all(|key| field(key, one, other))
+        }
+        (Value::Array(one), Value::Array(other)) => {
+            let mut pairs = one.iter().zip(other);
+            one.len() == other.len() && pairs.all(|(one, other)| is_same_but(&[], one, other))
+        }
+        (one, other) => one == other,
+    }
 }
 
 /// A template without the label that is written on it by us.

@@ -1,7 +1,7 @@
 //! What is done about a Deployment: one write to it, or to one of its ReplicaSets.
 
 use super::decide::{Decision, Why};
-use super::observe::Scene;
+use super::observe::{Fresh, Scene};
 use super::sizes::Plan;
 use super::standing::{CONDITIONS, PROGRESSING, Status};
 use super::{ANNOTATION_REVISION, ANNOTATION_SIZES};
@@ -93,16 +93,16 @@ fn plan_sizes(deployment: &Object, plan: &Plan) -> Step<Nothing> {
 }
 
 fn create(scene: &Scene, revision: u64) -> Step<Nothing> {
-    let (deployment, hash) = (&scene.deployment, &scene.fresh.hash);
+    let (deployment, Fresh { hash, name }) = (&scene.deployment, scene.fresh());
     let said = &deployment.data["spec"];
-    let template = with_hash(&said["template"], hash);
+    let template = with_hash(&said["template"], &hash);
     let mut labels = template["metadata"]["labels"].clone();
     // What a syncer made is known by this label, and so is what is made of it.
     if let Some(grant) = label(deployment, LABEL_GRANT) {
         put(&mut labels, LABEL_GRANT, grant);
     }
     let mut selector = said["selector"].clone();
-    put(&mut selector["matchLabels"], LABEL_TEMPLATE_HASH, hash);
+    put(&mut selector["matchLabels"], LABEL_TEMPLATE_HASH, &hash);
     let mut annotations = scene.notes.on(true);
     annotations.insert(ANNOTATION_REVISION.to_owned(), revision.to_string());
     let object = json!({
@@ -115,7 +115,7 @@ fn create(scene: &Scene, revision: u64) -> Step<Nothing> {
             "selector": selector, "template": template,
         },
     });
-    let address = Address::new(Place::CLUSTER, &REPLICA_SET, scene.fresh.name.clone());
+    let address = Address::new(Place::CLUSTER, &REPLICA_SET, name);
     Step::write(Write::Create { address, object }, "the template has no ReplicaSet")
 }
 

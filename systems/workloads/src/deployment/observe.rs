@@ -44,15 +44,31 @@ pub struct Scene {
     pub(super) new: Option<usize>,
     /// What is noted on the ReplicaSet of the template, and on the others.
     pub(super) notes: Notes,
-    /// What tells the template from others, and the name of its ReplicaSet.
-    pub(super) fresh: Fresh,
+    /// The names of all ReplicaSets of the namespace, whosever they are.
+    pub(super) taken: Vec<String>,
 }
 
-/// The ReplicaSet that the template gets.
+/// The ReplicaSet that a template gets.
 #[derive(Debug)]
 pub(super) struct Fresh {
     pub(super) hash: String,
     pub(super) name: Name,
+}
+
+impl Scene {
+    /// The ReplicaSet that the template gets: of a name that no other template has.
+    pub(super) fn fresh(&self) -> Fresh {
+        let deployment = &self.deployment;
+        let hash = template::hash(&deployment.data["spec"]["template"]);
+        let name = base(name_of(deployment), SUFFIX_CHARACTERS);
+        let numbers = (1..).map(|number: usize| format!("{hash}{number}"));
+        let is_free = |hash: &String| !self.taken.contains(&format!("{name}-{hash}"));
+        let most = self.taken.len() + 1;
+        let free = std::iter::once(hash.clone()).chain(numbers).take(most).find(is_free);
+        let hash = free.unwrap_or(hash);
+        let name = Name::within(namespace_of(deployment), &format!("{name}-{hash}"));
+        Fresh { hash, name }
+    }
 }
 
 /// What a Deployment notes on its ReplicaSets.
@@ -142,7 +158,7 @@ pub(super) fn observe(
         address,
         new: facts.sets.iter().position(|set| set.is_new),
         sets: sets.into_iter().map(|(_, set)| set).collect(),
-        fresh: of.fresh(&all),
+        taken: all.iter().map(|set| name_of(set).to_owned()).collect(),
         notes: of.notes,
         deployment: deployment.clone(),
     };
@@ -221,22 +237,6 @@ impl Of<'_> {
     fn next_available(&self, sets: &[(Set, Object)], pods: &[Object]) -> Option<Duration> {
         let own = sets.iter().filter(|(set, _)| set.claim == Claim::Own);
         own.filter_map(|(_, set)| next_available(&self.pods_of(set, pods))).min()
-    }
-
-    /// The ReplicaSet that the template gets: of a name that no other template has.
-    fn fresh(&self, all: &[Object]) -> Fresh {
-        let hash = template::hash(&self.deployment.data["spec"]["template"]);
-        let name = base(name_of(self.deployment), SUFFIX_CHARACTERS);
-        let numbers = (1..).map(|number: usize| format!("{hash}{number}"));
-        let is_free = |hash: &String| {
-            let wanted = format!("{name}-{hash}");
-            !all.iter().any(|set| name_of(set) == wanted)
-        };
-        let most = all.len() + 1;
-        let free = std::iter::once(hash.clone()).chain(numbers).take(most).find(is_free);
-        let hash = free.unwrap_or(hash);
-        let name = Name::within(namespace_of(self.deployment), &format!("{name}-{hash}"));
-        Fresh { hash, name }
     }
 }
 

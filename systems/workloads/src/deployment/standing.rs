@@ -122,18 +122,21 @@ impl Progress {
 
 /// The status, if it is to say something else than it does.
 ///
-/// That all is done is said once, and people act on it: a cache that misses an old pod is not enough for that.
+/// That all is done is said once, and people act on it. So numbers that say it are written only if nothing is left to
+/// do, and after a live list: a cache that misses an old pod is not enough for that.
 pub(super) fn report(facts: &Facts) -> Option<Decision> {
     let decision = due(facts)?;
-    let is_done = facts.spec.as_ref().is_ok_and(|spec| is_complete(facts, spec));
-    if !is_done {
+    let Ok(spec) = &facts.spec else { return Some(decision) };
+    if !looks_complete(pods(facts), spec) || spec.is_paused {
         return Some(decision);
+    }
+    if !is_complete(facts, spec) {
+        return None;
     }
     let Some(live) = &facts.live else { return Some(Decision::ReadSizes) };
     let seen = Facts { sets: live.clone(), ..facts.clone() };
-    let is_done = facts.spec.as_ref().is_ok_and(|spec| is_complete(&seen, spec));
-    let is_planned = is_carried_out(facts.plan.as_ref(), live);
-    Some(if is_done && is_planned { decision } else { BEHIND })
+    let is_done = is_complete(&seen, spec) && is_carried_out(facts.plan.as_ref(), live);
+    Some(if is_done { decision } else { BEHIND })
 }
 
 /// The status by what the cache shows.
@@ -170,11 +173,16 @@ fn pods(facts: &Facts) -> Pods {
 
 /// Whether all pods are of the present template, and available, and no other is there or asked for.
 pub(super) fn is_complete(facts: &Facts, spec: &Spec) -> bool {
-    let Pods { all, updated, available, .. } = pods(facts);
     let own = || facts.sets.iter().filter(|set| set.claim == Claim::Own);
     let is_sized = |set: &Set| set.size == if set.is_new { spec.replicas } else { 0 };
     let is_settled = own().any(|set| set.is_new) && own().all(is_sized);
-    is_settled && [all, updated, available] == [spec.replicas; 3]
+    is_settled && looks_complete(pods(facts), spec)
+}
+
+/// Whether these numbers say to everybody that all is done.
+fn looks_complete(pods: Pods, spec: &Spec) -> bool {
+    let Pods { all, updated, available, .. } = pods;
+    [all, updated, available] == [spec.replicas; 3]
 }
 
 /// The conditions, and whether there was progress since they were written.

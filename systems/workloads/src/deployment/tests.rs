@@ -243,7 +243,8 @@ fn a_deployment_that_is_made_paused_waits() {
 #[test]
 fn a_restart_is_a_change_like_others() {
     let mut cluster = Cluster::settled(json!({}));
-    let restarted = json!({"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "x"}}});
+    let restarted =
+        json!({"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "x"}}});
     cluster.ask(json!({"template": restarted}));
     cluster.settle();
     assert_eq!(cluster.sizes(), sizes([("1", "one 0"), ("2", "one 2")]));
@@ -251,8 +252,9 @@ fn a_restart_is_a_change_like_others() {
 
 #[test]
 fn recreated_pods_never_meet_old_ones() {
-    let mut cluster =
-        Cluster::settled(json!({"spec": {"strategy": {"type": "Recreate", "rollingUpdate": null}}}));
+    let mut cluster = Cluster::settled(
+        json!({"spec": {"strategy": {"type": "Recreate", "rollingUpdate": null}}}),
+    );
     cluster.ask(json!({"template": template("two")}));
     cluster.settle();
     assert_eq!(cluster.sizes(), sizes([("1", "one 0"), ("2", "two 2")]));
