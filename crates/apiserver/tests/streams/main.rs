@@ -5,6 +5,7 @@ mod asking;
 mod commands;
 mod fake;
 mod forward;
+mod kubectl;
 mod logs;
 mod refusals;
 mod wire;

@@ -62,3 +62,28 @@ async fn whoever_may_read_pods_may_not_read_their_logs() {
     let why = answer.json["message"].as_str().unwrap_or_default().to_owned();
     assert!(why.contains("cannot get resource \"pods/log\""), "{why}");
 }
+
+#[tokio::test]
+async fn what_is_read_and_done_in_pods_is_written_down() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let data_directory = Some(directory.path().to_owned());
+    let config = interlock_apiserver::Config { data_directory, ..Default::default() };
+    let scene = Scene::with(config).await;
+    scene.admin.get(&format!("{PODS}/web")).await;
+    scene.admin.get(&format!("{PODS}/web/log")).await;
+    scene.admin.get(&format!("{PODS}/web/exec?command=cat&stdout=true")).await;
+    scene.admin.server.stop().await;
+    let log = std::fs::read_to_string(directory.path().join("audit.log")).expect("a log");
+    let lines: Vec<serde_json::Value> =
+        log.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let reads: Vec<(&str, &str, i64)> = lines
+        .iter()
+        .filter(|line| line["verb"] == "get")
+        .map(|line| {
+            let subresource = line["objectRef"]["subresource"].as_str().unwrap_or_default();
+            let stage = line["stage"].as_str().unwrap_or_default();
+            (subresource, stage, line["responseStatus"]["code"].as_i64().unwrap_or_default())
+        })
+        .collect();
+    assert_eq!(reads, [("log", "ResponseStarted", 200), ("exec", "ResponseComplete", 400)]);
+}

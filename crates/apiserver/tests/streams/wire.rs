@@ -4,6 +4,7 @@ use crate::asking::DEADLINE;
 use crate::{PODS, Scene};
 use interlock_apiserver::{Config, Listening, Transport};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -14,23 +15,44 @@ pub(crate) const TUNNEL: &str = "SPDY/3.1+portforward.k8s.io";
 /// A scene that can be reached, by somebody with a token.
 pub(crate) struct Reached {
     pub(crate) scene: Scene,
-    address: SocketAddr,
-    _tokens: tempfile::TempDir,
+    pub(crate) address: SocketAddr,
+    directory: tempfile::TempDir,
 }
 
 impl Reached {
     pub(crate) async fn new() -> Reached {
-        let tokens = tempfile::tempdir().expect("a temporary directory");
-        let path = tokens.path().join("tokens");
+        Reached::over(Transport::InTheClear).await
+    }
+
+    /// With TLS, for clients who show no token without it.
+    pub(crate) async fn with_tls() -> Reached {
+        let reached = Reached::over(Transport::Tls).await;
+        let authority = reached.scene.admin.server.authority().expect("it has certificates");
+        let pem = authority.server_authority_pem().expect("it has an authority");
+        std::fs::write(reached.authority_file(), pem).expect("it is written");
+        reached
+    }
+
+    /// What a client must trust.
+    pub(crate) fn authority_file(&self) -> PathBuf {
+        self.directory.path().join("authority.pem")
+    }
+
+    async fn over(transport: Transport) -> Reached {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("tokens");
         let text = "admin-token,admin,1,\"system:masters\"\nreader-token,reader,2,\n";
         std::fs::write(&path, text).expect("it is written");
-        let scene = Scene::with(Config { token_file: Some(path), ..Config::default() }).await;
+        // Certificates are kept with the data.
+        let data_directory = (transport == Transport::Tls).then(|| directory.path().join("data"));
+        let config = Config { token_file: Some(path), data_directory, ..Config::default() };
+        let scene = Scene::with(config).await;
         let address = "127.0.0.1:0".parse().expect("an address");
-        let listening = Listening::on(&scene.admin.server, address, Transport::InTheClear);
+        let listening = Listening::on(&scene.admin.server, address, transport);
         let listening = listening.await.expect("a port");
         let address = listening.address();
         tokio::spawn(listening.run());
-        Reached { scene, address, _tokens: tokens }
+        Reached { scene, address, directory }
     }
 
     /// Sends the head of a request with these headers, and gives that of the answer.
