@@ -118,7 +118,7 @@ pub struct FleetUpdateSpec {
     pub partitions: Vec<Partition>,
     /// The most clusters that may be in flight, drained or not Ready at once.
     #[serde(default = "FleetUpdateSpec::max_unavailable")]
-    #[schemars(range(min = 1, max = 10_000))]
+    #[schemars(range(min = 1, max = 1_000))]
     pub max_unavailable: u32,
     /// What happens when a cluster fails. Pause: no further cluster starts. Continue: the others go on.
     #[serde(default)]
@@ -242,7 +242,13 @@ displayed_as_on_the_wire!(OnClusterUnreachable { Wait, Skip, Fail });
 /// The observed state of the request.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(crates(kube_core = "::kube_core"))]
+#[x_kube(
+    crates(kube_core = "::kube_core"),
+    validation = Rule::new(
+        "!(oldSelf.phase in ['Succeeded', 'Failed', 'Cancelled']) || self.phase == oldSelf.phase"
+    )
+    .message("the outcome of a FleetUpdate is final: create another one")
+)]
 pub struct FleetUpdateStatus {
     /// Progressing: clusters are left. Paused: a cluster failed, and no further one starts. Succeeded, Failed and
     /// Cancelled: every cluster has ended.
@@ -280,9 +286,10 @@ pub struct FleetUpdateStatus {
     #[serde(default)]
     #[schemars(range(min = 0))]
     pub skipped: u32,
-    /// The clusters that are in flight or failed, the first 100.
+    /// The clusters that were chosen and have not ended, and the first 100 that failed. A cluster is chosen here before
+    /// its ClusterUpdate is made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 100))]
+    #[schemars(length(max = 1_100))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["cluster".to_owned()]))]
     pub children: Vec<FleetChild>,
     /// Ready, Progressing, Degraded.
@@ -319,6 +326,12 @@ pub enum FleetPhase {
     Failed,
     /// Somebody ended it.
     Cancelled,
+}
+impl FleetPhase {
+    /// Whether it is the outcome of its request.
+    pub fn is_terminal(self) -> bool {
+        matches!(self, FleetPhase::Succeeded | FleetPhase::Failed | FleetPhase::Cancelled)
+    }
 }
 displayed_as_on_the_wire!(FleetPhase { Progressing, Paused, Succeeded, Failed, Cancelled });
 
