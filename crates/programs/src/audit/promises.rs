@@ -7,6 +7,7 @@
 mod identities;
 mod nodes;
 mod placement;
+mod rollouts;
 mod turns;
 
 use interlock_kernel::{End, Record};
@@ -33,7 +34,8 @@ pub trait Keeper: Send {
 pub fn all() -> Vec<Promise> {
     let placement = [placement::ONE_PERMIT, placement::ONE_OWNER, placement::EPOCHS_GROW];
     let nodes = [nodes::ONE_TENANT, nodes::FLOORS_HOLD, nodes::BOUND_ONCE];
-    [&placement[..], &nodes, &[identities::ONE_WORKER, turns::ONE_TURN]].concat()
+    [&placement[..], &nodes, &[identities::ONE_WORKER, rollouts::ONE_ACTIVE, turns::ONE_TURN]]
+        .concat()
 }
 
 /// Remembers nothing, and finds nothing wrong.

@@ -192,6 +192,18 @@ fn two_workers_on_one_resource_are_found() {
 }
 
 #[test]
+fn two_updates_of_a_cluster_are_found() {
+    let update = |decision: Value| step("rollouts/conductor", "west", decision, json!({}));
+    let promise = rollouts::ONE_ACTIVE;
+    holds(promise, &[update(json!("Start")), update(json!("Succeed")), update(json!("Start"))]);
+    let gives_up = update(json!({"GiveUp": ["FirstInstall", true]}));
+    holds(promise, &[update(json!("Start")), gives_up, update(json!("Start"))]);
+    let story =
+        [update(json!("Start")), update(json!({"RollBack": ["x", false]})), update(json!("Start"))];
+    breaks(promise, &story, "has not ended");
+}
+
+#[test]
 fn two_turns_of_a_cluster_are_found() {
     let (first, second) = (json!({"Give": 0}), json!({"Give": 1}));
     let story = [turn(first.clone()), turn(json!("TakeBack")), turn(second.clone())];
