@@ -8,17 +8,25 @@
 
 pub mod applier;
 pub mod bundle;
+pub mod conductor;
 pub mod drain;
+mod filed;
 pub mod fence;
 pub mod fixed;
+pub mod fleet;
 pub mod health;
 pub mod kinds;
 pub mod lifecycle;
+pub mod mirror;
+pub mod record;
 pub mod requests;
 #[cfg(test)]
 mod search;
 pub mod seed;
+mod selector;
 pub mod spec;
+#[cfg(test)]
+mod testing;
 
 use interlock_checker::Entry;
 
