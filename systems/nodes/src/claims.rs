@@ -16,9 +16,9 @@ mod words;
 
 use crate::filed::{
     CLAIMS_BY_NODE, CLAIMS_WAITING, NODES_BY_CLAIM, NODES_BY_TENANT, NODES_HELD_BY, NODES_IN_POOL,
-    YES, claim_named_by, is_in_pool,
+    REPORTS_BY_NODE, YES, claim_named_by, is_in_pool,
 };
-use crate::kinds::{LEASE, NODE_CLAIM, PHYSICAL_NODE, RACK, TENANT, TENANT_PLANE};
+use crate::kinds::{DPU_REPORT, LEASE, NODE_CLAIM, PHYSICAL_NODE, RACK, TENANT, TENANT_PLANE};
 use interlock_api::nodes::Ref;
 use interlock_kernel::metadata::name_of;
 use interlock_kernel::{
@@ -95,6 +95,8 @@ impl Watcher for Claims {
                 .only(Selector::Named(self.tenant.name.as_str().into()))
                 .unless(is_same_to_claims),
             Watch::all(Place::HUB, &RACK),
+            // Read where a machine is about to be given; what a report changes, the machine says next.
+            Watch::all(Place::HUB, &DPU_REPORT).by(&REPORTS_BY_NODE),
         ]
     }
 
@@ -126,6 +128,9 @@ impl Watcher for Claims {
         }
         if watch.kind == RACK {
             return vec![network()];
+        }
+        if watch.kind == DPU_REPORT {
+            return Vec::new();
         }
         let claim = claim_named_by(object, &self.tenant.uid).map(Subject::from);
         let mut concerned = names(view.find(TENANT_PLANE, &CLAIMS_BY_NODE, name_of(object)));

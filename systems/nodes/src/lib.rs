@@ -43,6 +43,7 @@ pub mod outside;
 pub mod pool;
 pub mod power;
 pub mod record;
+mod reported;
 #[cfg(test)]
 mod scenarios;
 pub mod seed;

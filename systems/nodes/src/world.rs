@@ -152,7 +152,7 @@ impl System for Nodes {
     }
 
     fn mistakes(&self) -> Vec<Mistake<Self>> {
-        mistakes::all()
+        mistakes::all(self.size.flights)
     }
 
     fn is_done(&self, truth: &Truth) -> bool {

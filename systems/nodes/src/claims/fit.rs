@@ -6,6 +6,7 @@ use crate::choice::rank;
 use crate::filed::{ANY, NODES_IN_POOL, dpu_key, is_in_pool, label_key, rack_key};
 use crate::kinds::PHYSICAL_NODE;
 use crate::record::NodeRecord;
+use crate::reported::is_ahead;
 use interlock_api::nodes::NodeClaimSpec;
 use interlock_kernel::metadata::{name_of, uid_of};
 use interlock_kernel::{Name, Object, Place, View};
@@ -46,7 +47,7 @@ pub(super) fn candidate(
         pool.sort_by_cached_key(|node| rank(claim_uid, name_of(node)));
         let read = pool.iter().filter(|node| is_in_pool(node) && !is_listed(uid_of(node)));
         let mut read = read.filter_map(|node| NodeRecord::read(node).ok());
-        let found = read.find(|node| fits(node, spec))?;
+        let found = read.find(|node| fits(node, spec) && !is_ahead(node, view))?;
         Some(Candidate { name: found.name().to_owned(), uid: found.uid().to_owned() })
     };
     if !spec.node_names.is_empty() {

@@ -5,6 +5,7 @@ use super::fit::{candidate, fits, shortage};
 use crate::filed::{NODES_BY_CLAIM, NODES_HELD_BY, claim_key};
 use crate::kinds::{NODE_CLAIM, PHYSICAL_NODE, TENANT, TENANT_PLANE};
 use crate::record::{NodeRecord, whole_seconds};
+use crate::reported::is_ahead;
 use interlock_api::nodes::condition::{CLAIM_PRESENT, NETWORK_READY};
 use interlock_api::nodes::{
     EntryState, FINALIZER_NODE_RELEASE, NodeClaimSpec, NodeClaimStatus, NodeEntry, Ref, TenantSpec,
@@ -66,7 +67,7 @@ pub(super) fn observe(
     let now = view.now();
     let records = records(tenant, subject, claim.as_ref(), view);
     let spec = claim.as_ref().and_then(|claim| claim.spec.as_ref().ok());
-    let node = |record: &NodeRecord| node(record, tenant, spec);
+    let node = |record: &NodeRecord| node(record, tenant, spec, view);
     let key = claim_key(&tenant.uid, subject);
     let names_it = |record: &&NodeRecord| (NODES_BY_CLAIM.values)(&record.object).contains(&key);
     let entry = |says: &NodeEntry| {
@@ -176,7 +177,7 @@ fn live_facts(live: Option<&Option<Object>>) -> Live {
     }
 }
 
-fn node(record: &NodeRecord, tenant: &Ref, spec: Option<&NodeClaimSpec>) -> Node {
+fn node(record: &NodeRecord, tenant: &Ref, spec: Option<&NodeClaimSpec>, view: &dyn View) -> Node {
     let status = &record.status;
     let assignment = status.assignment.as_ref().filter(|it| it.tenant.uid == tenant.uid);
     let present = find(&status.conditions, CLAIM_PRESENT);
@@ -194,7 +195,7 @@ fn node(record: &NodeRecord, tenant: &Ref, spec: Option<&NodeClaimSpec>) -> Node
         has_cluster: status.cluster.is_some(),
         was_programmed: record.was_programmed(),
         is_ready: is_true(&status.conditions, NETWORK_READY),
-        is_fit: spec.is_some_and(|spec| fits(record, spec)),
+        is_fit: spec.is_some_and(|spec| fits(record, spec) && !is_ahead(record, view)),
         says_missing: present.is_some_and(|present| present.status == "False"),
         dpus: record.dpus(),
     }

@@ -612,3 +612,17 @@ fn broken_objects_do_not_break_it() {
     ];
     survives(&claims(), &NoMachine, &objects);
 }
+
+/// The hub was restored from a backup: what the machine says of itself is older than what its DPU has seen.
+#[test]
+fn a_node_of_which_a_dpu_knows_a_later_epoch_is_given_to_nobody() {
+    for port in [clean("n1", 7), open("n1", 7)] {
+        let objects = vec![tenant(json!({})), claim(json!({})), node("n1", json!({}))];
+        let with = |port: Value| [objects.clone(), vec![report("d1", json!([port]))]].concat();
+        let (servers, _) = settled(with(port));
+        assert!(states(&servers).is_empty(), "it is not even chosen: {:?}", states(&servers));
+        assert_eq!(node_in(&servers, "n1")["status"]["phase"], "Available");
+        let (servers, _) = settled(with(clean("n1", 6)));
+        assert_eq!(states(&servers), ["n1 Bound 7"]);
+    }
+}

@@ -2,10 +2,11 @@
 
 use super::facts::{Cluster, Dpu, Facts, Fence, Live, Node, OnCluster, State};
 use super::wiring::{rack_of, wiring};
-use crate::filed::{CLUSTERS_BY_NODE, FENCES_BY_NODE, REPORTS_BY_NODE, drained_node, requester};
+use crate::filed::{CLUSTERS_BY_NODE, FENCES_BY_NODE, drained_node, requester};
 use crate::kinds::{DPU_REPORT, PHYSICAL_NODE, WORKLOAD_CLUSTER};
 use crate::power::{IsOff, Power};
 use crate::record::{NodeRecord, ref_to};
+use crate::reported;
 use interlock_api::nodes::{
     DpuReportStatus, FINALIZER_NODE_IN_USE, NodeDpu, NodeFenceOutcome, NodeFenceSpec,
     NodeFenceStatus, NodePhase, PortReport, RackSpec, Ref,
@@ -156,7 +157,7 @@ fn facts_of(
         is_programmed: is_programmed(node, dpu, view),
         power: live_reads.answers.get(&IsOff(dpu.name())).cloned(),
     };
-    let reported = reported(node, view);
+    let reported = reported::of(node, view);
     Node {
         name: node.name().to_owned(),
         state: state(node, view),
@@ -190,13 +191,6 @@ fn facts_of(
 
 fn is_in(rack: Option<&RackSpec>, node: &NodeRecord, dpu: &NodeDpu) -> bool {
     dpu.rack == node.spec.rack && rack.is_some_and(|rack| rack.dpu(&dpu.dpu).is_some())
-}
-
-/// What any DPU reports of this very node, at whichever port.
-fn reported(node: &NodeRecord, view: &dyn View) -> Vec<PortReport> {
-    let reports = view.find(Place::HUB, &REPORTS_BY_NODE, node.uid());
-    let ports = reports.iter().flat_map(|report| status_of(report).ports);
-    ports.filter(|port| port.node.as_ref().is_some_and(|it| it.uid == node.uid())).collect()
 }
 
 fn on_node(

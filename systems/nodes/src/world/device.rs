@@ -220,9 +220,9 @@ impl Device {
 
     /// The port of an action, in the life of its record that the action names.
     fn port(&mut self, name: &str, term: &Term) -> Result<&mut Held, Refused> {
-        let forgets = self.forgets;
+        let is_compared = self.forgets != Forgets::Term;
         let held = self.ports.get_mut(name).ok_or(Refused::NoSuchPort)?;
-        match held.term() != *term && forgets != Forgets::Term {
+        match held.term() != *term && is_compared {
             true => Err(Refused::TermDiffers),
             false => Ok(held),
         }

@@ -4,10 +4,13 @@ use super::device::{Device, Disk};
 use super::start::{DPUS, NODE, PORT, RACK, claim, elsewhere, fence, node, wired};
 use super::truth::read_status;
 use super::{Nodes, cluster, hub};
-use crate::kinds::{DPU_ATTACHMENT, NODE_CLAIM, NODE_FENCE, PHYSICAL_NODE};
+use crate::kinds::{DPU_ATTACHMENT, DPU_REPORT, NODE_CLAIM, NODE_FENCE, PHYSICAL_NODE};
+use interlock_api::nodes::condition::CONFIGURATION_CONSISTENT;
 use interlock_api::nodes::{
-    DpuAttachmentSpec, NodeClaimStatus, NodePhase, PhysicalNodeStatus, Ref,
+    DpuAttachmentSpec, DpuName, DpuReportStatus, NodeClaimStatus, NodePhase, PhysicalNodeStatus,
+    Ref,
 };
+use interlock_kernel::conditions::Condition;
 use interlock_kernel::metadata::{is_deleting, uid_of};
 use interlock_kernel::{Name, Object, read_part};
 use interlock_world::{CLUSTERS, Chance, Move, Scene};
@@ -28,6 +31,7 @@ pub(super) struct Left {
     pub(super) back: u32,
     pub(super) rewired: u32,
     pub(super) cluster: u32,
+    pub(super) restores: u32,
 }
 
 impl Left {
@@ -44,6 +48,7 @@ impl Left {
             | self.back << 12
             | self.rewired << 13
             | self.cluster << 14
+            | self.restores << 15
     }
 
     pub(super) fn unpack(chance: Chance) -> Left {
@@ -60,12 +65,13 @@ impl Left {
             back: chance >> 12 & 1,
             rewired: chance >> 13 & 1,
             cluster: chance >> 14 & 1,
+            restores: chance >> 15 & 1,
         }
     }
 }
 
 /// What happens, who does it, and whether it must happen in the end.
-const MOVES: [(&str, &str, bool); 14] = [
+const MOVES: [(&str, &str, bool); 15] = [
     ("DeleteClaim", "tenant", false),
     ("Reclaim", "platform", false),
     ("ClaimVanishes", "tenant", false),
@@ -80,6 +86,7 @@ const MOVES: [(&str, &str, bool); 14] = [
     ("Fence", "platform", true),
     ("PowerOn", "power", false),
     ("Rewire", "platform", false),
+    ("Restore", "platform", false),
 ];
 const DELETE_CLAIM: usize = 0;
 const RECLAIM: usize = 1;
@@ -95,6 +102,7 @@ const POWER_OFF: usize = 10;
 const FENCE: usize = 11;
 const POWER_ON: usize = 12;
 const REWIRE: usize = 13;
+const RESTORE: usize = 14;
 
 pub(super) fn moves() -> Vec<(&'static str, &'static str, bool)> {
     [&MOVES[..], &cluster::MOVES[..], &hub::MOVES[..]].concat()
@@ -115,6 +123,14 @@ pub(super) fn next(system: &Nodes, scene: &Scene<'_, Nodes>) -> Vec<Move<Device>
     around.cluster(MOVES.len(), &mut next);
     around.devices(&mut next);
     next
+}
+
+/// The status of the node in a backup: it was in the pool, and was never given to anybody.
+fn restored(status: &PhysicalNodeStatus) -> Value {
+    let kept: Vec<&Condition> =
+        status.conditions.iter().filter(|it| it.type_ == CONFIGURATION_CONSISTENT).collect();
+    json!({"phase": "Available", "epoch": 0, "floor": 0, "assignment": null, "cluster": null,
+        "fenced": null, "undrainedBy": null, "conditions": kept})
 }
 
 /// The scene, and what may still happen in it.
@@ -289,6 +305,11 @@ impl Around<'_, '_> {
                 next.push(self.at_hub(REWIRE, hub, Left { rewired: 0, ..left }));
             }
         }
+        if left.restores > 0 && status.epoch > 0 && self.is_reported(uid_of(&there)) {
+            let change = json!({"status": restored(&status)});
+            let hub = servers.change(hub, &PHYSICAL_NODE, &node(), &change);
+            next.push(self.at_hub(RESTORE, hub, Left { restores: 0, ..left }));
+        }
         let off = (0..self.dpus()).find(|dpu| !self.scene.machines[*dpu].is_on());
         // A DPU that may come back is seen off at any time; one that does not is fenced once somebody waits for it.
         let is_seen = status.phase == NodePhase::Releasing
@@ -298,6 +319,25 @@ impl Around<'_, '_> {
             let hub = servers.put(hub, &NODE_FENCE, &Name::cluster_wide("fence"), declared);
             next.push(self.at_hub(FENCE, hub, Left { fences: 0, ..left }));
         }
+    }
+
+    /// Whether each DPU has reported what it has: controllers are started after a restore once they all have.
+    fn is_reported(&self, uid: &str) -> bool {
+        (0..self.dpus()).all(|dpu| {
+            let device = &*self.scene.machines[dpu];
+            let name = Name::cluster_wide(&DpuName::new(RACK, DPUS[dpu]).to_string());
+            let report = self.scene.hub().get(&DPU_REPORT, &name);
+            let status = report.and_then(|it| read_part::<DpuReportStatus>(&it, "status").ok());
+            let status = status.flatten().unwrap_or_default();
+            let port = status
+                .port(PORT)
+                .filter(|port| port.node.as_ref().is_some_and(|node| node.uid == uid));
+            let open = device.open().next().map(|(_, entry)| entry.tag.epoch);
+            port.is_some_and(|port| {
+                let applied = port.applied.as_ref().map(|applied| applied.epoch);
+                applied == open && device.record(PORT) == Some((uid, port.floor))
+            })
+        })
     }
 
     /// What DPUs lose.

@@ -24,11 +24,16 @@ pub(super) fn promises() -> Vec<Promise<Nodes>> {
             name: "HardwareIsOwned",
             sentence: "what is programmed is the present assignment; an entry of a node that was replaced by \
                        force is only there while its successor is Releasing",
-            holds: |_, truth| {
-                let Some(node) = &truth.node else { return true };
+            holds: |system, truth| {
+                let Some(node) = truth.node.as_ref().filter(|_| !truth.is_forgotten()) else {
+                    return true;
+                };
+                let is_releasing = node.phase == NodePhase::Releasing;
                 truth.open.iter().all(|open| match open.tag.node == node.uid {
+                    // Whose it was is not in the backup.
+                    true if system.size.restores == 1 && is_releasing => true,
                     true => node.assignment.as_ref().is_some_and(|given| open.is_for(node, given)),
-                    false => node.phase == NodePhase::Releasing,
+                    false => is_releasing,
                 })
             },
         },
@@ -37,7 +42,7 @@ pub(super) fn promises() -> Vec<Promise<Nodes>> {
             sentence: "a node in the pool is programmed in no DPU",
             holds: |_, truth| {
                 let is_clean = truth.node.as_ref().is_some_and(|node| node.phase.is_clean());
-                !is_clean || truth.open.is_empty()
+                !is_clean || truth.open.is_empty() || truth.is_forgotten()
             },
         },
         Promise {
@@ -98,7 +103,8 @@ fn single_assignment(system: &Nodes, truth: &Truth) -> bool {
         entries.any(|entry| entry.uid == node.uid && entry.epoch > node.floor)
     };
     let holders = truth.claims.iter().flatten().filter(has_it).count();
-    is_unowned && (system.size.forged > 0 || holders <= 1)
+    // What no DPU has seen is lost with the hub, and a claim may still say it.
+    is_unowned && (system.size.forged + system.size.restores > 0 || holders <= 1)
 }
 
 /// What must hold of every step.
@@ -107,9 +113,13 @@ pub(super) fn rules() -> Vec<Rule<Nodes>> {
         Rule {
             name: "EpochsGrow",
             sentence: "epoch and floor of a node never fall, and an epoch is given once",
-            allows: |_, before, after| {
+            allows: |system, before, after| {
                 let Some((old, new)) = same(before, after) else { return true };
                 let is_given_anew = new.assignment.is_some() && new.assignment != old.assignment;
+                // A backup is of the time before the first epoch.
+                if system.size.restores == 1 && (new.epoch, old.epoch > 0) == (0, true) {
+                    return true;
+                }
                 let grows = new.epoch >= old.epoch && new.floor >= old.floor;
                 grows && new.floor <= new.epoch && (!is_given_anew || new.epoch > old.epoch)
             },

@@ -24,7 +24,8 @@ const MOST_STEPS: usize = 2;
 
 pub(super) fn refines(system: &Nodes, world: &World<Nodes>) -> Vec<Refinement<State>> {
     let size = &system.size;
-    if size.flights > 0 {
+    // The protocol does not forget.
+    if size.flights > 0 || size.restores > 0 {
         return Vec::new();
     }
     let (tenants, dpus) = (size.tenants as u8, size.dpus as u8);

@@ -7,7 +7,7 @@ use interlock_world::Hostility;
 use std::fmt;
 
 /// What a person can say of the size.
-pub(super) const KEYS: [SizeKey; 26] = [
+pub(super) const KEYS: [SizeKey; 27] = [
     SizeKey::new("tenants", "tenants, each with a control plane and a claim", 2, 1, 2),
     SizeKey::new("dpus", "DPUs that the node is wired through", 1, 1, 2),
     SizeKey::new("agents", "copies of the agent of each DPU", 1, 1, 2),
@@ -38,6 +38,7 @@ pub(super) const KEYS: [SizeKey; 26] = [
         1,
     ),
     SizeKey::new("cluster", "1: a WorkloadCluster is on the node once it is bound", 0, 0, 1),
+    SizeKey::new("restores", "1: the hub is restored from a backup, once", 0, 0, 1),
     SizeKey::new("flights", "steps that are under way at once", 0, 0, 2),
     SizeKey::new("stale", "objects that are out of date at once", 0, 0, 2),
     SizeKey::new(
@@ -75,6 +76,7 @@ pub(super) struct Size {
     pub(super) back: u64,
     pub(super) rewired: u64,
     pub(super) cluster: u64,
+    pub(super) restores: u64,
     pub(super) flights: u64,
     pub(super) stale: u64,
     pub(super) late: u64,
@@ -106,6 +108,7 @@ impl Size {
         back: 0,
         rewired: 0,
         cluster: 0,
+        restores: 0,
         flights: 0,
         stale: 0,
         late: 0,
@@ -121,7 +124,7 @@ impl Size {
         let [tenants, dpus, agents, hub, epochs, fresh, rest @ ..] = numbers;
         let [deletes, reclaims, vanishes, rest @ ..] = rest;
         let [forged, lost, reboots, replaced, fences, gone, rest @ ..] = rest;
-        let [back, rewired, cluster, rest @ ..] = rest;
+        let [back, rewired, cluster, restores, rest @ ..] = rest;
         let [flights, stale, late, crash, relist, refine, wakes, live] = rest;
         Ok(Size {
             tenants,
@@ -142,6 +145,7 @@ impl Size {
             back,
             rewired,
             cluster,
+            restores,
             flights,
             stale,
             late,
@@ -173,6 +177,7 @@ impl Size {
             self.back,
             self.rewired,
             self.cluster,
+            self.restores,
             self.flights,
             self.stale,
             self.late,
@@ -203,6 +208,7 @@ impl Size {
             back: self.back as u32,
             rewired: self.rewired as u32,
             cluster: self.cluster as u32,
+            restores: self.restores as u32,
         }
     }
 
@@ -236,6 +242,7 @@ impl Size {
             "PowerOff" => Some("in this size no DPU loses power for ever"),
             "Fence" => Some("in this size nobody fences a DPU"),
             "PowerOn" => Some("in this size no DPU comes back"),
+            "Restore" => Some("in this size the hub is not restored from a backup"),
             "Rewire" => Some("in this size nobody writes a wrong DPU into the node"),
             "CreateCluster" | "Drain" => Some("in this size no cluster is drained for the node"),
             "FenceMachine" => Some("in this size nobody ends a drain"),

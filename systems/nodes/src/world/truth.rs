@@ -290,6 +290,11 @@ impl Truth {
         now.chain(before.map(|((_, uid), floor)| (uid.as_str(), *floor)))
     }
 
+    /// Whether the hub has forgotten an epoch at which the node is still programmed: it was restored from a backup.
+    pub(super) fn is_forgotten(&self) -> bool {
+        self.on_node().any(|(node, open)| open.tag.epoch > node.epoch)
+    }
+
     pub(super) fn is_available(&self) -> bool {
         self.node.as_ref().is_some_and(|node| node.phase == NodePhase::Available)
     }

@@ -38,13 +38,6 @@ fn of_drivers() -> Vec<Row> {
             bend: |system| system.forgets = Forgets::Floor,
         },
         Row {
-            name: "term-not-compared",
-            sentence: "the driver takes an action for a life of the record that has ended since",
-            breaks: &["ReportsStayTrue"],
-            size: Size { fresh: 1, agents: 2, lost: 1, epochs: 1, flights: 2, late: 4, ..ONE },
-            bend: |system| system.forgets = Forgets::Term,
-        },
-        Row {
             name: "open-after-power-up",
             sentence: "a port comes up with what it was open for last",
             breaks: &["ReportsStayTrue"],
@@ -62,6 +55,17 @@ fn of_drivers() -> Vec<Row> {
             },
         },
     ]
+}
+
+/// It takes two steps that are late at once, of one of two agents: too many states to be looked for with the others.
+pub(super) fn of_two_late_steps() -> Row {
+    Row {
+        name: "term-not-compared",
+        sentence: "the driver takes an action for a life of the record that has ended since",
+        breaks: &["ReportsStayTrue"],
+        size: Size { fresh: 1, agents: 2, lost: 1, epochs: 1, flights: 2, late: 4, ..ONE },
+        bend: |system| system.forgets = Forgets::Term,
+    }
 }
 
 fn of_reports() -> Vec<Row> {

@@ -139,6 +139,17 @@ fn of_claims() -> Vec<Row> {
             },
         },
         Row {
+            name: "given-before-the-record-is-raised",
+            sentence: "after a restore a node is given although a DPU reports an epoch that the hub does not know",
+            breaks: &["HardwareIsOwned"],
+            size: Size { restores: 1, ..Size::SMALL },
+            bend: |system| {
+                system.bends.claims = Some(Bend::Observe(|room, subject, view, live_reads| {
+                    room.observe(subject, &WithoutReports(view), live_reads)
+                }));
+            },
+        },
+        Row {
             name: "bound-before-it-is-chosen",
             sentence: "a node is bound at once, before the claim lists it",
             breaks: &["ChoiceFirst"],
@@ -317,5 +328,34 @@ impl View for AsLabelled<'_> {
 
     fn count(&self, place: Place, index: &Index, value: &str) -> usize {
         self.0.count(place, index, value)
+    }
+}
+
+/// A view in which no DPU has reported anything.
+struct WithoutReports<'a>(&'a dyn View);
+
+impl View for WithoutReports<'_> {
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+
+    fn get(&self, place: Place, kind: &Kind, name: &Name) -> Option<Object> {
+        self.0.get(place, kind, name).filter(|_| *kind != DPU_REPORT)
+    }
+
+    fn list(&self, place: Place, kind: &Kind, namespace: Option<&str>) -> Vec<Object> {
+        let mut found = self.0.list(place, kind, namespace);
+        found.retain(|_| *kind != DPU_REPORT);
+        found
+    }
+
+    fn find(&self, place: Place, index: &Index, value: &str) -> Vec<Object> {
+        let mut found = self.0.find(place, index, value);
+        found.retain(|_| index.kind != DPU_REPORT);
+        found
+    }
+
+    fn count(&self, place: Place, index: &Index, value: &str) -> usize {
+        self.find(place, index, value).len()
     }
 }
