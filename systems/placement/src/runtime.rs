@@ -1,13 +1,19 @@
 //! Runs pods as processes of the machine, and stops them for certain.
 //!
-//! It runs pods of the runtime class `interlock-process` that a syncer made, and leaves all others
-//! alone. The subject of a step is a pod: `<namespace>/<name>` on the cluster.
+//! It runs pods of the runtime class `interlock-process`, and where it is asked to also those that name no
+//! class. In a namespace that is placed, a pod runs by the permit of its epoch; in any other one it needs none.
+//! The subject of a step is a pod: `<namespace>/<name>` on the cluster.
 
 mod act;
+mod address;
 pub mod decide;
 mod describe;
+mod env;
+mod facts;
+mod files;
 mod observe;
 pub mod outside;
+mod probes;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -16,7 +22,7 @@ pub mod tokens;
 use crate::kinds::{
     CLAIM, CONFIG_MAP, NAMESPACE, POD, SECRET, SERVICE_ACCOUNT, SERVICE_ACCOUNT_TOKEN, VOLUME,
 };
-use crate::syncer::marks::is_ours;
+use address::PODS_BY_ADDRESS;
 use interlock_api::names::RUNTIME_CLASS;
 use interlock_kernel::{
     LiveReads, Name, Object, Observed, Place, Right, Room, Step, Subject, Verb, View, Watch,
@@ -32,6 +38,7 @@ pub struct Runtime {
     boot_id: String,
     has_storage: bool,
     is_root: bool,
+    is_default: bool,
     cloud: Cloud,
 }
 
@@ -42,13 +49,9 @@ impl Runtime {
             boot_id: boot_id.into(),
             has_storage: false,
             is_root: false,
+            is_default: false,
             cloud: Cloud::default(),
         }
-    }
-
-    /// The boot of the machine that it runs in.
-    pub(crate) fn boot_id(&self) -> &str {
-        &self.boot_id
     }
 
     /// The same, for a cluster whose volumes are made by somebody else on this machine: a pod starts
@@ -69,6 +72,22 @@ impl Runtime {
 }
 
 impl Runtime {
+    /// The same, for a cluster on which a pod that names no runtime class is a process, too: one that has no
+    /// nodes that run containers.
+    #[must_use]
+    pub fn by_default(mut self, is_default: bool) -> Runtime {
+        self.is_default = is_default;
+        self
+    }
+
+    /// Whether a pod is for this runtime.
+    fn runs(&self, pod: &Object) -> bool {
+        match pod.data["spec"]["runtimeClassName"].as_str() {
+            None | Some("") => self.is_default,
+            Some(class) => class == RUNTIME_CLASS,
+        }
+    }
+
     /// The same, where the cloud that the roles of pods are in is somewhere else than their SDKs would
     /// think.
     #[must_use]
@@ -76,12 +95,6 @@ impl Runtime {
         self.cloud = cloud;
         self
     }
-}
-
-/// Whether a pod is ours to run: of our runtime class, and made by a syncer for its namespace.
-fn is_process(pod: &Object) -> bool {
-    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-    pod.data["spec"]["runtimeClassName"] == RUNTIME_CLASS && is_ours(pod, namespace)
 }
 
 fn subject(pod: &Object) -> Subject {
@@ -96,7 +109,11 @@ impl Watcher for Runtime {
     fn watches(&self) -> Vec<Watch> {
         let kinds = [NAMESPACE, POD, CONFIG_MAP, SECRET, CLAIM, SERVICE_ACCOUNT].into_iter();
         let kinds = kinds.chain(self.has_storage.then_some(VOLUME));
-        kinds.map(|kind| Watch::all(Place::CLUSTER, &kind)).collect()
+        let watch = |kind| match Watch::all(Place::CLUSTER, &kind) {
+            watch if kind == POD => watch.by(&PODS_BY_ADDRESS),
+            watch => watch,
+        };
+        kinds.map(watch).collect()
     }
 
     fn rights(&self) -> Vec<Right> {
@@ -108,7 +125,7 @@ impl Watcher for Runtime {
 
     fn subjects(&self, watch: &Watch, object: &Object, view: &dyn View) -> Vec<Subject> {
         if watch.kind == POD {
-            return is_process(object).then(|| subject(object)).into_iter().collect();
+            return self.runs(object).then(|| subject(object)).into_iter().collect();
         }
         // What a pod needs to start: its permit, its configuration, its volumes.
         let own = object.metadata.name.as_deref().filter(|_| watch.kind == NAMESPACE);
@@ -118,7 +135,7 @@ impl Watcher for Runtime {
             return Vec::new();
         };
         let pods = view.list(Place::CLUSTER, &POD, Some(namespace));
-        pods.iter().filter(|pod| is_process(pod)).map(subject).collect()
+        pods.iter().filter(|pod| self.runs(pod)).map(subject).collect()
     }
 }
 

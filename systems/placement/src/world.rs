@@ -10,6 +10,7 @@ mod drains;
 mod ends;
 mod labels;
 mod machine;
+mod makers;
 mod mistakes;
 mod people;
 mod pods;
@@ -77,6 +78,10 @@ pub struct Namespaces {
     exits: bool,
     /// People delete the pod and make another one of its name.
     pods: bool,
+    /// A maker creates pods on cluster a.
+    makers: bool,
+    /// A person had a namespace of the name of the grant on cluster a.
+    unplaced: bool,
     /// The namespace was on cluster b before, and its data is in a snapshot there.
     before: bool,
     /// How far cluster a is at the start: 1: it has noted its epoch, 2: it is permitted, 3: it runs.
@@ -208,7 +213,7 @@ fn boot_id(cluster: usize, boot: u8) -> String {
 }
 
 /// What people and machines do, who does it, and whether it must happen in the end.
-const ACTIONS: [(&str, &str, bool); 27] = [
+const ACTIONS: [(&str, &str, bool); 32] = [
     ("Move", "people", false),
     ("ProcessEnds", "machine", true),
     ("PowerOff", "machine", false),
@@ -236,6 +241,11 @@ const ACTIONS: [(&str, &str, bool); 27] = [
     ("MakePodAgain", "people", false),
     ("AskToDrain", "people", false),
     ("EndDrain", "people", false),
+    ("MakerSees", "maker", false),
+    ("MakePodOfEpoch", "maker", false),
+    ("DeletePodUnplaced", "people", false),
+    ("EndUnplaced", "people", false),
+    ("MakePodUnplaced", "people", false),
 ];
 const MOVE: usize = 0;
 const PROCESS_ENDS: usize = 1;
@@ -264,6 +274,11 @@ const DELETE_POD: usize = 23;
 const MAKE_POD_AGAIN: usize = 24;
 const ASK_TO_DRAIN: usize = 25;
 const END_DRAIN: usize = 26;
+const MAKER_SEES: usize = 27;
+const MAKE_POD_OF_EPOCH: usize = 28;
+const DELETE_POD_UNPLACED: usize = 29;
+const END_UNPLACED: usize = 30;
+const MAKE_POD_UNPLACED: usize = 31;
 
 impl System for Namespaces {
     type Machine = Machine;
@@ -302,6 +317,10 @@ impl System for Namespaces {
             "AddRole" | "TrustOwner" => Some("in this size the namespace has no cloud role"),
             "AskToDrain" | "EndDrain" => Some("in this size nobody needs a cluster empty"),
             "DeletePod" | "MakePodAgain" => Some("in this size nobody deletes the pod"),
+            "MakerSees" | "MakePodOfEpoch" => Some("in this size there is no maker"),
+            "DeletePodUnplaced" | "EndUnplaced" | "MakePodUnplaced" => {
+                Some("in this size nobody had a namespace of its name")
+            }
             "ProcessExits" => Some("in this size a process ends only when it is reported to"),
             _ => None,
         }
@@ -339,7 +358,10 @@ impl System for Namespaces {
         let mut programs = vec![self.hub("hub")];
         let pods = if self.deletes == 2 { &POD_NAMES[..] } else { &POD_NAMES[..1] };
         let of = |grant: String| pods.iter().map(move |pod| format!("{grant}/{pod}"));
-        let pods: Vec<String> = self.grant_names().into_iter().flat_map(of).collect();
+        let mut pods: Vec<String> = self.grant_names().into_iter().flat_map(of).collect();
+        for (is_there, name) in [(self.makers, makers::MADE), (self.unplaced, makers::BARE)] {
+            pods.extend(is_there.then(|| format!("{}/{name}", self.grant_name(0))));
+        }
         let pods: Vec<&str> = pods.iter().map(String::as_str).collect();
         for (c, name) in CLUSTER_NAMES.iter().enumerate() {
             programs.push(self.syncer(format!("syncer-{name}"), c));
@@ -385,6 +407,7 @@ impl System for Namespaces {
         if self.drains > 0 {
             drains::next(self, scene, &mut moves);
         }
+        makers::next(self, scene, &mut moves);
         for (c, machine) in scene.machines.iter().enumerate() {
             for (pod, life) in machine.processes.lives() {
                 let Scene { contents: servers, chance, .. } = *scene;
@@ -434,6 +457,7 @@ impl System for Namespaces {
         all.extend(volumes::promises(self));
         all.extend(rights::promises(self));
         all.extend(drains::promises(self));
+        all.extend(makers::promises(self));
         all
     }
 
@@ -450,6 +474,7 @@ impl System for Namespaces {
         all.extend(volumes::reachable(self));
         all.extend(rights::reachable(self));
         all.extend(drains::reachable(self));
+        all.extend(makers::reachable(self));
         all
     }
 

@@ -2,23 +2,26 @@
 
 use super::tokens::Tokens;
 use interlock_outside::processes::{
-    self, Lock, Locking, Observed, Processes, Signal, Started as StartedProcess,
+    self, Lock, Locking, Observed, PreStop, Prober, Processes, Signal, Started as StartedProcess,
+    VolumeFile,
 };
 use interlock_outside::volumes::LocalVolumes;
 use interlock_placement::runtime::outside::{
-    Action, Answer, Ending, Held, Known, LockName, Machine, Mount, Question, Run, Started,
-    TokenRequest,
+    Action, Answer, Check, Ending, FileText, FilesMount, Held, Holder, Known, LockName, Machine,
+    Mount, Probe, Question, Run, Started, TokenRequest, Verdict, Verdicts, Watched,
 };
 use interlock_placement::syncer::{Holding, Locks, LocksOf};
 use interlock_shell::Driver;
 use jiff::Timestamp;
 use kube::Client;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// A process is reported under which epoch it runs.
 const EPOCH_VARIABLE: &str = "INTERLOCK_EPOCH";
+/// The longest name that a lock may have beside what is said of it.
+const LONGEST_LOCK_NAME: usize = 200;
 
 /// The processes of one cluster on this machine.
 #[derive(Clone)]
@@ -30,12 +33,21 @@ pub(crate) struct OnThisMachine {
     /// they should be: the kernel frees them.
     locks: Arc<Mutex<HashMap<LockName, Lock>>>,
     tokens: Tokens,
+    prober: Arc<Prober>,
+    /// The runs whose preStop hooks are at work.
+    hooks: Arc<Mutex<HashSet<String>>>,
 }
 
 impl OnThisMachine {
     pub(super) fn new(processes: Arc<Processes>, volumes: Arc<LocalVolumes>) -> Self {
         let tokens = Tokens::new(Arc::clone(&processes));
-        OnThisMachine { processes, volumes, locks: Arc::default(), tokens }
+        let prober = Arc::new(Prober::new(Arc::clone(&processes)));
+        let (locks, hooks) = (Arc::default(), Arc::default());
+        OnThisMachine { processes, volumes, locks, tokens, prober, hooks }
+    }
+
+    fn hooks(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.hooks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn locks(&self) -> MutexGuard<'_, HashMap<LockName, Lock>> {
@@ -86,18 +98,54 @@ impl OnThisMachine {
 
     fn living(&self, pod: &str, run: Started) -> Result<Known, processes::Error> {
         let asked = self.processes.asked(pod)?;
-        Ok(match (asked.kill, asked.term) {
+        // A hook that was begun by a program that died is not begun again: the run is asked to stop.
+        let hook = asked.pre_stop.filter(|_| asked.term.is_some() || self.hooks().contains(pod));
+        Ok(match (asked.kill, hook.or(asked.term)) {
             (Some(_), _) => Known::Killed(run),
-            (None, Some(_)) => Known::Stopping(run),
+            (None, Some(since)) => Known::Stopping { run, since: timestamp(since) },
             (None, None) => Known::Lives(run),
         })
+    }
+
+    /// The process that has a lock, if it lives.
+    fn holder(&self, lock_name: &str) -> Result<Option<Holder>, processes::Error> {
+        let Some(pod) = self.processes.last_run_of(lock_name)? else { return Ok(None) };
+        let known = self.process(&pod)?;
+        let lives = !matches!(known, Known::Nothing | Known::Gone { .. });
+        Ok(lives.then_some(Holder { pod, known }))
+    }
+
+    /// Asks a run to stop, after what it wants to be done before that.
+    fn terminate(&self, pod: &str) -> Result<(), processes::Error> {
+        if self.hooks().contains(pod) {
+            return Ok(());
+        }
+        let Some(hook) = self.processes.begin_pre_stop(pod)? else {
+            return self.processes.signal(pod, Signal::Term).map(|_| ());
+        };
+        self.hooks().insert(pod.to_owned());
+        let (own, id) = (self.clone(), pod.to_owned());
+        let work = move || own.finish(&id, &hook);
+        if let Err(error) = std::thread::Builder::new().name("pre-stop".to_owned()).spawn(work) {
+            tracing::warn!(pod, %error, "a preStop hook is left out");
+            self.hooks().remove(pod);
+            return self.processes.signal(pod, Signal::Term).map(|_| ());
+        }
+        Ok(())
+    }
+
+    fn finish(&self, pod: &str, hook: &PreStop) {
+        if let Err(error) = self.processes.finish_pre_stop(pod, hook) {
+            tracing::warn!(pod, because = in_words(&error), "a run was not asked to stop");
+        }
+        self.hooks().remove(pod);
     }
 
     fn lock_state(&self, lock: &LockName) -> Result<Held, processes::Error> {
         if self.locks().contains_key(lock) {
             return Ok(Held::Mine);
         }
-        let is_free = self.processes.is_free(&file_name(lock))?;
+        let is_free = self.processes.is_free_with_all_beside(&file_name(lock))?;
         Ok(if is_free { Held::Free } else { Held::Taken })
     }
 
@@ -137,13 +185,46 @@ impl OnThisMachine {
             let directory = directory.map_err(|error| in_words(&error))?;
             mounts.push(processes::Mount { name, path, directory });
         }
+        for mount in &run.files {
+            let made = self.files(&run.lock.pod, mount);
+            mounts.extend(made.map_err(|error| in_words(&error))?);
+        }
         Ok(mounts)
+    }
+
+    /// Makes a volume of files. One with tokens in it is mounted with them.
+    fn files(
+        &self,
+        pod: &str,
+        mount: &FilesMount,
+    ) -> Result<Option<processes::Mount>, processes::Error> {
+        let FilesMount { name, path, part, has_tokens, files } = mount;
+        let file = |file: &FileText| {
+            let FileText { path, bytes, mode } = file.clone();
+            VolumeFile { path, bytes, mode }
+        };
+        let files = files.as_ref().map(|files| files.iter().map(file).collect::<Vec<_>>());
+        let volume = match files {
+            None => self.processes.make_empty_volume(pod, name)?,
+            Some(files) if *has_tokens => {
+                self.processes.put_beside_tokens(pod, name, &files)?;
+                return Ok(None);
+            }
+            Some(files) => self.processes.make_files(pod, name, &files)?,
+        };
+        let directory = self.processes.part_of_volume(pod, &volume, part)?;
+        // Two parts of one volume appear at two places; a variable is for the whole.
+        let name = if part.is_empty() { name.clone() } else { format!("{name}/{part}") };
+        Ok(Some(processes::Mount { name, path: path.clone(), directory }))
     }
 
     /// The environment of a run, with what only this machine knows.
     fn environment(&self, run: &Run) -> Result<BTreeMap<String, String>, processes::Error> {
         let mut env = run.env.clone();
-        env.insert(EPOCH_VARIABLE.to_owned(), run.epoch.to_string());
+        // What is not placed has no epoch.
+        if run.epoch > 0 {
+            env.insert(EPOCH_VARIABLE.to_owned(), run.epoch.to_string());
+        }
         for mount in &run.token_mounts {
             let Some(variable) = &mount.variable else { continue };
             let folder = self.processes.token_folder(&run.lock.pod, &mount.name)?;
@@ -163,9 +244,11 @@ impl OnThisMachine {
             // It was let go since: the next step takes it again, and reads again.
             return Ok(());
         };
-        let id = &run.lock.pod;
+        let id = &run.id;
         let is_over = matches!(self.processes.observe(id)?, Observed::Exited { .. });
         if is_over {
+            // What the start before wrote is what `kubectl logs --previous` shows.
+            self.processes.set_log_aside(id)?;
             self.processes.forget(id)?;
         }
         let env = self.environment(run)?;
@@ -178,6 +261,7 @@ impl OnThisMachine {
             working_directory: run.working_directory.clone(),
             mounts,
             log_file: self.processes.log_file(id)?,
+            pre_stop: run.pre_stop.clone(),
             grace_seconds: run.grace_seconds,
         };
         self.processes.start(&run, lock).map(|_| ())
@@ -200,7 +284,17 @@ impl Driver<Machine> for OnThisMachine {
                 let of_pod = |lock: &&LockName| lock.namespace == *namespace && lock.name == *name;
                 Ok(Answer::InHand(own.locks().keys().filter(of_pod).cloned().collect()))
             }
-            Question::Tokens(pod) => own.tokens.of(pod).map(Answer::Tokens),
+            Question::Holder { namespace, name } => {
+                own.holder(&lock_called(namespace, name)).map(Answer::Holder)
+            }
+            Question::Tokens(pod) => {
+                let mut files = own.tokens.of(pod)?;
+                files.is_there |= own.processes.has_files(pod)?;
+                Ok(Answer::Tokens(files))
+            }
+            Question::Health(watched) => {
+                own.prober.verdicts(&probed(watched)).map(verdicts).map(Answer::Health)
+            }
         })
         .await
     }
@@ -217,8 +311,11 @@ impl Driver<Machine> for OnThisMachine {
             }
             // The first is done above, and whoever can ask for a token does the second.
             Action::Start(_) | Action::WriteToken(_) => Ok(()),
-            Action::RemoveTokens(pod) => own.tokens.remove(&pod),
-            Action::Terminate(pod) => own.processes.signal(&pod, Signal::Term).map(|_| ()),
+            Action::RemoveTokens(pod) => {
+                own.processes.remove_files(&pod)?;
+                own.tokens.remove(&pod)
+            }
+            Action::Terminate(pod) => own.terminate(&pod),
             Action::Kill(pod) => own.processes.signal(&pod, Signal::Kill).map(|_| ()),
         })
         .await
@@ -244,9 +341,62 @@ impl Driver<Locks> for OnThisMachine {
     }
 }
 
-/// All locks of a namespace begin alike: no name of a namespace has a dot in it.
 fn file_name(lock: &LockName) -> String {
-    format!("{}.{}", lock.namespace, lock.pod)
+    lock_called(&lock.namespace, &lock.name)
+}
+
+/// All locks of a namespace begin alike: no name of a namespace has a dot in it. Two long names may come to
+/// the same: then one of the two pods waits for the other.
+fn lock_called(namespace: &str, name: &str) -> String {
+    let called = format!("{namespace}.{name}");
+    if called.len() <= LONGEST_LOCK_NAME {
+        return called;
+    }
+    let digest = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let front: String = name.chars().take(100).collect();
+    format!("{namespace}.{front}-{digest:016x}")
+}
+
+/// Probes, in the words of who runs them.
+fn probed(watched: &Watched) -> processes::Watched {
+    let probe = |probe: &Probe| processes::Probe {
+        check: match probe.check.clone() {
+            Check::Exec(command) => processes::Check::Exec(command),
+            Check::Http { host, port, path, headers } => {
+                processes::Check::Http { host, port, path, headers }
+            }
+            Check::Tcp { host, port } => processes::Check::Tcp { host, port },
+        },
+        initial_delay: Duration::from_secs(probe.initial_delay_seconds),
+        period: Duration::from_secs(probe.period_seconds),
+        timeout: Duration::from_secs(probe.timeout_seconds),
+        successes: probe.successes,
+        failures: probe.failures,
+    };
+    let probes = &watched.probes;
+    processes::Watched {
+        id: watched.id.clone(),
+        probes: processes::Probes {
+            startup: probes.startup.as_ref().map(probe),
+            liveness: probes.liveness.as_ref().map(probe),
+            readiness: probes.readiness.as_ref().map(probe),
+        },
+        is_started: watched.is_started,
+    }
+}
+
+fn verdicts(found: processes::Verdicts) -> Verdicts {
+    let verdict = |verdict| match verdict {
+        processes::Verdict::Success => Verdict::Success,
+        processes::Verdict::Failure => Verdict::Failure,
+    };
+    Verdicts {
+        startup: found.startup.map(verdict),
+        liveness: found.liveness.map(verdict),
+        readiness: found.readiness.map(verdict),
+    }
 }
 
 fn started(run: StartedProcess) -> Started {

@@ -4,13 +4,15 @@ use super::error::Result;
 use super::record::{now_unix_milliseconds, time_of};
 use super::{Processes, Signal, durable};
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use tracing::warn;
 
 /// When a run was first asked to end, and how. Not by whom: it may have ended for another reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
+    /// When what it wants to be done before that was begun.
+    pub pre_stop: Option<SystemTime>,
     /// When it was first sent SIGTERM.
     pub term: Option<SystemTime>,
     /// When it was first sent SIGKILL.
@@ -19,6 +21,8 @@ pub struct Asked {
 
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Written {
+    #[serde(default)]
+    pre_stop_unix_milliseconds: Option<u64>,
     term_unix_milliseconds: Option<u64>,
     kill_unix_milliseconds: Option<u64>,
 }
@@ -29,6 +33,7 @@ impl Processes {
         let Some(path) = self.asked_path(id)? else { return Ok(Asked::default()) };
         let written = read(&path)?;
         Ok(Asked {
+            pre_stop: written.pre_stop_unix_milliseconds.map(time_of),
             term: written.term_unix_milliseconds.map(time_of),
             kill: written.kill_unix_milliseconds.map(time_of),
         })
@@ -42,6 +47,14 @@ impl Processes {
         }
     }
 
+    /// Notes that what the run wants to be done before it is asked to stop begins now.
+    pub(super) fn note_pre_stop(&self, id: &str) -> Result<()> {
+        let Some(path) = self.asked_path(id)? else { return Ok(()) };
+        let mut written = read(&path)?;
+        written.pre_stop_unix_milliseconds = Some(now_unix_milliseconds());
+        write(&path, &written)
+    }
+
     fn try_note_asked(&self, id: &str, signal: Signal) -> Result<()> {
         let Some(path) = self.asked_path(id)? else { return Ok(()) };
         let mut written = read(&path)?;
@@ -53,8 +66,7 @@ impl Processes {
             return Ok(());
         }
         *first = Some(now_unix_milliseconds());
-        let bytes = serde_json::to_vec(&written).expect("two numbers are always JSON");
-        durable::replace(&path, &bytes)
+        write(&path, &written)
     }
 
     fn asked_path(&self, id: &str) -> Result<Option<PathBuf>> {
@@ -63,9 +75,14 @@ impl Processes {
     }
 }
 
+fn write(path: &Path, written: &Written) -> Result<()> {
+    let bytes = serde_json::to_vec(written).expect("three numbers are always JSON");
+    durable::replace(path, &bytes)
+}
+
 /// What the file says. One that is not there or cannot be understood says nothing: the run is then
 /// asked once more, and its grace period begins anew.
-fn read(path: &std::path::Path) -> Result<Written> {
+fn read(path: &Path) -> Result<Written> {
     let bytes = durable::read(path)?.unwrap_or_default();
     Ok(serde_json::from_slice(&bytes).unwrap_or_default())
 }

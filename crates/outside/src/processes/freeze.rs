@@ -262,6 +262,12 @@ impl Processes {
         Ok(stopped)
     }
 
+    /// Whether somebody holds the run still for a moment.
+    pub(super) fn is_frozen(&self, id: &str) -> Result<bool> {
+        let _guard = RecordsGuard::take(&self.directory)?;
+        Ok(self.frozen_by_another(&[id.to_owned()])?.is_some())
+    }
+
     /// Refuses a start into a volume that is being read while everybody holds still, or tells the
     /// reader if that takes long and stops nobody. Only for who has the guard of the records.
     pub(super) fn refuse_while_frozen(&self, id: &str, volumes: &[PathBuf]) -> Result<()> {

@@ -117,7 +117,17 @@ impl Processes {
 
     /// The processes that hold a lock whose name begins with this, or were left behind by a run
     /// under one; None if no such lock is held. A holder that cannot be seen makes it an empty list.
+    ///
+    /// It looks twice: a command beside a run has a lock of its own, and is started only while the run
+    /// lives. So one that the first look missed is seen by the second, which began when the run was gone.
     pub fn holders_of_all(&self, name_begins: &str) -> Result<Option<Vec<Living>>> {
+        match self.holders_seen(name_begins)? {
+            None => self.holders_seen(name_begins),
+            held => Ok(held),
+        }
+    }
+
+    fn holders_seen(&self, name_begins: &str) -> Result<Option<Vec<Living>>> {
         let begins = names::checked("lock", name_begins)?;
         let folder = self.directory.join("locks");
         let failed = |source| Error::Read { path: folder.clone(), source };
@@ -145,6 +155,11 @@ impl Processes {
             }
         }
         Ok(leftovers)
+    }
+
+    /// The run that had the lock last, whatever became of it.
+    pub fn last_run_of(&self, lock_name: &str) -> Result<Option<String>> {
+        Ok(self.lock_note(&self.lock_path(lock_name)?)?.run)
     }
 
     pub(super) fn lock_path(&self, lock_name: &str) -> Result<PathBuf> {

@@ -49,6 +49,8 @@
 //! | `volumes/<cluster>/<namespace>/<claim>/` | a volume |
 //! | `tokens/<id>/volumes/<volume>/` | files with service-account tokens |
 //! | `tokens/<id>/notes.json` | when each of these was issued, and for how long |
+//! | `files/<id>/<volume>/` | volumes of files that were made before its start |
+//! | `locks/<lock>~<purpose>.lock` | held by a command beside a run: a probe, or a preStop hook |
 //! | `frozen/<token>.json` | runs that are stopped for a moment, see [`Processes::freeze`] |
 //! | `records.lock` | locked while a record is made or removed |
 //!
@@ -59,8 +61,10 @@
 //! * Anything on a file system whose flock(2) is not kept by one kernel.
 
 mod asked;
+mod beside;
 mod durable;
 mod error;
+mod files;
 mod freeze;
 mod frozen_note;
 mod launch;
@@ -69,6 +73,7 @@ mod logs;
 mod members;
 mod names;
 mod observe;
+mod probes;
 mod record;
 mod start;
 mod stop;
@@ -77,11 +82,14 @@ mod tokens;
 mod volumes;
 
 pub use asked::Asked;
+pub use beside::{Beside, PreStop, Purpose};
 pub use error::{Error, Result};
+pub use files::VolumeFile;
 pub use freeze::Frozen;
 pub use lock::{Lock, Locking};
 pub use logs::{LogKeeper, LogOf, LogReader, LogWindow, Stamp};
 pub use observe::{Ending, Observed};
+pub use probes::{Check, Probe, Prober, Probes, Verdict, Verdicts, Watched};
 pub use start::{Run, Started};
 pub use stop::{Signal, StillThere};
 pub use tokens::TokenFile;
@@ -148,7 +156,7 @@ impl Processes {
     /// Opens the directory whoever we are.
     pub fn open_allowing_root(directory: impl AsRef<Path>) -> Result<Processes> {
         let directory = directory.as_ref();
-        for folder in ["locks", "runs", "logs", "volumes", "frozen", tokens::TOKENS] {
+        for folder in ["locks", "runs", "logs", "volumes", "frozen", tokens::TOKENS, files::FILES] {
             durable::make_folder(&directory.join(folder))?;
         }
         // Links in the path are resolved once: processes are recognised by the path of their lock.

@@ -21,6 +21,12 @@ pub(super) struct Record {
     /// The real paths of its volumes.
     #[serde(default)]
     pub(super) volumes: Vec<PathBuf>,
+    /// Where its commands run; none in records of earlier versions.
+    #[serde(default)]
+    pub(super) folder: Option<PathBuf>,
+    /// What is run before it is asked to stop.
+    #[serde(default)]
+    pub(super) pre_stop: Vec<String>,
     /// Absent while starting: the command has then never run.
     pub(super) leader: Option<Leader>,
 }

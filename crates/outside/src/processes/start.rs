@@ -39,6 +39,8 @@ pub struct Run {
     pub mounts: Vec<Mount>,
     /// Output and errors are appended to this file.
     pub log_file: PathBuf,
+    /// What is run before it is asked to stop; empty: nothing.
+    pub pre_stop: Vec<String>,
     /// How long it may take to stop before it is killed.
     pub grace_seconds: u64,
 }
@@ -98,6 +100,7 @@ impl Processes {
         self.refuse_while_frozen(&run.id, &volumes)?;
         let token = fs::read_to_string(RANDOM_TOKEN)
             .map_err(|source| Error::Read { path: RANDOM_TOKEN.into(), source })?;
+        let folder = self.prepare_root(run)?;
         let record = Record {
             id: run.id.clone(),
             epoch: run.epoch,
@@ -108,9 +111,10 @@ impl Processes {
             grace_seconds: run.grace_seconds,
             command: run.command.clone(),
             volumes,
+            folder: Some(folder.clone()),
+            pre_stop: run.pre_stop.clone(),
             leader: None,
         };
-        let folder = self.prepare_root(run)?;
         lock::note_run(lock, &run.id)?;
         self.write_record(&record)?;
         let run_folder = self.run_folder(&run.id)?;

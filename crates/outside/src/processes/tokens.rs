@@ -138,7 +138,7 @@ fn replace(new: &Path, path: &Path, token: &str, mode: u32) -> io::Result<()> {
 }
 
 /// A path in a volume of tokens: whatever could lead out of it is refused.
-fn below(id: &str, path: &str) -> Result<PathBuf> {
+pub(super) fn below(id: &str, path: &str) -> Result<PathBuf> {
     let refused = |because| Error::Path { id: id.to_owned(), path: path.to_owned(), because };
     if path.contains('\0') {
         return Err(refused("it has a zero byte"));

@@ -1,15 +1,15 @@
 //! A decision of the runtime as one step.
 
-use super::decide::{Decision, Report, Why};
+use super::decide::{Decision, FailedProbe, Report, Why};
 use super::describe::without_effect;
-use super::observe::{PodScene, Scene, in_hand, permit_address, pod_address};
+use super::observe::{PodScene, Scene, holder_of, in_hand, permit_address, pod_address};
 use super::outside::{Action as MachineAction, LockName, Machine, Question, Run};
-use super::status::{FIELD_WITHOUT_EFFECT, reporting, waiting};
+use super::status::FIELD_WITHOUT_EFFECT;
 use super::tokens::request;
 use crate::kinds::POD;
 use crate::syncer::marks::FINALIZER_PROCESS;
-use interlock_kernel::metadata::{take_finalizer_off, uid_of};
-use interlock_kernel::{Event, Importance, Name, Place, Read, Step, Write};
+use interlock_kernel::metadata::{put_finalizer, take_finalizer_off, uid_of};
+use interlock_kernel::{Address, Event, Importance, Name, Place, Read, Step, Write};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -23,23 +23,59 @@ const NOT_IN_THE_CACHE: &str = "the pod is not in the cache; only a live read ca
 /// The one effect of a decision.
 pub(super) fn act(scene: &Scene, decision: Decision) -> Step<Machine> {
     match scene {
-        Scene::NoPod { name, stray } => without_pod(name, stray.as_ref(), decision),
+        Scene::NoPod { name, stray, holder } => {
+            let seen = Without { name, stray: stray.as_ref(), holder: holder.as_deref() };
+            seen.act(decision)
+        }
         Scene::Pod(scene) => with_pod(scene, decision),
     }
 }
 
-/// A step about a pod that is not in the cache.
-fn without_pod(name: &Name, stray: Option<&LockName>, decision: Decision) -> Step<Machine> {
-    match decision {
-        Decision::AskForStray => Step::LiveRead {
-            reads: vec![Read::Ask(in_hand(name))],
-            because: "the pod is not in the cache; asking the machine whether its lock is held \
-                here"
+/// What is left of a pod that is not in the cache.
+struct Without<'a> {
+    name: &'a Name,
+    stray: Option<&'a LockName>,
+    holder: Option<&'a str>,
+}
+
+impl Without<'_> {
+    fn act(&self, decision: Decision) -> Step<Machine> {
+        match decision {
+            Decision::AskForStray => Step::LiveRead {
+                reads: vec![Read::Ask(in_hand(self.name)), Read::Ask(holder_of(self.name))],
+                because:
+                    "the pod is not in the cache; asking the machine whether its lock is held \
+                    here"
+                        .into(),
+            },
+            Decision::LetGoOfStray => let_go_of_stray(self.stray),
+            Decision::Nothing(Why::NotInTheCache) => Step::rest(NOT_IN_THE_CACHE),
+            Decision::Nothing(why @ (Why::Stopping | Why::WillNotDie | Why::LockTaken)) => {
+                let (because, at_most) = stopping(why);
+                Step::Wait { because: because.to_owned(), at_most }
+            }
+            decision => about_orphan(self.name, self.holder, decision),
+        }
+    }
+}
+
+/// A step about a process that has the lock of a name, and whose pod the cache does not show.
+fn about_orphan(name: &Name, holder: Option<&str>, decision: Decision) -> Step<Machine> {
+    const GONE: &str = "the pod of the process does not exist any more";
+    match (decision, holder) {
+        (Decision::ReadWhetherOrphan, _) => Step::LiveRead {
+            reads: vec![Read::Object(Address::new(Place::CLUSTER, &POD, name.clone()))],
+            because: "a process has the lock of another pod of this name; only a live read can \
+                      show that the other pod is gone"
                 .into(),
         },
-        Decision::LetGoOfStray => let_go_of_stray(stray),
-        Decision::Nothing(Why::NotInTheCache) => Step::rest(NOT_IN_THE_CACHE),
-        decision => about_nothing(decision),
+        (Decision::TerminateOrphan, Some(pod)) => {
+            Step::outside(MachineAction::Terminate(pod.to_owned()), GONE)
+        }
+        (Decision::KillOrphan, Some(pod)) => {
+            Step::outside(MachineAction::Kill(pod.to_owned()), GONE)
+        }
+        (decision, _) => about_nothing(decision),
     }
 }
 
@@ -73,9 +109,19 @@ fn with_pod(scene: &PodScene, decision: Decision) -> Step<Machine> {
         Decision::LetGo => let_go("the pod does not need the lock"),
         Decision::LetGoUnstarted => let_go("the pod cannot be started"),
         Decision::LetGoOfStray => let_go_of_stray(scene.stray.as_ref()),
+        Decision::AskForHolder => Step::LiveRead {
+            reads: vec![Read::Ask(holder_of(&Name::of(&scene.pod)))],
+            because: "the lock of the pod is taken; asking the machine by which process".into(),
+        },
+        Decision::PutFinalizer => {
+            let change = put_finalizer(&scene.pod, FINALIZER_PROCESS);
+            let write = Write::patch(Place::CLUSTER, &POD, &scene.pod, change);
+            Step::write(write, "the pod is to stay until its process is gone")
+        }
         Decision::Terminate => {
             Step::outside(MachineAction::Terminate(pod()), "the pod is being deleted")
         }
+        Decision::Restart(probe) => restart(scene, probe),
         Decision::Kill => Step::outside(
             MachineAction::Kill(pod()),
             "the process did not stop within its grace period",
@@ -88,8 +134,32 @@ fn with_pod(scene: &PodScene, decision: Decision) -> Step<Machine> {
             Step::write(write, "no process of the pod is left")
         }
         Decision::DeletePod => delete(scene),
+        decision @ (Decision::ReadWhetherOrphan
+        | Decision::TerminateOrphan
+        | Decision::KillOrphan) => {
+            about_orphan(&Name::of(&scene.pod), scene.holder.as_deref(), decision)
+        }
         decision @ Decision::AskForStray => about_nothing(decision),
     }
+}
+
+fn restart(scene: &PodScene, probe: FailedProbe) -> Step<Machine> {
+    let (because, note) = match probe {
+        FailedProbe::Startup => {
+            ("its startup probe failed", "the startup probe failed; the container is restarted")
+        }
+        FailedProbe::Liveness => {
+            ("its liveness probe failed", "the liveness probe failed; the container is restarted")
+        }
+    };
+    let event = Event {
+        about: pod_address(&scene.pod),
+        uid: uid_of(&scene.pod).to_owned(),
+        importance: Importance::Warning,
+        reason: "Unhealthy",
+        note: note.to_owned(),
+    };
+    Step::outside(MachineAction::Terminate(uid_of(&scene.pod).to_owned()), because).telling(event)
 }
 
 fn about_nothing(decision: Decision) -> Step<Machine> {
@@ -102,6 +172,9 @@ fn questions(scene: &PodScene) -> Vec<Read<Machine>> {
     let mut questions = vec![process, lock, in_hand(&Name::of(&scene.pod))];
     if scene.may_have_tokens {
         questions.push(Question::Tokens(uid_of(&scene.pod).to_owned()));
+    }
+    if let Some(watched) = &scene.watched {
+        questions.push(Question::Health(Box::new(watched.clone())));
     }
     questions.into_iter().map(Read::Ask).collect()
 }
@@ -153,7 +226,7 @@ fn write_status(scene: &PodScene, status: Value, because: &str) -> Step<Machine>
 }
 
 fn tell(scene: &PodScene, report: Report) -> Step<Machine> {
-    match reporting(&scene.pod, scene.known, report, scene.now) {
+    match scene.status_saying(report) {
         Some(status) => write_status(scene, status, "the status of the pod is out of date"),
         None => about_nothing(Decision::Report(report)),
     }
@@ -162,7 +235,7 @@ fn tell(scene: &PodScene, report: Report) -> Step<Machine> {
 fn tell_problem(scene: &PodScene) -> Step<Machine> {
     match &scene.described {
         Some(Err(problem)) => {
-            let status = waiting(&scene.pod, problem, scene.now);
+            let status = scene.status_of(problem);
             write_status(scene, status, "the status of the pod says why it does not start")
         }
         Some(Ok(_)) | None => about_nothing(Decision::ReportProblem),
@@ -185,9 +258,13 @@ fn nothing(scene: &PodScene, why: Why) -> Step<Machine> {
         Why::NotInTheCache => Step::rest(NOT_IN_THE_CACHE),
         Why::Running => wait("it runs", REQUEUE_AFTER),
         Why::Finished => Step::rest("the pod has finished, and is not restarted"),
-        Why::LockTaken => wait("another process has the lock of the pod", REQUEUE_AFTER),
         // The namespace is watched: the permit is news.
         Why::NotPermitted => Step::rest("the namespace has no permit for the pod"),
+        Why::NamespaceCloses => Step::rest("the namespace does not exist, or is being deleted"),
+        Why::NotOurs => Step::rest("the namespace is placed, and the pod was not placed with it"),
+        Why::OtherEpoch => {
+            Step::rest("the pod was made in another epoch than the one that may run")
+        }
         Why::CannotStart => Step::rest(match &scene.described {
             Some(Err(problem)) => problem.to_string(),
             Some(Ok(_)) | None => String::new(),
@@ -195,8 +272,19 @@ fn nothing(scene: &PodScene, why: Why) -> Step<Machine> {
         Why::TokenNotIssued => {
             wait("a token that the pod needs was not issued; it is asked for again", REQUEUE_AFTER)
         }
-        Why::Stopping => wait("the process may still stop by itself", REQUEUE_SOON),
-        Why::WillNotDie => wait("the process was killed and has not ended yet", REQUEUE_AFTER),
+        Why::LockTaken | Why::Stopping | Why::WillNotDie => {
+            let (because, at_most) = stopping(why);
+            wait(because, at_most)
+        }
         Why::BackingOff(left) => wait("the pod restarts after its backoff", left),
+    }
+}
+
+/// What is waited for while a process is about to go, and for how long.
+fn stopping(why: Why) -> (&'static str, Duration) {
+    match why {
+        Why::Stopping => ("the process may still stop by itself", REQUEUE_SOON),
+        Why::WillNotDie => ("the process was killed and has not ended yet", REQUEUE_AFTER),
+        _ => ("another process has the lock of the pod", REQUEUE_AFTER),
     }
 }

@@ -3,10 +3,16 @@
 //! A start takes the lock and only then looks at the permit and at the pod; a syncer that leaves
 //! withdraws the permit and only then looks at the locks, and a pod is deleted only while its lock is free.
 //! So one of the two always sees the other.
+//!
+//! In a namespace that is not placed no permit is needed; that it is not placed, and not being deleted, is read
+//! live, after the lock was taken, like a permit. A lock goes by the name of its pod, so a process whose pod
+//! was deleted by force keeps the next pod of that name from starting. It is stopped when a live read shows
+//! that its pod is gone.
 
+pub use super::facts::*;
 use super::tokens::Tokens;
 use crate::syncer::tenancy::{Epoch, Running};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::time::Duration;
 
 /// The first wait before a restart; each is twice the one before.
@@ -15,164 +21,6 @@ const FIRST_BACK_OFF_SECONDS: u64 = 10;
 const LONGEST_BACK_OFF_SECONDS: u64 = 300;
 /// One that ran for longer starts afresh.
 const STEADY: Duration = Duration::from_secs(600);
-
-/// All that one decision rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
-pub enum Facts {
-    /// The pod is not in the cache: all that can be left of it is a lock.
-    NoPod(Stray),
-    /// There is a pod, and nobody asked the machine about it.
-    NotAsked,
-    /// There is a pod, and the machine has answered.
-    Asked(Asked),
-}
-
-/// Whether a lock is in our hands that was taken for a pod of some name which is not there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
-pub enum Stray {
-    /// Nobody asked.
-    NotAsked,
-    /// There is none.
-    None,
-    /// There is one.
-    Held,
-}
-
-/// A pod in the cache, and what the machine says of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
-pub struct Asked {
-    /// The pod, as the cache shows it.
-    pub pod: Pod,
-    /// Whether our finalizer is on it.
-    pub has_finalizer: bool,
-    /// Its process, as the machine shows it.
-    pub process: Process,
-    /// The lock of its volumes.
-    pub lock: Lock,
-    /// Whether the cache shows a permit: without one it is not worth taking the lock.
-    pub is_permit_seen: bool,
-    /// Whether a lock is in our hands that was taken for a pod of this name which is not there: by its
-    /// uid, so one that has its name is another.
-    pub is_stray_lock_held: bool,
-    /// What a live read showed; None: not read since the lock was taken.
-    pub permit: Option<Permit>,
-    /// Whether a process can be made of the pod.
-    pub description: Description,
-    /// Whether the pod says what means nothing to a process.
-    pub has_fields_without_effect: bool,
-    /// What the pod's status says of its process; None: something else, or nothing.
-    pub reported: Option<Report>,
-    /// Whether the time that a stop may take is over.
-    pub is_grace_over: bool,
-    /// The tokens that it wants.
-    pub tokens: Tokens,
-    /// Whether the machine has files with tokens for it.
-    pub has_token_files: bool,
-}
-
-/// A pod.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
-pub enum Pod {
-    /// It is to run.
-    Wanted,
-    /// It ran, and is not to run again.
-    Finished,
-    /// It is asked to stop.
-    Leaving,
-}
-
-/// The process of a pod.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
-pub enum Process {
-    /// There was none.
-    None,
-    /// It lives.
-    Lives,
-    /// It was asked to stop, and lives.
-    Stopping,
-    /// It was killed, and lives: the kernel does not let it go.
-    Killed,
-    /// It is gone, with everything that it started.
-    Gone(Exit),
-}
-
-/// How a process ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
-pub struct Exit {
-    /// Whether it said that all went well.
-    pub is_success: bool,
-    /// When the pod wants another start.
-    pub policy: RestartPolicy,
-    /// How often the pod was started before this one.
-    pub restarts: u64,
-    /// How long it ran.
-    pub ran: Duration,
-    /// How long ago it ended.
-    pub ago: Duration,
-}
-
-/// When a pod wants another start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
-pub enum RestartPolicy {
-    /// After every exit.
-    Always,
-    /// After one that was no success.
-    OnFailure,
-    /// Never.
-    Never,
-}
-
-/// The lock of a pod's volumes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
-pub enum Lock {
-    /// No process has the lock.
-    Free,
-    /// It is ours.
-    Mine,
-    /// Somebody else has it.
-    Taken,
-}
-
-/// What the namespace of a pod permits, and whether there is a pod to permit it to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
-pub struct Permit {
-    /// Whether the pod is there, and not asked to stop.
-    pub is_pod_there: bool,
-    /// What may run.
-    pub running: Running,
-    /// The highest epoch that was closed.
-    pub released: Epoch,
-}
-
-/// Whether a process can be made of a pod, for the epoch that may run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
-pub enum Description {
-    /// It can; of one that lives it was.
-    Complete,
-    /// Something that it needs is not there yet.
-    Missing {
-        /// Whether the pod's status says so.
-        is_reported: bool,
-    },
-    /// It asks for what a process cannot have.
-    NotSupported {
-        /// Whether the pod's status says so.
-        is_reported: bool,
-    },
-}
-
-/// What the status of a pod says of its process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
-pub enum Report {
-    /// It runs.
-    Running,
-    /// It ended, and starts again so many seconds after that.
-    StartsAgain(u64),
-    /// It ended well, and does not start again.
-    Succeeded,
-    /// It did not end well, and does not start again.
-    Failed,
-}
 
 /// The one next thing to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -183,6 +31,16 @@ pub enum Decision {
     AskForStray,
     /// Ask the machine what it knows of the pod.
     AskMachine,
+    /// Ask the machine which process has the lock of the pod.
+    AskForHolder,
+    /// See whether the pod of the process that has the lock is gone.
+    ReadWhetherOrphan,
+    /// Ask that process to stop.
+    TerminateOrphan,
+    /// Make it stop.
+    KillOrphan,
+    /// Put our finalizer on the pod.
+    PutFinalizer,
     /// Take the lock.
     TakeLock,
     /// See whether the namespace permits it.
@@ -203,6 +61,8 @@ pub enum Decision {
     LetGoOfStray,
     /// Ask it to stop.
     Terminate,
+    /// Ask it to stop because this probe failed.
+    Restart(FailedProbe),
     /// Make it stop.
     Kill,
     /// Say this in the pod's status.
@@ -228,6 +88,12 @@ pub enum Why {
     LockTaken,
     /// The namespace does not permit it.
     NotPermitted,
+    /// The namespace is not there, or being deleted.
+    NamespaceCloses,
+    /// The namespace is placed, and the pod was made neither by the syncer nor by a maker.
+    NotOurs,
+    /// The pod was made in another epoch than the one that may run.
+    OtherEpoch,
     /// No process can be made of it, and nothing is to be said about that.
     CannotStart,
     /// A token that it needs was not issued.
@@ -240,19 +106,94 @@ pub enum Why {
     BackingOff(Duration),
 }
 
+/// The epoch of what needs no permit.
+pub const UNPLACED: Epoch = 0;
+
+/// The epoch in which a pod may start, or why it may not.
+///
+/// A pod runs in its own epoch only: a maker that has not heard that an epoch was closed may still create a pod,
+/// and that pod must not start in a later one. What belongs to a grant needs a permit, whatever the namespace says.
+pub fn may_start(home: Home, stamp: Stamp) -> Result<Epoch, Why> {
+    match (home, stamp) {
+        (Home::Closed, _) => Err(Why::NamespaceCloses),
+        (Home::Unplaced, Stamp::None) => Ok(UNPLACED),
+        (Home::Unplaced, Stamp::Syncer | Stamp::Epoch(_)) => Err(Why::NotPermitted),
+        (Home::Placed { .. }, Stamp::None) => Err(Why::NotOurs),
+        (Home::Placed { running: Running::Permitted(epoch), released }, _) if released < epoch => {
+            match stamp {
+                Stamp::Epoch(of) if of != epoch => Err(Why::OtherEpoch),
+                Stamp::Epoch(_) | Stamp::Syncer | Stamp::None => Ok(epoch),
+            }
+        }
+        (Home::Placed { .. }, Stamp::Syncer | Stamp::Epoch(_)) => Err(Why::NotPermitted),
+    }
+}
+
+/// Whether a process serves. What was reported last holds until a probe has found something: a restart of
+/// the agent is no reason to take traffic from anybody.
+pub fn health(probing: &Probing) -> Health {
+    let is_started = match probing.startup {
+        Finding::NoProbe | Finding::Success => true,
+        Finding::Nothing | Finding::Failure => probing.was.is_started,
+    };
+    let is_ready = match probing.readiness {
+        Finding::NoProbe | Finding::Success => true,
+        Finding::Nothing => probing.was.is_ready,
+        Finding::Failure => false,
+    };
+    Health { is_started, is_ready: is_ready && is_started }
+}
+
+/// The probe for which a process is restarted.
+fn failed(probing: &Probing) -> Option<FailedProbe> {
+    if probing.startup == Finding::Failure {
+        return Some(FailedProbe::Startup);
+    }
+    let is_dead = probing.liveness == Finding::Failure && health(probing).is_started;
+    is_dead.then_some(FailedProbe::Liveness)
+}
+
 /// The one next thing to do.
 pub fn decide(facts: &Facts) -> Decision {
     match facts {
-        Facts::NoPod(Stray::NotAsked) => Decision::AskForStray,
-        // To let go is always safe: a start without the lock comes to nothing.
-        Facts::NoPod(Stray::Held) => Decision::LetGoOfStray,
-        Facts::NoPod(Stray::None) => Decision::Nothing(Why::NotInTheCache),
+        Facts::NoPod { stray: Stray::NotAsked, .. } => Decision::AskForStray,
+        Facts::NoPod { stray: Stray::Held, .. } => Decision::LetGoOfStray,
+        Facts::NoPod { stray: Stray::None, holder } => match holder {
+            Holder::NotAsked => Decision::AskForStray,
+            Holder::None => Decision::Nothing(Why::NotInTheCache),
+            Holder::Process(orphan) => stop_orphan(orphan),
+        },
         Facts::NotAsked => Decision::AskMachine,
         Facts::Asked(facts) if facts.is_stray_lock_held => Decision::LetGoOfStray,
         Facts::Asked(facts) => match facts.pod {
             Pod::Leaving => stop(facts),
             Pod::Wanted | Pod::Finished => run(facts),
         },
+    }
+}
+
+/// A process that has the lock, and whose pod the cache does not show. A cache may be behind, so its pod is
+/// looked for first; the uid of a pod that is gone never comes back.
+fn stop_orphan(orphan: &Orphan) -> Decision {
+    match (orphan.is_pod_gone, orphan.process) {
+        (None, _) => Decision::ReadWhetherOrphan,
+        (Some(false), _) | (_, Process::None | Process::Gone(_)) => {
+            Decision::Nothing(Why::LockTaken)
+        }
+        (Some(true), Process::Lives) => Decision::TerminateOrphan,
+        (Some(true), Process::Stopping) if orphan.is_grace_over => Decision::KillOrphan,
+        (Some(true), Process::Stopping) => Decision::Nothing(Why::Stopping),
+        (Some(true), Process::Killed) => Decision::Nothing(Why::WillNotDie),
+    }
+}
+
+/// Somebody else has the lock: another runtime that is about to start the pod, or a process of an earlier
+/// pod of its name.
+fn lock_taken(facts: &Asked) -> Decision {
+    match &facts.holder {
+        Holder::NotAsked => Decision::AskForHolder,
+        Holder::None => Decision::Nothing(Why::LockTaken),
+        Holder::Process(orphan) => stop_orphan(orphan),
     }
 }
 
@@ -264,9 +205,9 @@ fn stop(facts: &Asked) -> Decision {
         Process::Killed => Decision::Nothing(Why::WillNotDie),
         Process::None | Process::Gone(_) => match facts.lock {
             Lock::Mine => Decision::LetGo,
-            // Another runtime is about to start it: a pod that went now would leave a process that
+            // Another runtime may be about to start it: a pod that went now would leave a process that
             // nobody stops.
-            Lock::Taken => Decision::Nothing(Why::LockTaken),
+            Lock::Taken => lock_taken(facts),
             Lock::Free if facts.has_token_files => Decision::RemoveTokens,
             // First our finalizer, then the pod.
             Lock::Free if facts.has_finalizer => Decision::TakeFinalizerOff,
@@ -276,13 +217,15 @@ fn stop(facts: &Asked) -> Decision {
 }
 
 fn run(facts: &Asked) -> Decision {
-    let report = report(facts.process);
+    let report = report(facts);
     if let Some(report) = report.filter(|_| facts.reported != report) {
         return Decision::Report(report);
     }
     match facts.process {
-        Process::Lives if facts.tokens == Tokens::Due => Decision::WriteToken,
-        Process::Lives | Process::Stopping | Process::Killed => Decision::Nothing(Why::Running),
+        Process::Lives => live(facts),
+        Process::Stopping if facts.is_grace_over => Decision::Kill,
+        Process::Stopping => Decision::Nothing(Why::Stopping),
+        Process::Killed => Decision::Nothing(Why::WillNotDie),
         Process::Gone(exit) => match restart(&exit) {
             Restart::Never if facts.lock == Lock::Mine => Decision::LetGo,
             Restart::Never => finished(facts),
@@ -294,7 +237,17 @@ fn run(facts: &Asked) -> Decision {
     }
 }
 
-/// It is not started again, so nobody reads its tokens any more.
+fn live(facts: &Asked) -> Decision {
+    match failed(&facts.probing) {
+        Some(probe) => Decision::Restart(probe),
+        // Somebody took it off: a pod that was deleted then would leave its process behind.
+        None if !facts.has_finalizer => Decision::PutFinalizer,
+        None if facts.tokens == Tokens::Due => Decision::WriteToken,
+        None => Decision::Nothing(Why::Running),
+    }
+}
+
+/// It is not started again, so nobody reads its files any more.
 fn finished(facts: &Asked) -> Decision {
     match facts.has_token_files {
         true => Decision::RemoveTokens,
@@ -303,10 +256,12 @@ fn finished(facts: &Asked) -> Decision {
 }
 
 /// What the status of a pod is to say of its process; None: nothing.
-fn report(process: Process) -> Option<Report> {
-    match process {
+fn report(facts: &Asked) -> Option<Report> {
+    match facts.process {
         Process::None => None,
-        Process::Lives | Process::Stopping | Process::Killed => Some(Report::Running),
+        Process::Lives | Process::Stopping | Process::Killed => {
+            Some(Report::Running(health(&facts.probing)))
+        }
         Process::Gone(exit) => Some(match restart(&exit) {
             Restart::In(_) => Report::StartsAgain(back_off(&exit).as_secs()),
             Restart::Never if exit.is_success => Report::Succeeded,
@@ -349,31 +304,31 @@ pub(super) fn back_off(exit: &Exit) -> Duration {
 fn start(facts: &Asked) -> Decision {
     match facts.lock {
         Lock::Free => return before_lock(facts),
-        Lock::Taken => return Decision::Nothing(Why::LockTaken),
+        Lock::Taken => return lock_taken(facts),
         Lock::Mine => {}
     }
     let Some(permit) = facts.permit else { return Decision::ReadPermit };
-    match permit.running {
-        _ if !permit.is_pod_there => Decision::LetGo,
-        Running::Permitted(epoch) if permit.released < epoch => permitted(facts, epoch),
-        Running::Permitted(_) | Running::Lapsed(_) | Running::Nothing => Decision::LetGo,
+    match may_start(permit.home, permit.stamp) {
+        Ok(epoch) if permit.is_pod_there => permitted(facts, epoch),
+        Ok(_) | Err(_) => Decision::LetGo,
     }
 }
 
 /// The lock is taken only for a pod that can be started. What a process cannot have is reported even
 /// before anything is permitted: it will not come by itself.
 fn before_lock(facts: &Asked) -> Decision {
-    let is_reported = match facts.description {
+    let is_reported = match (facts.description, may_start(facts.home, facts.stamp)) {
+        (_, Err(why @ Why::NotOurs)) => return Decision::Nothing(why),
+        (Description::NotSupported { is_reported }, _) => is_reported,
+        (_, Err(why)) => return Decision::Nothing(why),
+        // First what keeps the pod until its process is gone.
+        (Description::Complete, Ok(_)) if !facts.has_finalizer => return Decision::PutFinalizer,
         // Before the lock, which nobody is to wait for while a server does not answer.
-        Description::Complete if facts.is_permit_seen && facts.tokens == Tokens::Due => {
+        (Description::Complete, Ok(_)) if facts.tokens == Tokens::Due => {
             return Decision::WriteToken;
         }
-        Description::Complete if facts.is_permit_seen => return Decision::TakeLock,
-        Description::Missing { is_reported } if facts.is_permit_seen => is_reported,
-        Description::Complete | Description::Missing { .. } => {
-            return Decision::Nothing(Why::NotPermitted);
-        }
-        Description::NotSupported { is_reported } => is_reported,
+        (Description::Complete, Ok(_)) => return Decision::TakeLock,
+        (Description::Missing { is_reported }, Ok(_)) => is_reported,
     };
     match facts.process {
         Process::None if !is_reported => Decision::ReportProblem,
@@ -401,201 +356,4 @@ fn permitted(facts: &Asked, epoch: Epoch) -> Decision {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const MISSING: Description = Description::Missing { is_reported: false };
-    const NOT_SUPPORTED: Description = Description::NotSupported { is_reported: false };
-
-    fn wanted(process: Process, lock: Lock) -> Asked {
-        let permit = Permit { is_pod_there: true, running: Running::Permitted(3), released: 2 };
-        Asked {
-            pod: Pod::Wanted,
-            has_finalizer: true,
-            process,
-            lock,
-            is_permit_seen: true,
-            is_stray_lock_held: false,
-            permit: Some(permit).filter(|_| lock == Lock::Mine),
-            description: Description::Complete,
-            has_fields_without_effect: false,
-            reported: report(process),
-            is_grace_over: false,
-            tokens: Tokens::None,
-            has_token_files: false,
-        }
-    }
-
-    fn exit(is_success: bool, policy: RestartPolicy) -> Exit {
-        let (ran, ago) = (Duration::from_secs(5), Duration::from_secs(3600));
-        Exit { is_success, policy, restarts: 0, ran, ago }
-    }
-
-    fn decided(facts: Asked) -> Decision {
-        decide(&Facts::Asked(facts))
-    }
-
-    #[test]
-    fn the_machine_is_asked_before_anything_is_decided() {
-        for (facts, expected) in [
-            (Facts::NoPod(Stray::NotAsked), Decision::AskForStray),
-            (Facts::NoPod(Stray::None), Decision::Nothing(Why::NotInTheCache)),
-            (Facts::NoPod(Stray::Held), Decision::LetGoOfStray),
-            (Facts::NotAsked, Decision::AskMachine),
-        ] {
-            assert_eq!(decide(&facts), expected);
-        }
-    }
-
-    #[test]
-    fn no_lock_is_taken_for_what_cannot_be_started() {
-        let told = |is_reported| {
-            [Description::Missing { is_reported }, Description::NotSupported { is_reported }]
-        };
-        let free = wanted(Process::None, Lock::Free);
-        assert_eq!(decided(free), Decision::TakeLock);
-        for description in told(false) {
-            assert_eq!(decided(Asked { description, ..free }), Decision::ReportProblem);
-            let ended = wanted(Process::Gone(exit(false, RestartPolicy::Always)), Lock::Free);
-            let expected = Decision::Nothing(Why::CannotStart);
-            assert_eq!(decided(Asked { description, ..ended }), expected, "how it ended stays");
-            let mine = wanted(Process::None, Lock::Mine);
-            assert_eq!(decided(Asked { description, ..mine }), Decision::LetGoUnstarted);
-        }
-        for description in told(true) {
-            let expected = Decision::Nothing(Why::CannotStart);
-            assert_eq!(decided(Asked { description, ..free }), expected);
-        }
-    }
-
-    #[test]
-    fn without_a_permit_only_what_is_never_supported_is_reported() {
-        let free = Asked { is_permit_seen: false, ..wanted(Process::None, Lock::Free) };
-        for (description, expected) in [
-            (Description::Complete, Decision::Nothing(Why::NotPermitted)),
-            (MISSING, Decision::Nothing(Why::NotPermitted)),
-            (NOT_SUPPORTED, Decision::ReportProblem),
-        ] {
-            assert_eq!(decided(Asked { description, ..free }), expected);
-        }
-    }
-
-    #[test]
-    fn fields_without_effect_are_reported_with_the_first_start_only() {
-        let again = Process::Gone(exit(false, RestartPolicy::Always));
-        for (process, has_fields_without_effect, expected) in [
-            (Process::None, false, Decision::Start(3)),
-            (Process::None, true, Decision::StartAndTell(3)),
-            (again, true, Decision::Start(3)),
-        ] {
-            let facts = Asked { has_fields_without_effect, ..wanted(process, Lock::Mine) };
-            assert_eq!(decided(facts), expected);
-        }
-    }
-
-    #[test]
-    fn the_status_says_what_follows_an_exit() {
-        use RestartPolicy::{Always, Never, OnFailure};
-        for (is_success, policy, expected) in [
-            (true, Always, Report::StartsAgain(0)),
-            (false, Always, Report::StartsAgain(0)),
-            (true, OnFailure, Report::Succeeded),
-            (false, OnFailure, Report::StartsAgain(0)),
-            (true, Never, Report::Succeeded),
-            (false, Never, Report::Failed),
-        ] {
-            let process = Process::Gone(exit(is_success, policy));
-            let facts = Asked { reported: None, ..wanted(process, Lock::Free) };
-            assert_eq!(decided(facts), Decision::Report(expected));
-        }
-        let lives = wanted(Process::Lives, Lock::Taken);
-        assert_eq!(decided(lives), Decision::Nothing(Why::Running));
-        let stale = Asked { reported: Some(Report::Failed), ..lives };
-        assert_eq!(decided(stale), Decision::Report(Report::Running));
-    }
-
-    #[test]
-    fn each_restart_waits_twice_as_long_up_to_five_minutes() {
-        let ended = exit(false, RestartPolicy::Always);
-        for (restarts, seconds) in [(0, 0), (1, 10), (2, 20), (5, 160), (6, 300), (60, 300)] {
-            assert_eq!(back_off(&Exit { restarts, ..ended }), Duration::from_secs(seconds));
-        }
-        let steady = Exit { restarts: 5, ran: Duration::from_secs(601), ..ended };
-        assert_eq!(back_off(&steady), Duration::ZERO);
-        let lately = Exit { restarts: 2, ago: Duration::from_secs(5), ..ended };
-        let facts = wanted(Process::Gone(lately), Lock::Free);
-        let left = Duration::from_secs(15);
-        assert_eq!(decided(facts), Decision::Nothing(Why::BackingOff(left)));
-    }
-
-    #[test]
-    fn a_token_is_written_before_the_lock_is_taken_and_while_the_process_lives() {
-        let missing = Tokens::Failing { is_missing: true };
-        let late = Tokens::Failing { is_missing: false };
-        let running = Decision::Nothing(Why::Running);
-        for (process, lock, tokens, expected) in [
-            (Process::None, Lock::Free, Tokens::Due, Decision::WriteToken),
-            (Process::None, Lock::Free, Tokens::Good, Decision::TakeLock),
-            (Process::None, Lock::Free, late, Decision::TakeLock),
-            (Process::None, Lock::Mine, Tokens::Due, Decision::Start(3)),
-            (Process::Lives, Lock::Taken, Tokens::Due, Decision::WriteToken),
-            (Process::Lives, Lock::Taken, Tokens::Good, running),
-            (Process::Lives, Lock::Taken, late, running),
-            (Process::Lives, Lock::Taken, missing, running),
-            (Process::Stopping, Lock::Taken, Tokens::Due, running),
-        ] {
-            let facts = Asked { tokens, ..wanted(process, lock) };
-            assert_eq!(decided(facts), expected, "{facts:?}");
-        }
-        let unpermitted = Asked {
-            is_permit_seen: false,
-            tokens: Tokens::Due,
-            ..wanted(Process::None, Lock::Free)
-        };
-        assert_eq!(decided(unpermitted), Decision::Nothing(Why::NotPermitted));
-    }
-
-    #[test]
-    fn a_pod_without_its_token_says_so_and_is_tried_again() {
-        let tokens = Tokens::Failing { is_missing: true };
-        let refused = Asked { description: MISSING, tokens, ..wanted(Process::None, Lock::Free) };
-        assert_eq!(decided(refused), Decision::ReportProblem);
-        let description = Description::Missing { is_reported: true };
-        let told = Asked { description, ..refused };
-        assert_eq!(decided(told), Decision::Nothing(Why::TokenNotIssued));
-        let ended = Process::Gone(exit(false, RestartPolicy::Always));
-        let again = Asked { description: MISSING, tokens, ..wanted(ended, Lock::Free) };
-        assert_eq!(decided(again), Decision::Nothing(Why::TokenNotIssued));
-    }
-
-    #[test]
-    fn tokens_are_removed_when_nobody_reads_them_any_more() {
-        let over = Process::Gone(exit(true, RestartPolicy::Never));
-        for (pod, process, lock, expected) in [
-            (Pod::Leaving, Process::None, Lock::Free, Decision::RemoveTokens),
-            (Pod::Leaving, over, Lock::Free, Decision::RemoveTokens),
-            (Pod::Leaving, Process::Lives, Lock::Taken, Decision::Terminate),
-            (Pod::Leaving, over, Lock::Taken, Decision::Nothing(Why::LockTaken)),
-            (Pod::Finished, over, Lock::Free, Decision::RemoveTokens),
-            (Pod::Finished, Process::None, Lock::Free, Decision::RemoveTokens),
-            (Pod::Wanted, Process::Lives, Lock::Taken, Decision::Nothing(Why::Running)),
-        ] {
-            let facts = Asked { pod, has_token_files: true, ..wanted(process, lock) };
-            assert_eq!(decided(facts), expected, "{facts:?}");
-        }
-    }
-
-    #[test]
-    fn a_pod_that_leaves_loses_our_finalizer_and_is_then_deleted() {
-        for (process, lock, has_finalizer, expected) in [
-            (Process::None, Lock::Free, true, Decision::TakeFinalizerOff),
-            (Process::None, Lock::Free, false, Decision::DeletePod),
-            (Process::None, Lock::Mine, true, Decision::LetGo),
-            (Process::None, Lock::Taken, false, Decision::Nothing(Why::LockTaken)),
-            (Process::Lives, Lock::Taken, true, Decision::Terminate),
-        ] {
-            let facts = Asked { pod: Pod::Leaving, has_finalizer, ..wanted(process, lock) };
-            assert_eq!(decided(facts), expected);
-        }
-    }
-}
+mod tests;

@@ -1,22 +1,23 @@
 //! What a pod asks to be run, in full, or why it cannot be.
 
 use super::Runtime;
+use super::decide::UNPLACED;
+use super::env::{Sources, expand};
+use super::files::{files_of, is_of_files};
 use super::outside::{LockName, Mount, Run};
-use super::tokens::{Wanted, is_of_tokens};
-use crate::kinds::{CLAIM, CONFIG_MAP, SECRET, VOLUME};
+use super::probes;
+use super::tokens::{Wanted, has_tokens};
+use crate::kinds::{CLAIM, VOLUME};
 use crate::syncer::marks::is_ours;
 use crate::syncer::objects::desired::TOKEN_VOLUME_PREFIX;
-use interlock_api::names::{ANNOTATION_EPOCH, LOCAL_DRIVER, NODE_LABEL};
-use interlock_kernel::metadata::{annotation, is_deleting, label, name_of, uid_of};
-use interlock_kernel::{Kind, Name, Object, Place, View};
-use k8s_openapi::ByteString;
-use serde::Deserialize;
+use interlock_api::names::{ANNOTATION_EPOCH, LOCAL_DRIVER, NODE_LABEL, RUNTIME_CLASS};
+use interlock_kernel::metadata::{annotation, is_deleting, name_of, uid_of};
+use interlock_kernel::{Name, Object, Place, View};
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::fmt;
 
 /// What a stop may take if the pod does not say.
-const GRACE_SECONDS: u64 = 30;
+pub(super) const GRACE_SECONDS: u64 = 30;
 /// What a pod says whose author knows that a process needs no image.
 const NO_IMAGE: &str = "none";
 
@@ -25,6 +26,8 @@ const NO_IMAGE: &str = "none";
 pub(super) enum Problem {
     /// It asks for what this runtime does not do.
     NotSupported(Vec<String>),
+    /// It names no runtime class and no command: it is for a node with containers, and there is none.
+    Unschedulable,
     /// Something that it needs is not there yet.
     Missing(String),
 }
@@ -34,6 +37,7 @@ impl Problem {
     pub(super) fn reason(&self) -> &'static str {
         match self {
             Problem::NotSupported(_) => "NotSupported",
+            Problem::Unschedulable => "Unschedulable",
             Problem::Missing(_) => "CreateContainerConfigError",
         }
     }
@@ -49,6 +53,11 @@ impl fmt::Display for Problem {
                     what.join(", ")
                 )
             }
+            Problem::Unschedulable => f.write_str(
+                "no node runs containers here: pods are processes of the machine, and there is no \
+                 image to take a command from; write the program and its arguments in \
+                 spec.containers[0].command",
+            ),
             Problem::Missing(what) => f.write_str(what),
         }
     }
@@ -63,28 +72,44 @@ pub(super) fn describe(
     epoch: i64,
 ) -> Result<Run, Problem> {
     let spec = &pod.data["spec"];
+    let container = &spec["containers"][0];
+    let has_command = texts(&container["command"]).next().is_some();
+    if !has_command && spec["runtimeClassName"] != RUNTIME_CLASS {
+        return Err(Problem::Unschedulable);
+    }
     let refused = refused(spec, runtime.is_root);
     if !refused.is_empty() {
         return Err(Problem::NotSupported(refused));
     }
-    let container = &spec["containers"][0];
-    let env = Environment { pod, view, values: BTreeMap::new() };
-    let mut env = env.of(container).map_err(Problem::Missing)?;
+    let sources = Sources { pod, view };
+    let mut env = sources.environment(container).map_err(Problem::Missing)?;
     let tokens = Wanted::of(pod, view, &runtime.cloud).map_err(Problem::Missing)?;
     env.extend(tokens.env);
     let words = |field: &str| texts(&container[field]).map(|text| expand(text, &env)).collect();
     let command: Vec<String> = words("command");
     Ok(Run {
         lock: lock_of(pod),
+        id: uid_of(pod).to_owned(),
         epoch,
         command,
         args: words("args"),
         working_directory: container["workingDir"].as_str().map(str::to_owned),
         mounts: mounts(pod, epoch, view, runtime.has_storage).map_err(Problem::Missing)?,
         token_mounts: tokens.mounts,
+        files: files_of(&sources, container).map_err(Problem::Missing)?,
+        pre_stop: pre_stop(container),
         grace_seconds: grace_seconds(pod),
         env,
     })
+}
+
+/// What is run before a container is asked to stop.
+fn pre_stop(container: &Value) -> Vec<String> {
+    let hook = &container["lifecycle"]["preStop"];
+    match hook["sleep"]["seconds"].as_u64() {
+        Some(seconds) => vec!["sleep".to_owned(), seconds.to_string()],
+        None => texts(&hook["exec"]["command"]).map(str::to_owned).collect(),
+    }
 }
 
 /// The lock of a pod.
@@ -98,6 +123,12 @@ pub(super) fn grace_seconds(pod: &Object) -> u64 {
     pod.data["spec"]["terminationGracePeriodSeconds"].as_u64().unwrap_or(GRACE_SECONDS)
 }
 
+/// How long a stop may take that is for a restart, because a probe failed.
+pub(super) fn restart_grace_seconds(pod: &Object) -> u64 {
+    let own = probes::grace_seconds(&pod.data["spec"]["containers"][0]);
+    own.unwrap_or_else(|| grace_seconds(pod))
+}
+
 /// Everything that the pod asks for, that a plain process cannot have, and that would change what it
 /// does or how safe it is. It is refused rather than left out: a pod that runs does what it says.
 pub(super) fn refused(spec: &Value, is_root: bool) -> Vec<String> {
@@ -107,7 +138,14 @@ pub(super) fn refused(spec: &Value, is_root: bool) -> Vec<String> {
             refused.push(what.to_owned());
         }
     };
-    for field in ["initContainers", "ephemeralContainers", "hostAliases", "resourceClaims"] {
+    let of_pod = [
+        "initContainers",
+        "ephemeralContainers",
+        "hostAliases",
+        "resourceClaims",
+        "schedulingGates",
+    ];
+    for field in of_pod {
         refuse(is_filled(&spec[field]), field);
     }
     refuse(!spec["activeDeadlineSeconds"].is_null(), "activeDeadlineSeconds");
@@ -125,7 +163,11 @@ pub(super) fn refused(spec: &Value, is_root: bool) -> Vec<String> {
         let wants_root = of["runAsUser"] == 0;
         refuse(!is_root && wants_root, "to be root (processes here are not root's)");
     }
-    refuse(is_filled(&container["lifecycle"]), "lifecycle");
+    refuse(is_filled(&container["lifecycle"]["postStart"]), "lifecycle.postStart");
+    let hook = &container["lifecycle"]["preStop"];
+    let is_other = is_filled(&hook["httpGet"]) || is_filled(&hook["tcpSocket"]);
+    refuse(is_other, "a preStop hook that is no exec or sleep");
+    probes::refused(container).iter().for_each(|what| refuse(true, what));
     refuse(is_filled(&container["volumeDevices"]), "volumeDevices");
     for variable in items(&container["env"]) {
         let from = &variable["valueFrom"];
@@ -136,12 +178,23 @@ pub(super) fn refused(spec: &Value, is_root: bool) -> Vec<String> {
         let volume = volume_of(spec, &mount["name"]);
         let is_claim =
             volume.is_some_and(|volume| volume["persistentVolumeClaim"]["claimName"].is_string());
-        let has_tokens = volume.is_some_and(is_of_tokens);
-        refuse(!is_claim && !has_tokens, "a mount of anything but a claim or tokens");
-        // A token that the process writes over is its own loss, and is replaced.
-        refuse(mount["readOnly"] == true && !has_tokens, "readOnly mounts");
+        let has_tokens = volume.is_some_and(has_tokens);
+        let is_made = has_tokens || volume.is_some_and(is_of_files);
+        for source in ["clusterTrustBundle", "podCertificate"] {
+            let mut sources = items(volume.map_or(&Value::Null, |it| &it["projected"]["sources"]));
+            let is_there = sources.any(|it| !it[source].is_null());
+            refuse(is_there, &format!("a projected volume of {source}"));
+        }
+        refuse(
+            !is_claim && !is_made,
+            "a mount of anything but a claim, tokens, a ConfigMap, a Secret, fields of the pod or \
+             an emptyDir",
+        );
+        // What a process writes over in files that were made for it is its own loss.
+        refuse(mount["readOnly"] == true && !is_made, "readOnly mounts");
         let is_part = ["subPath", "subPathExpr"].iter().any(|field| is_filled(&mount[*field]));
-        refuse(is_part, "subPath");
+        refuse(is_part && (!is_made || has_tokens), "subPath of a claim or of tokens");
+        refuse(is_filled(&mount["subPathExpr"]), "subPathExpr");
     }
     refused.dedup();
     refused
@@ -163,15 +216,7 @@ pub(super) fn without_effect(spec: &Value) -> Option<String> {
 
 fn fields_without_effect(spec: &Value) -> Vec<&'static str> {
     let container = &spec["containers"][0];
-    let of_container = [
-        "livenessProbe",
-        "readinessProbe",
-        "startupProbe",
-        "resources",
-        "securityContext",
-        "stdin",
-        "tty",
-    ];
+    let of_container = ["resources", "securityContext", "stdin", "tty"];
     let of_pod = [
         "securityContext",
         "affinity",
@@ -233,17 +278,23 @@ fn mounts(
     let spec = &pod.data["spec"];
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
     let mounts = items(&spec["containers"][0]["volumeMounts"]);
-    let has_tokens = |mount: &Value| volume_of(spec, &mount["name"]).is_some_and(is_of_tokens);
-    let mounts = mounts.filter(|mount| !is_token(&mount["name"]) && !has_tokens(mount));
+    let is_claim = |mount: &&Value| {
+        let volume = volume_of(spec, &mount["name"]);
+        !is_token(&mount["name"])
+            && !volume.is_some_and(|volume| has_tokens(volume) || is_of_files(volume))
+    };
+    let mounts = mounts.filter(is_claim);
     let mount = |mount: &Value| {
         let claim = volume_of(spec, &mount["name"])
             .and_then(|volume| volume["persistentVolumeClaim"]["claimName"].as_str())
             .ok_or("a volume that is mounted has no claim")?;
         let found = view.get(Place::CLUSTER, &CLAIM, &Name::within(namespace, claim));
-        let found = found.filter(|found| is_ours(found, namespace) && !is_deleting(found));
+        let is_placed = epoch != UNPLACED;
+        let is_its = |found: &Object| !is_placed || is_ours(found, namespace);
+        let found = found.filter(|found| is_its(found) && !is_deleting(found));
         let found = found.ok_or_else(|| format!("claim {claim} does not exist on this cluster"))?;
         let noted = annotation(&found, ANNOTATION_EPOCH).unwrap_or("none");
-        if noted.parse() != Ok(epoch) {
+        if is_placed && noted.parse() != Ok(epoch) {
             return Err(format!("claim {claim} is of epoch {noted}, and epoch {epoch} may run"));
         }
         Ok(Mount {
@@ -277,152 +328,17 @@ fn handle(claim: &Object, view: &dyn View) -> Result<String, String> {
     handle.map(str::to_owned).ok_or_else(elsewhere)
 }
 
-/// The environment of a container while it is put together.
-struct Environment<'a> {
-    pod: &'a Object,
-    view: &'a dyn View,
-    values: BTreeMap<String, String>,
-}
-
-impl Environment<'_> {
-    fn of(mut self, container: &Value) -> Result<BTreeMap<String, String>, String> {
-        for source in items(&container["envFrom"]) {
-            let prefix = source["prefix"].as_str().unwrap_or_default();
-            for (kind, field) in [(CONFIG_MAP, "configMapRef"), (SECRET, "secretRef")] {
-                for (key, value) in self.all_of(&kind, &source[field])? {
-                    self.values.insert(format!("{prefix}{key}"), value);
-                }
-            }
-        }
-        for variable in items(&container["env"]) {
-            let Some(name) = variable["name"].as_str() else { continue };
-            if let Some(value) = self.value_of(variable)? {
-                self.values.insert(name.to_owned(), value);
-            }
-        }
-        Ok(self.values)
-    }
-
-    fn value_of(&self, variable: &Value) -> Result<Option<String>, String> {
-        let from = &variable["valueFrom"];
-        if from.is_null() {
-            let value = variable["value"].as_str().unwrap_or_default();
-            return Ok(Some(expand(value, &self.values)));
-        }
-        for (kind, field) in [(CONFIG_MAP, "configMapKeyRef"), (SECRET, "secretKeyRef")] {
-            let reference = &from[field];
-            if reference.is_null() {
-                continue;
-            }
-            let key = reference["key"].as_str().unwrap_or_default();
-            let found = self.all_of(&kind, reference)?.remove(key);
-            if found.is_none() && reference["optional"] != true {
-                let of = reference["name"].as_str().unwrap_or_default();
-                return Err(format!("{kind} {of} has no key {key}"));
-            }
-            return Ok(found);
-        }
-        self.field(&from["fieldRef"]).map(Some)
-    }
-
-    /// Everything in a ConfigMap or Secret.
-    fn all_of(&self, kind: &Kind, reference: &Value) -> Result<BTreeMap<String, String>, String> {
-        if reference.is_null() {
-            return Ok(BTreeMap::new());
-        }
-        let name = reference["name"].as_str().unwrap_or_default();
-        let namespace = self.pod.metadata.namespace.as_deref().unwrap_or_default();
-        let Some(found) = self.view.get(Place::CLUSTER, kind, &Name::within(namespace, name))
-        else {
-            return match reference["optional"] == true {
-                true => Ok(BTreeMap::new()),
-                false => Err(format!("{kind} {name} does not exist on this cluster")),
-            };
-        };
-        let entries = found.data["data"].as_object().into_iter().flatten();
-        let text = |value: &Value| match *kind == SECRET {
-            true => ByteString::deserialize(value).ok().and_then(|b| String::from_utf8(b.0).ok()),
-            false => value.as_str().map(str::to_owned),
-        };
-        entries
-            .map(|(key, value)| {
-                let text =
-                    text(value).ok_or_else(|| format!("{kind} {name}: {key} is not text"))?;
-                Ok((key.clone(), text))
-            })
-            .collect()
-    }
-
-    fn field(&self, reference: &Value) -> Result<String, String> {
-        let path = reference["fieldPath"].as_str().unwrap_or_default();
-        let metadata = &self.pod.metadata;
-        let known = match path {
-            "metadata.name" => metadata.name.as_deref(),
-            "metadata.namespace" => metadata.namespace.as_deref(),
-            "metadata.uid" => metadata.uid.as_deref(),
-            "spec.nodeName" => Some(self.pod.data["spec"]["nodeName"].as_str().unwrap_or_default()),
-            "spec.serviceAccountName" => {
-                Some(self.pod.data["spec"]["serviceAccountName"].as_str().unwrap_or_default())
-            }
-            _ => {
-                let key = |of: &str| path.strip_prefix(of)?.strip_suffix("']");
-                let label = key("metadata.labels['").map(|key| label(self.pod, key));
-                let found = label
-                    .or_else(|| key("metadata.annotations['").map(|key| annotation(self.pod, key)));
-                found.map(Option::unwrap_or_default)
-            }
-        };
-        known.map(str::to_owned).ok_or_else(|| format!("the field {path} is unknown"))
-    }
-}
-
-/// Puts values in the place of `$(NAME)`; `$$` is a dollar, and a name that is not known stays.
-fn expand(text: &str, values: &BTreeMap<String, String>) -> String {
-    let mut expanded = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('$') {
-        let (before, after) = rest.split_at(at);
-        expanded.push_str(before);
-        if let Some(after) = after.strip_prefix("$$") {
-            expanded.push('$');
-            rest = after;
-            continue;
-        }
-        let named = after.strip_prefix("$(").and_then(|named| named.split_once(')'));
-        match named.and_then(|(name, after)| Some((values.get(name)?, after))) {
-            Some((value, after)) => {
-                expanded.push_str(value);
-                rest = after;
-            }
-            None => {
-                expanded.push('$');
-                rest = &after[1..];
-            }
-        }
-    }
-    expanded.push_str(rest);
-    expanded
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
 
     #[test]
-    fn variables_are_put_into_words() {
-        let values = BTreeMap::from([("A".to_owned(), "x$(B)".to_owned())]);
-        assert_eq!(expand("$(A)-$(B)-$$(A)-$", &values), "x$(B)-$(B)-$(A)-$");
-        assert_eq!(expand("$(A", &values), "$(A");
-        assert_eq!(expand("é$(A)é", &values), "éx$(B)é");
-    }
-
-    #[test]
     fn what_would_change_meaning_or_safety_is_refused_by_name() {
         let spec = json!({
             "initContainers": [{}],
             "containers": [
-                {"command": ["a"], "lifecycle": {"preStop": {}},
+                {"command": ["a"], "lifecycle": {"preStop": {"httpGet": {"port": 1}}},
                  "securityContext": {"privileged": true, "capabilities": {"add": ["NET_ADMIN"]}},
                  "volumeMounts": [{"name": "v", "readOnly": true}, {"name": "kube-api-access-x"}]},
                 {},
@@ -436,8 +352,9 @@ mod tests {
                 "more than one container",
                 "privileged",
                 "capabilities that are added",
-                "lifecycle",
-                "a mount of anything but a claim or tokens",
+                "a preStop hook that is no exec or sleep",
+                "a mount of anything but a claim, tokens, a ConfigMap, a Secret, fields of the \
+                 pod or an emptyDir",
                 "readOnly mounts",
             ]
         );
@@ -478,14 +395,7 @@ mod tests {
         assert_eq!(refused(&ordinary(), false), [""; 0]);
         assert_eq!(
             fields_without_effect(&ordinary()),
-            [
-                "image",
-                "livenessProbe",
-                "readinessProbe",
-                "resources",
-                "securityContext",
-                "nodeSelector",
-            ]
+            ["image", "resources", "securityContext", "nodeSelector"]
         );
     }
 

@@ -1,25 +1,35 @@
 //! What one decision of the runtime rests on.
 
 use super::Runtime;
+use super::address::address_of;
 use super::decide::{
-    Asked, Description, Exit, Facts, Lock, Permit, Pod, Process, Report, RestartPolicy, Stray,
-    back_off,
+    Asked, Description, Exit, Facts, Finding, Health, Holder, Home, Lock, Orphan, Permit, Pod,
+    Probing, Process, Report, RestartPolicy, Stamp, Stray, back_off, may_start,
 };
-use super::describe::{Problem, describe, grace_seconds, lock_of, without_effect};
+use super::describe::{
+    GRACE_SECONDS, Problem, describe, grace_seconds, lock_of, restart_grace_seconds, without_effect,
+};
 use super::outside::{
-    Answer, Held, Known, LockName, Machine, Question, Run, TokenFile, TokenFiles,
+    self, Answer, Held, Known, LockName, Machine, Question, Run, TokenFile, TokenFiles, Verdict,
+    Verdicts, Watched,
 };
-use super::status::{Ended, reporting, waiting};
+use super::probes::watched;
+use super::status::{At, Ended, container_id, reporting, waiting};
 use super::tokens::{self, Tokens, Wanted};
 use crate::kinds::{NAMESPACE, POD};
-use crate::syncer::marks::FINALIZER_PROCESS;
+use crate::syncer::marks::{FINALIZER_PROCESS, LABEL_GRANT, from_uid, is_ours};
 use crate::syncer::notes;
 use crate::syncer::objects::compare::contains;
 use crate::syncer::tenancy::Running;
-use interlock_kernel::metadata::{has_finalizer, is_deleting, uid_of};
+use interlock_api::names::{ANNOTATION_EPOCH, ANNOTATION_GRANT};
+use interlock_kernel::metadata::{annotation, has_finalizer, is_deleting, label, uid_of};
 use interlock_kernel::{Address, LiveReads, Name, Object, Observed, Place, View};
 use jiff::Timestamp;
+use serde_json::Value;
 use std::time::Duration;
+
+/// An epoch that is never granted.
+const NO_EPOCH: i64 = -1;
 
 /// What one step is about.
 #[derive(Debug)]
@@ -30,6 +40,8 @@ pub enum Scene {
         name: Name,
         /// A lock in our hands that was taken for a pod of that name.
         stray: Option<LockName>,
+        /// The uid of the pod whose process has the lock.
+        holder: Option<String>,
     },
     /// A pod that is ours to run.
     Pod(Box<PodScene>),
@@ -38,12 +50,16 @@ pub enum Scene {
 /// A pod, and what was made of it.
 #[derive(Debug)]
 pub struct PodScene {
-    pub(super) now: Timestamp,
+    pub(super) at: At,
     pub(super) pod: Object,
     /// What the machine knows of its process; nothing, if nobody asked.
     pub(super) known: Known,
     /// A lock in our hands that was taken for another pod of its name.
     pub(super) stray: Option<LockName>,
+    /// The uid of the pod whose process has the lock, if it is another's.
+    pub(super) holder: Option<String>,
+    /// The run whose probes are asked for; None: it has none, or does not live.
+    pub(super) watched: Option<Watched>,
     /// The run that it asks for, or why it cannot be; None: it was not asked for.
     pub(super) described: Option<Result<Run, Problem>>,
     /// Whether the machine may have files with tokens for it.
@@ -53,6 +69,16 @@ pub struct PodScene {
 }
 
 impl PodScene {
+    /// The status that says this of the process; None: there is none to say it of.
+    pub(super) fn status_saying(&self, report: Report) -> Option<Value> {
+        reporting(&self.pod, self.known, report, &self.at)
+    }
+
+    /// The status that says why the pod does not start.
+    pub(super) fn status_of(&self, problem: &Problem) -> Value {
+        waiting(&self.pod, problem, self.at.now)
+    }
+
     pub(super) fn lock(&self) -> LockName {
         lock_of(&self.pod)
     }
@@ -62,6 +88,12 @@ impl PodScene {
 pub(super) fn in_hand(name: &Name) -> Question {
     let namespace = name.namespace.as_deref().unwrap_or_default().to_owned();
     Question::InHand { namespace, name: name.name.to_string() }
+}
+
+/// The question for the process that has the lock of a name.
+pub(super) fn holder_of(name: &Name) -> Question {
+    let namespace = name.namespace.as_deref().unwrap_or_default().to_owned();
+    Question::Holder { namespace, name: name.name.to_string() }
 }
 
 /// Where the permit of a pod is.
@@ -82,29 +114,70 @@ pub(super) fn observe(
     view: &dyn View,
     live_reads: &LiveReads<Machine>,
 ) -> Observed<Facts, Scene> {
-    let Some(pod) = view.get(Place::CLUSTER, &POD, &name).filter(super::is_process) else {
-        return without_pod(name, live_reads);
-    };
+    let pod = view.get(Place::CLUSTER, &POD, &name).filter(|pod| runtime.runs(pod));
+    let Some(pod) = pod else { return without_pod(name, view.now(), live_reads) };
     let (facts, scene) = StepInputs { runtime, view, live_reads, pod: &pod }.seen();
     Observed::Seen { facts, scene: Scene::Pod(Box::new(scene)) }
 }
 
-fn without_pod(name: Name, live_reads: &LiveReads<Machine>) -> Observed<Facts, Scene> {
+fn without_pod(
+    name: Name,
+    now: Timestamp,
+    live_reads: &LiveReads<Machine>,
+) -> Observed<Facts, Scene> {
     let locks = locks_in_hand(&name, live_reads);
     let stray = locks.and_then(|locks| locks.first().cloned());
-    let facts = Facts::NoPod(match (locks, &stray) {
-        (None, _) => Stray::NotAsked,
-        (Some(_), None) => Stray::None,
-        (Some(_), Some(_)) => Stray::Held,
-    });
-    Observed::Seen { facts, scene: Scene::NoPod { name, stray } }
+    let (holder, orphan) = holder(&name, None, now, live_reads);
+    let facts = Facts::NoPod {
+        stray: match (locks, &stray) {
+            (None, _) => Stray::NotAsked,
+            (Some(_), None) => Stray::None,
+            (Some(_), Some(_)) => Stray::Held,
+        },
+        holder,
+    };
+    Observed::Seen { facts, scene: Scene::NoPod { name, stray, holder: orphan } }
+}
+
+/// The process that has the lock of a name, if it is not of the pod with this uid; and the uid of its pod.
+fn holder(
+    name: &Name,
+    own: Option<&str>,
+    now: Timestamp,
+    live_reads: &LiveReads<Machine>,
+) -> (Holder, Option<String>) {
+    let Some(Answer::Holder(found)) = live_reads.answers.get(&holder_of(name)) else {
+        return (Holder::NotAsked, None);
+    };
+    let Some(found) = found.as_ref().filter(|found| own != Some(&*found.pod)) else {
+        return (Holder::None, None);
+    };
+    let process = match found.known {
+        Known::Lives(_) => Process::Lives,
+        Known::Stopping { .. } => Process::Stopping,
+        Known::Killed(_) => Process::Killed,
+        Known::Nothing | Known::Gone { .. } => return (Holder::None, None),
+    };
+    let pod = Address::new(Place::CLUSTER, &POD, name.clone());
+    let there = live_reads.objects.get(&pod);
+    let is_pod_gone = there.map(|pod| pod.as_ref().is_none_or(|pod| uid_of(pod) != found.pod));
+    let is_grace_over = is_over(found.known, GRACE_SECONDS, now);
+    let orphan = Orphan { process, is_pod_gone, is_grace_over };
+    (Holder::Process(orphan), Some(found.pod.clone()))
+}
+
+/// Whether so many seconds are over since a process was asked to stop.
+fn is_over(known: Known, grace_seconds: u64, now: Timestamp) -> bool {
+    let Known::Stopping { since, .. } = known else { return false };
+    let grace = i64::try_from(grace_seconds).unwrap_or(i64::MAX);
+    now.as_second() >= since.as_second().saturating_add(grace)
 }
 
 /// The locks in our hands for pods of a name; None: nobody asked.
 fn locks_in_hand<'a>(name: &Name, live_reads: &'a LiveReads<Machine>) -> Option<&'a [LockName]> {
     match live_reads.answers.get(&in_hand(name)) {
         Some(Answer::InHand(locks)) => Some(locks),
-        Some(Answer::Process(_) | Answer::Lock(_) | Answer::Tokens(_)) | None => None,
+        Some(_) | None => None,
     }
 }
 
@@ -114,6 +187,7 @@ struct Answers {
     lock: Lock,
     stray: Option<LockName>,
     tokens: TokenFiles,
+    verdicts: Verdicts,
 }
 
 /// Everything that a step about a pod sees.
@@ -128,46 +202,55 @@ impl StepInputs<'_> {
     fn seen(&self) -> (Facts, PodScene) {
         let (now, pod) = (self.view.now(), self.pod.clone());
         let may_have_tokens = tokens::may_have(self.pod, self.view);
+        let at = At { now, address: address_of(self.pod, self.view) };
         let scene = PodScene {
-            now,
+            at,
             pod,
             known: Known::Nothing,
             stray: None,
+            holder: None,
+            watched: watched(self.pod, self.view),
             described: None,
             may_have_tokens,
             token: None,
         };
-        let Some(Answers { known, lock, stray, tokens: files }) = self.answers(may_have_tokens)
-        else {
+        let Some(answers) = self.answers(may_have_tokens, scene.watched.as_ref()) else {
             return (Facts::NotAsked, scene);
         };
+        let Answers { known, lock, stray, tokens: files, verdicts } = answers;
         let process = self.process(known);
         let permit = self.permit().filter(|_| lock == Lock::Mine);
         let wanted = Wanted::of(self.pod, self.view, &self.runtime.cloud).unwrap_or_default();
         let (tokens, token) = tokens::judge(&wanted.files, &files, now);
         let described = self.described(process, permit.as_ref());
         let described = described.map(|run| with_tokens(run, tokens, &files));
+        let (holder, other) =
+            holder(&Name::of(self.pod), Some(uid_of(self.pod)), now, self.live_reads);
         let facts = Asked {
             pod: self.pod_fact(),
             has_finalizer: has_finalizer(self.pod, FINALIZER_PROCESS),
             process,
             lock,
-            is_permit_seen: self.epoch_seen().is_some(),
+            holder,
+            home: self.home_seen(),
+            stamp: stamp_of(self.pod),
             is_stray_lock_held: stray.is_some(),
             permit,
             description: self.description(described.as_ref()),
             has_fields_without_effect: without_effect(&self.pod.data["spec"]).is_some(),
-            reported: self.reported(known, process),
-            is_grace_over: self.is_grace_over(),
+            reported: self.reported(known, process, &at),
+            probing: self.probing(known, scene.watched.as_ref(), verdicts),
+            is_grace_over: self.is_grace_over(known),
             tokens,
             has_token_files: files.is_there,
         };
         let token = token.cloned();
-        (Facts::Asked(facts), PodScene { known, stray, described, token, ..scene })
+        let scene = PodScene { known, stray, holder: other, described, token, ..scene };
+        (Facts::Asked(facts), scene)
     }
 
     /// None: the machine was not asked all of it.
-    fn answers(&self, may_have_tokens: bool) -> Option<Answers> {
+    fn answers(&self, may_have_tokens: bool, watched: Option<&Watched>) -> Option<Answers> {
         let answer = |question: &Question| self.live_reads.answers.get(question);
         let process = Question::Process(uid_of(self.pod).to_owned());
         let Some(Answer::Process(known)) = answer(&process) else { return None };
@@ -179,8 +262,15 @@ impl StepInputs<'_> {
             _ if may_have_tokens => return None,
             _ => TokenFiles::default(),
         };
+        let health = watched.map(|watched| Question::Health(Box::new(watched.clone())));
+        let verdicts = match health.map(|health| answer(&health)) {
+            Some(Some(Answer::Health(verdicts))) => *verdicts,
+            Some(_) => return None,
+            None => Verdicts::default(),
+        };
         Some(Answers {
             tokens,
+            verdicts,
             known: *known,
             lock: match held {
                 Held::Free => Lock::Free,
@@ -205,7 +295,7 @@ impl StepInputs<'_> {
         match known {
             Known::Nothing => Process::None,
             Known::Lives(_) => Process::Lives,
-            Known::Stopping(_) => Process::Stopping,
+            Known::Stopping { .. } => Process::Stopping,
             Known::Killed(_) => Process::Killed,
             Known::Gone { run, ending, finished } => {
                 Process::Gone(self.exit(&Ended::of(self.pod, run, ending, finished)))
@@ -232,11 +322,11 @@ impl StepInputs<'_> {
         }
     }
 
-    /// The epoch that the cache says may run.
-    fn epoch_seen(&self) -> Option<i64> {
+    /// What the cache shows of the namespace.
+    fn home_seen(&self) -> Home {
         let address = permit_address(self.pod);
         let namespace = self.view.get(Place::CLUSTER, &NAMESPACE, &address.name);
-        epoch_of(&self.permit_of(namespace.as_ref(), true))
+        self.home_of(namespace.as_ref())
     }
 
     /// What a live read of the namespace permits, and at the pod finds. It counts only if the lock
@@ -244,15 +334,26 @@ impl StepInputs<'_> {
     fn permit(&self) -> Option<Permit> {
         let namespace = self.live_reads.objects.get(&permit_address(self.pod))?;
         let pod = self.live_reads.objects.get(&pod_address(self.pod))?;
-        let is_there = |pod: &Object| uid_of(pod) == uid_of(self.pod) && !is_deleting(pod);
-        Some(self.permit_of(namespace.as_ref(), pod.as_ref().is_some_and(is_there)))
+        let is_there = |pod: &&Object| uid_of(pod) == uid_of(self.pod) && !is_deleting(pod);
+        let pod = pod.as_ref().filter(is_there);
+        Some(Permit {
+            is_pod_there: pod.is_some(),
+            home: self.home_of(namespace.as_ref()),
+            stamp: stamp_of(pod.unwrap_or(self.pod)),
+        })
     }
 
-    fn permit_of(&self, namespace: Option<&Object>, is_pod_there: bool) -> Permit {
-        let notes = namespace.and_then(|found| notes::parse(found, &self.runtime.boot_id));
+    fn home_of(&self, namespace: Option<&Object>) -> Home {
+        let Some(namespace) = namespace else { return Home::Closed };
+        let is_placed = annotation(namespace, ANNOTATION_GRANT).is_some()
+            || label(namespace, LABEL_GRANT).is_some();
+        if !is_placed {
+            return if is_deleting(namespace) { Home::Closed } else { Home::Unplaced };
+        }
+        let notes = notes::parse(namespace, &self.runtime.boot_id);
         let (running, released) =
             notes.map_or((Running::Nothing, 0), |notes| (notes.running, notes.released));
-        Permit { is_pod_there, running, released }
+        Home::Placed { running, released }
     }
 
     /// The run that the pod asks for, for the epoch that may run. One that lives was described when
@@ -261,8 +362,10 @@ impl StepInputs<'_> {
         match process {
             Process::Lives | Process::Stopping | Process::Killed => None,
             Process::None | Process::Gone(_) => {
-                let epoch = permit.and_then(epoch_of).or_else(|| self.epoch_seen());
-                Some(describe(self.pod, self.view, self.runtime, epoch.unwrap_or(0)))
+                let (home, stamp) = (self.home_seen(), stamp_of(self.pod));
+                let live = permit.and_then(|permit| may_start(permit.home, permit.stamp).ok());
+                let epoch = live.or_else(|| may_start(home, stamp).ok());
+                Some(describe(self.pod, self.view, self.runtime, epoch.unwrap_or_default()))
             }
         }
     }
@@ -277,37 +380,91 @@ impl StepInputs<'_> {
             Some(Err(problem @ Problem::Missing(_))) => {
                 Description::Missing { is_reported: is_reported(problem) }
             }
-            Some(Err(problem @ Problem::NotSupported(_))) => {
+            Some(Err(problem @ (Problem::NotSupported(_) | Problem::Unschedulable))) => {
                 Description::NotSupported { is_reported: is_reported(problem) }
             }
         }
     }
 
-    fn reported(&self, known: Known, process: Process) -> Option<Report> {
+    fn reported(&self, known: Known, process: Process, at: &At) -> Option<Report> {
         let reports: Vec<Report> = match process {
             Process::None => Vec::new(),
-            Process::Lives | Process::Stopping | Process::Killed => vec![Report::Running],
+            Process::Lives | Process::Stopping | Process::Killed => {
+                vec![Report::Running(self.was(known))]
+            }
             Process::Gone(exit) => {
                 let again = Report::StartsAgain(back_off(&exit).as_secs());
                 vec![again, Report::Succeeded, Report::Failed]
             }
         };
         let is_said = |report: &Report| {
-            let status = reporting(self.pod, known, *report, self.view.now());
+            let status = reporting(self.pod, known, *report, at);
             status.is_some_and(|status| contains(&self.pod.data["status"], &status))
         };
         reports.into_iter().find(is_said)
     }
 
+    /// What the status says of this very process.
+    fn was(&self, known: Known) -> Health {
+        let run = match known {
+            Known::Lives(run) | Known::Stopping { run, .. } | Known::Killed(run) => Some(run),
+            Known::Nothing | Known::Gone { .. } => None,
+        };
+        let said = &self.pod.data["status"]["containerStatuses"][0];
+        let is_of = |run| said["containerID"].as_str() == Some(&container_id(self.pod, run));
+        let is_its = run.is_some_and(is_of);
+        let says = |field: &str| is_its && said[field] == true;
+        Health { is_started: says("started"), is_ready: says("ready") }
+    }
+
+    fn probing(&self, known: Known, watched: Option<&Watched>, found: Verdicts) -> Probing {
+        let finding = |probe: Option<&outside::Probe>, verdict| match (probe, verdict) {
+            (None, _) => Finding::NoProbe,
+            (Some(_), None) => Finding::Nothing,
+            (Some(_), Some(Verdict::Success)) => Finding::Success,
+            (Some(_), Some(Verdict::Failure)) => Finding::Failure,
+        };
+        let probes = watched.map(|watched| &watched.probes);
+        let probe = |of: fn(&outside::Probes) -> &Option<outside::Probe>| {
+            probes.and_then(|probes| of(probes).as_ref())
+        };
+        Probing {
+            startup: finding(probe(|probes| &probes.startup), found.startup),
+            liveness: finding(probe(|probes| &probes.liveness), found.liveness),
+            readiness: finding(probe(|probes| &probes.readiness), found.readiness),
+            was: self.was(known),
+        }
+    }
+
     /// The API server stamps a deletion with the end of its grace period. A pod without a node it
     /// gives no time at all, since nobody there has to stop it; here we have to, so its own time is
-    /// counted from that stamp.
-    fn is_grace_over(&self) -> bool {
-        let Some(stamp) = &self.pod.metadata.deletion_timestamp else { return false };
+    /// counted from that stamp. What is stopped and not deleted has its time from when it was asked.
+    fn is_grace_over(&self, known: Known) -> bool {
+        let now = self.view.now();
+        let Some(stamp) = &self.pod.metadata.deletion_timestamp else {
+            return is_over(known, restart_grace_seconds(self.pod), now);
+        };
         let node = self.pod.data["spec"]["nodeName"].as_str().unwrap_or_default();
         let own = if node.is_empty() { grace_seconds(self.pod) } else { 0 };
         let ends = stamp.0.as_second().saturating_add(i64::try_from(own).unwrap_or(i64::MAX));
-        self.view.now().as_second() >= ends
+        now.as_second() >= ends
+    }
+}
+
+/// By whom a pod was made. A maker that does not say in which epoch it made a pod made it in none that may run.
+fn stamp_of(pod: &Object) -> Stamp {
+    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+    if !is_ours(pod, namespace) {
+        return Stamp::None;
+    }
+    let has_maker = |pod: &Object| {
+        let mut owners = pod.metadata.owner_references.iter().flatten();
+        owners.any(|owner| owner.controller == Some(true))
+    };
+    match annotation(pod, ANNOTATION_EPOCH) {
+        Some(epoch) => Stamp::Epoch(epoch.parse().unwrap_or(NO_EPOCH)),
+        None if has_maker(pod) && from_uid(pod).is_none() => Stamp::Epoch(NO_EPOCH),
+        None => Stamp::Syncer,
     }
 }
 
@@ -322,13 +479,5 @@ fn with_tokens(
             Err(Problem::Missing(format!("a token was not issued: {}", failed.because)))
         }),
         _ => run,
-    }
-}
-
-/// The epoch that a permit lets run.
-fn epoch_of(permit: &Permit) -> Option<i64> {
-    match permit.running {
-        Running::Permitted(epoch) if permit.released < epoch => Some(epoch),
-        Running::Permitted(_) | Running::Nothing | Running::Lapsed(_) => None,
     }
 }

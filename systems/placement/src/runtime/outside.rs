@@ -29,17 +29,28 @@ pub enum Question {
         /// The name of the pods, which come and go.
         name: String,
     },
-    /// Which files with tokens the pod with this uid has.
+    /// Whose process has the lock of the pods of this name: the pod may be gone.
+    Holder {
+        /// The namespace on the cluster.
+        namespace: String,
+        /// The name of the pods, which come and go.
+        name: String,
+    },
+    /// Which files the machine made for the pod with this uid, and which tokens are in them.
     Tokens(String),
+    /// What the probes of a run have found. They are run and counted by the machine, from the first
+    /// time that it is asked, and from the beginning for each start of the run.
+    Health(Box<Watched>),
 }
 
-/// Names the lock of a pod. There is one for each, and all of a namespace are found together: the
-/// syncer asks whether any of them is held.
+/// Names the lock of a pod, and who wants it. There is one lock for each namespace and name, so two
+/// pods that have a name one after the other never run at once, even if the first was deleted by
+/// force. All of a namespace are found together: the syncer asks whether any of them is held.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LockName {
     /// The namespace on the cluster.
     pub namespace: String,
-    /// The uid of the pod.
+    /// The uid of the pod that it is taken for.
     pub pod: String,
     /// The name of the pod: who has the lock in its hands finds it by that when the pod is gone.
     pub name: String,
@@ -54,14 +65,113 @@ pub enum Answer {
     Lock(Held),
     /// To [`Question::InHand`].
     InHand(Vec<LockName>),
+    /// To [`Question::Holder`]; None: no process has it.
+    Holder(Option<Holder>),
     /// To [`Question::Tokens`].
     Tokens(TokenFiles),
+    /// To [`Question::Health`].
+    Health(Verdicts),
 }
 
-/// The files with tokens of a pod.
+/// The process that has the lock of a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// The uid of the pod that it was started for.
+    pub pod: String,
+    /// What is known of it.
+    pub known: Known,
+}
+
+/// A run whose probes are to be run.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Watched {
+    /// The run.
+    pub id: String,
+    /// Where its commands run.
+    pub working_directory: Option<String>,
+    /// Its probes.
+    pub probes: Probes,
+    /// Whether the run is known to have started: its startup probe is not run any more.
+    pub is_started: bool,
+}
+
+/// The probes of a container.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Probes {
+    /// Until it succeeds the others are not run.
+    pub startup: Option<Probe>,
+    /// A run that fails it is restarted.
+    pub liveness: Option<Probe>,
+    /// A run that fails it gets no traffic.
+    pub readiness: Option<Probe>,
+}
+
+/// A probe.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Probe {
+    /// What is tried.
+    pub check: Check,
+    /// How long after the start it is tried first.
+    pub initial_delay_seconds: u64,
+    /// How long after the last try it is tried again.
+    pub period_seconds: u64,
+    /// How long a try may take.
+    pub timeout_seconds: u64,
+    /// So many successes in a row are a success.
+    pub successes: u64,
+    /// So many failures in a row are a failure.
+    pub failures: u64,
+}
+
+/// What a probe tries.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Check {
+    /// A command beside the run, which is to end with 0.
+    Exec(Vec<String>),
+    /// A GET, whose answer is to be from 200 to 399.
+    Http {
+        /// Who is asked.
+        host: String,
+        /// At which port.
+        port: u16,
+        /// For what.
+        path: String,
+        /// With these headers.
+        headers: Vec<(String, String)>,
+    },
+    /// A connection.
+    Tcp {
+        /// To whom.
+        host: String,
+        /// At which port.
+        port: u16,
+    },
+}
+
+/// What the probes of a run have found; None: not enough yet.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Verdicts {
+    /// Of the startup probe.
+    pub startup: Option<Verdict>,
+    /// Of the liveness probe.
+    pub liveness: Option<Verdict>,
+    /// Of the readiness probe.
+    pub readiness: Option<Verdict>,
+}
+
+/// What a probe has found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It succeeded as often as it has to.
+    Success,
+    /// It failed as often as it may.
+    Failure,
+}
+
+/// The files that were made for a pod.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TokenFiles {
-    /// Whether there is anything of them that has to be removed with the pod.
+    /// Whether there is any that has to be removed with the pod.
     pub is_there: bool,
     /// Those that have a token.
     pub held: Vec<HeldToken>,
@@ -113,7 +223,12 @@ pub enum Known {
     Lives(Started),
     /// It was asked to stop, and something of it lives. A machine that forgot telling it may answer
     /// [`Known::Lives`]: it is reported once more.
-    Stopping(Started),
+    Stopping {
+        /// The process that leads it.
+        run: Started,
+        /// When it was asked.
+        since: Timestamp,
+    },
     /// It was killed, and something of it lives.
     Killed(Started),
     /// It is gone with everything that it started, and its lock is free.
@@ -175,7 +290,8 @@ pub enum Action {
     /// Ask the API server of the cluster for a token, and put it into its file. That it is refused is
     /// no error: the answer to the next question says so.
     WriteToken(Box<TokenRequest>),
-    /// Remove all files with tokens of the pod.
+    /// Remove all files that were made for the pod: those with tokens, and its other volumes that are
+    /// no claims.
     RemoveTokens(String),
 }
 
@@ -197,9 +313,11 @@ pub struct TokenRequest {
 /// What to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
-    /// The lock that it runs under; its `pod` names the run.
+    /// The lock that it runs under; its `pod` is the pod's uid.
     pub lock: LockName,
-    /// The epoch that is permitted.
+    /// Names the run: the uid of the pod, or that with the number of an init container.
+    pub id: String,
+    /// The epoch that is permitted; 0 in a namespace that is not placed.
     pub epoch: i64,
     /// The program and its first arguments.
     pub command: Vec<String>,
@@ -213,8 +331,39 @@ pub struct Run {
     pub mounts: Vec<Mount>,
     /// Its volumes of tokens.
     pub token_mounts: Vec<TokenMount>,
+    /// Its volumes of files that are made before it starts.
+    pub files: Vec<FilesMount>,
+    /// What is run before it is asked to stop; empty: nothing.
+    pub pre_stop: Vec<String>,
     /// How long it may take to stop before it is killed.
     pub grace_seconds: u64,
+}
+
+/// A volume of files that are made before a run starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilesMount {
+    /// The name of the volume in the pod.
+    pub name: String,
+    /// Where it appears.
+    pub path: String,
+    /// The part of the volume that appears there; empty: all of it.
+    pub part: String,
+    /// Whether service-account tokens are in the same volume.
+    pub has_tokens: bool,
+    /// What is in it; None: it begins empty, and keeps what is written to it for as long as the pod is
+    /// there.
+    pub files: Option<Vec<FileText>>,
+}
+
+/// A file of a volume.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileText {
+    /// Where in the volume.
+    pub path: String,
+    /// What is in it.
+    pub bytes: Vec<u8>,
+    /// Who may read it, as in `chmod`.
+    pub mode: u32,
 }
 
 /// A volume of tokens of a run.

@@ -1,15 +1,25 @@
 //! What a pod's status is to say of its process.
 
-use super::decide::Report;
+use super::address::HOST;
+use super::decide::{Health, Report};
 use super::describe::{Problem, without_effect};
 use super::outside::{Ending, Known, Started};
 use interlock_kernel::Object;
 use interlock_kernel::metadata::uid_of;
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use std::net::Ipv4Addr;
 
 /// That a pod says what means nothing to a process.
 pub(super) const FIELD_WITHOUT_EFFECT: &str = "FieldWithoutEffect";
+
+/// When a status is written, and what is said of the pod in it beside its process.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct At {
+    pub(super) now: Timestamp,
+    /// The address of the pod.
+    pub(super) address: Ipv4Addr,
+}
 
 /// A process of a pod that has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,55 +93,75 @@ impl Ended {
 }
 
 /// The status that says this of the process of a pod; None: there is no such process to say it of.
-pub(super) fn reporting(
-    pod: &Object,
-    known: Known,
-    report: Report,
-    now: Timestamp,
-) -> Option<Value> {
-    match (report, known) {
-        (_, Known::Nothing) => None,
+pub(super) fn reporting(pod: &Object, known: Known, report: Report, at: &At) -> Option<Value> {
+    let now = at.now;
+    let status = match (report, known) {
         (
-            Report::Running,
-            Known::Lives(run) | Known::Stopping(run) | Known::Killed(run) | Known::Gone { run, .. },
-        ) => Some(running(pod, run, now)),
-        (
-            Report::StartsAgain(_) | Report::Succeeded | Report::Failed,
-            Known::Lives(_) | Known::Stopping(_) | Known::Killed(_),
-        ) => None,
-        (Report::StartsAgain(wait_seconds), Known::Gone { run, ending, finished }) => {
-            Some(Ended::of(pod, run, ending, finished).starts_again(pod, wait_seconds, now))
+            Report::Running(health),
+            Known::Lives(run) | Known::Stopping { run, .. } | Known::Killed(run),
+        ) => running(pod, run, health, now),
+        (Report::StartsAgain(seconds), Known::Gone { run, ending, finished }) => {
+            Ended::of(pod, run, ending, finished).starts_again(pod, seconds, now)
         }
         (Report::Succeeded, Known::Gone { run, ending, finished }) => {
-            Some(Ended::of(pod, run, ending, finished).is_over(pod, Phase::Succeeded, now))
+            Ended::of(pod, run, ending, finished).is_over(pod, Phase::Succeeded, now)
         }
         (Report::Failed, Known::Gone { run, ending, finished }) => {
-            Some(Ended::of(pod, run, ending, finished).is_over(pod, Phase::Failed, now))
+            Ended::of(pod, run, ending, finished).is_over(pod, Phase::Failed, now)
         }
-    }
+        (Report::Running(_) | Report::StartsAgain(_) | Report::Succeeded | Report::Failed, _) => {
+            return None;
+        }
+    };
+    Some(with_addresses(status, at))
 }
 
-fn running(pod: &Object, run: Started, now: Timestamp) -> Value {
+/// A pod that ran has an address, and keeps it.
+fn with_addresses(mut status: Value, at: &At) -> Value {
+    let (own, host) = (at.address.to_string(), HOST.to_string());
+    status["podIPs"] = json!([{"ip": own}]);
+    status["podIP"] = json!(own);
+    status["hostIPs"] = json!([{"ip": host}]);
+    status["hostIP"] = json!(host);
+    status
+}
+
+fn running(pod: &Object, run: Started, health: Health, now: Timestamp) -> Value {
     let mut container = container(pod, restarts(pod, run));
-    container["ready"] = json!(true);
-    container["started"] = json!(true);
+    container["ready"] = json!(health.is_ready);
+    container["started"] = json!(health.is_started);
     container["containerID"] = json!(container_id(pod, run));
     container["state"] = json!({"running": {"startedAt": seconds(run.since)}});
     if let Some(last) = last_end(pod, run) {
         container["lastState"] = last;
     }
-    status(pod, Phase::Running { is_ready: true }, container, now)
+    status(pod, Phase::Running { is_ready: health.is_ready }, container, now)
 }
 
 /// The status of a pod that was never started and cannot be.
 pub(super) fn waiting(pod: &Object, problem: &Problem, now: Timestamp) -> Value {
     let (reason, message) = (problem.reason(), problem.to_string());
-    let restarts = pod.data["status"]["containerStatuses"][0]["restartCount"].as_u64();
-    let mut container = container(pod, restarts.unwrap_or(0));
+    let said = &pod.data["status"]["containerStatuses"][0];
+    let mut container = container(pod, said["restartCount"].as_u64().unwrap_or(0));
     container["state"] = json!({"waiting": {"reason": reason, "message": message}});
     let mut status = status(pod, Phase::Pending, container, now);
     status["reason"] = json!(reason);
     status["message"] = json!(message);
+    // A pod for which there is no node was not scheduled; of any other one it is said that it is not ready.
+    let kind = match problem {
+        Problem::Unschedulable => "PodScheduled",
+        Problem::NotSupported(_) | Problem::Missing(_) => "Ready",
+    };
+    let conditions = status["conditions"].as_array_mut().into_iter().flatten();
+    for condition in conditions.filter(|condition| condition["type"] == kind) {
+        condition["status"] = json!("False");
+        condition["lastTransitionTime"] = json!(since(pod, kind, "False", now));
+        condition["reason"] = json!(reason);
+        condition["message"] = json!(message);
+    }
+    if *problem == Problem::Unschedulable {
+        status["containerStatuses"] = Value::Null;
+    }
     status
 }
 
@@ -156,6 +186,18 @@ enum Phase {
 }
 
 impl Phase {
+    /// Why a pod is not ready, as kubelet says it.
+    fn why_not_ready(self, container: &Value) -> Option<(&'static str, String)> {
+        let name = container["name"].as_str().unwrap_or_default();
+        let unready = || format!("containers with unready status: [{name}]");
+        match self {
+            Phase::Pending | Phase::Running { is_ready: true } => None,
+            Phase::Running { is_ready: false } => Some(("ContainersNotReady", unready())),
+            Phase::Succeeded => Some(("PodCompleted", String::new())),
+            Phase::Failed => Some(("PodFailed", String::new())),
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Phase::Pending => "Pending",
@@ -166,14 +208,18 @@ impl Phase {
     }
 }
 
+/// Since when a condition of a pod is so.
+fn since(pod: &Object, kind: &str, word: &str, now: Timestamp) -> String {
+    let known = pod.data["status"]["conditions"].as_array().into_iter().flatten();
+    let mut same = known.filter(|known| known["type"] == kind && known["status"] == word);
+    let since = same.next().and_then(|known| known["lastTransitionTime"].as_str());
+    since.map_or_else(|| seconds(now), str::to_owned)
+}
+
 fn status(pod: &Object, phase: Phase, container: Value, now: Timestamp) -> Value {
     let condition = |(kind, holds): (&str, bool)| {
         let word = if holds { "True" } else { "False" };
-        let known = pod.data["status"]["conditions"].as_array().into_iter().flatten();
-        let mut same = known.filter(|known| known["type"] == kind && known["status"] == word);
-        let since = same.next().and_then(|known| known["lastTransitionTime"].as_str());
-        let since = since.map_or_else(|| seconds(now), str::to_owned);
-        json!({"type": kind, "status": word, "lastTransitionTime": since})
+        json!({"type": kind, "status": word, "lastTransitionTime": since(pod, kind, word, now)})
     };
     let is_ready = phase == Phase::Running { is_ready: true };
     let conditions = [
@@ -183,6 +229,12 @@ fn status(pod: &Object, phase: Phase, container: Value, now: Timestamp) -> Value
         ("Ready", is_ready),
     ];
     let mut conditions: Vec<Value> = conditions.map(condition).to_vec();
+    if let Some((reason, message)) = phase.why_not_ready(&container) {
+        for condition in &mut conditions[2..] {
+            condition["reason"] = json!(reason);
+            condition["message"] = json!(message);
+        }
+    }
     if let Some(words) = without_effect(&pod.data["spec"]) {
         let mut told = condition(("interlock.dev/FieldWithoutEffect", true));
         told["reason"] = json!(FIELD_WITHOUT_EFFECT);
@@ -234,7 +286,7 @@ fn last_end(pod: &Object, run: Started) -> Option<Value> {
     ends.into_iter().find(is_before).cloned()
 }
 
-fn container_id(pod: &Object, run: Started) -> String {
+pub(super) fn container_id(pod: &Object, run: Started) -> String {
     format!("process://{}/{}-{}", uid_of(pod), run.since.as_millisecond(), run.pid)
 }
 

@@ -1,8 +1,13 @@
 //! Tests of the runtime: what it asks, does and says about one pod.
 
 use super::Runtime;
-use super::decide::{Asked, Decision, Description, Facts, Lock, Permit, Pod, Process, decide};
-use super::outside::{Action as MachineAction, Ending, Known, Started};
+use super::decide::{
+    Asked, Decision, Description, Facts, Finding, Health, Holder as Other, Home, Lock, Permit, Pod,
+    Probing, Process, Stamp, decide,
+};
+use super::outside::{
+    Action as MachineAction, Check, Ending, Holder, Known, Question, Started, Verdict, Verdicts,
+};
 use super::tokens::Tokens;
 use crate::kinds::{CLAIM, NAMESPACE, POD, VOLUME};
 use crate::syncer::tenancy::Running;
@@ -116,6 +121,8 @@ fn a_closed_epoch_does_not_run_even_if_it_is_permitted() {
     assert!(!case.is_started());
 }
 
+const PERMITTED: Home = Home::Placed { running: Running::Permitted(1), released: 0 };
+
 #[test]
 fn a_pod_that_is_gone_is_not_started_whatever_the_cache_shows() {
     let facts = |is_pod_there| {
@@ -124,12 +131,20 @@ fn a_pod_that_is_gone_is_not_started_whatever_the_cache_shows() {
             has_finalizer: true,
             process: Process::None,
             lock: Lock::Mine,
-            is_permit_seen: true,
+            holder: Other::NotAsked,
+            home: PERMITTED,
+            stamp: Stamp::Syncer,
             is_stray_lock_held: false,
-            permit: Some(Permit { is_pod_there, running: Running::Permitted(1), released: 0 }),
+            permit: Some(Permit { is_pod_there, home: PERMITTED, stamp: Stamp::Syncer }),
             description: Description::Complete,
             has_fields_without_effect: false,
             reported: None,
+            probing: Probing {
+                startup: Finding::NoProbe,
+                liveness: Finding::NoProbe,
+                readiness: Finding::NoProbe,
+                was: Health { is_started: false, is_ready: false },
+            },
             is_grace_over: false,
             tokens: Tokens::None,
             has_token_files: false,
@@ -163,27 +178,273 @@ fn the_lock_of_a_pod_that_went_before_it_was_started_is_let_go() {
 
 #[test]
 fn a_pod_of_somebody_else_is_left_alone() {
-    for change in [
-        json!({"spec": {"runtimeClassName": "other"}}),
-        json!({"metadata": {"labels": {"interlock.dev/grant": null}}}),
+    for (change, why) in [
+        (json!({"spec": {"runtimeClassName": "other"}}), "the pod is not in the cache"),
+        (json!({"spec": {"runtimeClassName": null}}), "the pod is not in the cache"),
+        (
+            json!({"metadata": {"labels": {"interlock.dev/grant": null}}}),
+            "the namespace is placed, and the pod was not placed with it",
+        ),
     ] {
         let mut case = Case::usual();
         case.world.change("a", &POD, &Name::within("g", "p"), &change);
         assert!(!case.turn());
-        assert!(case.settle().starts_with("the pod is not in the cache"));
+        assert!(case.settle().starts_with(why));
     }
+}
+
+/// A namespace that is not placed, with a pod that a person made.
+fn unplaced(pod: Value) -> Case {
+    let mut world = TestFleet::new(&["a"]);
+    world.put(&NAMESPACE, Name::cluster_wide("g"), "a", json!({}));
+    world.put(&POD, Name::within("g", "p"), "a", pod);
+    Case { world }
+}
+
+/// A pod as a person makes it.
+fn bare(container: Value) -> Value {
+    let mut bare = pod(container);
+    bare["metadata"] = json!({"uid": "p-uid"});
+    bare
+}
+
+#[test]
+fn a_pod_of_a_namespace_that_is_not_placed_gets_our_finalizer_and_runs_without_a_permit() {
+    let mut case = unplaced(bare(json!({"command": ["x"]})));
+    assert!(case.turn());
+    let pod = case.world.get("a", &POD, &Name::within("g", "p")).unwrap();
+    assert_eq!(pod["metadata"]["finalizers"], json!(["interlock.dev/process"]));
+    assert!(matches!(case.action(), MachineAction::TakeLock(_)));
+    assert_eq!(case.settle(), "it runs");
+    assert_eq!(case.world.machines["a"].runs[0].epoch, 0);
+    let status = case.status();
+    assert_eq!(status["podIP"], case.world.machines["a"].runs[0].env["POD_IP"]);
+    assert_eq!((&status["hostIP"], &status["phase"]), (&json!("127.0.0.1"), &json!("Running")));
+    let read = case.world.log.iter().filter(|line| line.contains("TakeLock")).count();
+    assert_eq!(read, 1);
+}
+
+#[test]
+fn a_namespace_that_is_being_deleted_or_is_placed_meanwhile_starts_nothing() {
+    let deleting = json!({"metadata": {"deletionTimestamp": "1999-01-01T00:00:00Z"}});
+    let placed = json!({"metadata": {"annotations": {
+        "interlock.dev/grant": "g-uid", "interlock.dev/running": format!("1@{BOOT}"),
+    }}});
+    let marked = json!({"metadata": {"labels": {"interlock.dev/grant": "g"}}});
+    for change in [deleting, placed, marked] {
+        let mut case = unplaced(bare(json!({"command": ["x"]})));
+        assert!(case.turn() && case.turn());
+        assert!(case.world.machines["a"].locks.contains("p-uid"));
+        case.world.change("a", &NAMESPACE, &Name::cluster_wide("g"), &change);
+        assert!(matches!(case.action(), MachineAction::LetGo(_)), "{change}");
+        case.settle();
+        assert!(!case.is_started(), "{change}");
+    }
+}
+
+/// A pod as a maker makes it in a placed namespace.
+fn made(epoch: Option<&str>) -> Value {
+    let mut made = pod(json!({"command": ["x"]}));
+    made["metadata"]["ownerReferences"] = json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet",
+        "name": "r", "uid": "r-uid", "controller": true}]);
+    if let Some(epoch) = epoch {
+        made["metadata"]["annotations"] = json!({"interlock.dev/epoch": epoch});
+    }
+    made
+}
+
+#[test]
+fn what_a_maker_made_runs_in_its_own_epoch_only() {
+    for (epoch, because) in [
+        (Some("2"), "it runs"),
+        (Some("1"), "the pod was made in another epoch than the one that may run"),
+        (Some("3"), "the pod was made in another epoch than the one that may run"),
+        (Some("x"), "the pod was made in another epoch than the one that may run"),
+        (None, "the pod was made in another epoch than the one that may run"),
+    ] {
+        let mut case = Case::of(made(epoch), &format!("2@{BOOT}"));
+        assert_eq!(case.settle(), because, "{epoch:?}");
+    }
+}
+
+#[test]
+fn a_pod_without_a_class_is_a_process_only_where_that_is_asked_for() {
+    let mut plain = bare(json!({"command": ["x"]}));
+    plain["spec"]["runtimeClassName"] = Value::Null;
+    let mut case = unplaced(plain.clone());
+    assert!(!case.turn());
+    let runtime = || Runtime::new(BOOT).by_default(true);
+    for _ in 0..5 {
+        case.world.turn(&runtime(), "a");
+    }
+    assert!(case.is_started());
+    plain["spec"]["containers"][0] = json!({"name": "main", "image": "nginx"});
+    let mut case = unplaced(plain);
+    while case.world.turn(&runtime(), "a") {}
+    let status = case.status();
+    assert_eq!((&status["phase"], &status["reason"]), (&json!("Pending"), &json!("Unschedulable")));
+    assert!(status["message"].as_str().unwrap().ends_with("in spec.containers[0].command"));
+    let scheduled = &status["conditions"][0];
+    assert_eq!(
+        (&scheduled["type"], &scheduled["status"]),
+        (&json!("PodScheduled"), &json!("False"))
+    );
+    assert_eq!(scheduled["reason"], "Unschedulable");
+    assert!(status["containerStatuses"].is_null());
+}
+
+#[test]
+fn a_process_that_outlived_its_pod_is_stopped_before_the_next_one_of_its_name_starts() {
+    let run = Started { pid: 8, since: jiff::Timestamp::UNIX_EPOCH };
+    for is_there in [true, false] {
+        let mut case = Case::usual();
+        if !is_there {
+            let name = Name::within("g", "p");
+            case.world.change("a", &POD, &name, &json!({"metadata": {"finalizers": []}}));
+            case.world.delete("a", &POD, &name);
+        }
+        let machine = case.world.machines.get_mut("a").unwrap();
+        machine.known.insert("old-uid".to_owned(), Known::Lives(run));
+        machine.holder = Some(Holder { pod: "old-uid".to_owned(), known: Known::Lives(run) });
+        assert_eq!(case.action(), MachineAction::Terminate("old-uid".to_owned()));
+        let since = case.world.now - jiff::SignedDuration::from_secs(29);
+        let stopping = |since| Known::Stopping { run, since };
+        let holder = |known| Some(Holder { pod: "old-uid".to_owned(), known });
+        case.world.machines.get_mut("a").unwrap().holder = holder(stopping(since));
+        let step = case.world.step(&Runtime::new(BOOT), "a", "g/p");
+        assert!(matches!(step, Step::Wait { .. }), "{step:?}");
+        let since = since - jiff::SignedDuration::from_secs(1);
+        case.world.machines.get_mut("a").unwrap().holder = holder(stopping(since));
+        assert_eq!(case.action(), MachineAction::Kill("old-uid".to_owned()));
+    }
+}
+
+fn probed() -> Case {
+    let probe = json!({"httpGet": {"port": "web", "path": "/ready"}, "periodSeconds": 3});
+    let container = json!({"command": ["x"], "ports": [{"name": "web", "containerPort": 80}],
+        "readinessProbe": probe, "livenessProbe": {"tcpSocket": {"port": 80},
+            "terminationGracePeriodSeconds": 3}});
+    Case::of(pod(container), &format!("1@{BOOT}"))
+}
+
+#[test]
+fn a_pod_is_ready_when_its_probe_says_so_and_no_longer_than_that() {
+    let mut case = probed();
+    assert_eq!(case.settle(), "it runs");
+    let ready = |case: &Case| {
+        let said = &case.status()["containerStatuses"][0];
+        let conditions = case.status()["conditions"].clone();
+        let is_ready = conditions[3]["status"] == "True";
+        assert_eq!(
+            (said["ready"] == true, conditions[2]["status"] == "True"),
+            (is_ready, is_ready)
+        );
+        (said["started"] == true, is_ready)
+    };
+    assert_eq!(ready(&case), (true, false));
+    let condition = case.status()["conditions"][3].clone();
+    assert_eq!(condition["reason"], "ContainersNotReady");
+    for (verdict, expected) in
+        [(Verdict::Success, true), (Verdict::Failure, false), (Verdict::Success, true)]
+    {
+        let found = Verdicts { readiness: Some(verdict), ..Verdicts::default() };
+        case.world.machines.get_mut("a").unwrap().verdicts = found;
+        case.settle();
+        assert_eq!(ready(&case), (true, expected));
+    }
+    // The agent was restarted: what it said last holds.
+    case.world.machines.get_mut("a").unwrap().verdicts = Verdicts::default();
+    case.settle();
+    assert_eq!(ready(&case), (true, true));
+}
+
+#[test]
+fn probes_go_to_the_address_of_the_pod() {
+    let case = probed();
+    let step = case.world.view("a");
+    let step = step.step_with(&Runtime::new(BOOT), "g/p", &Default::default());
+    let Step::LiveRead { reads, .. } = step else { panic!("no live read") };
+    let asked = reads.iter().find_map(|read| match read {
+        interlock_kernel::Read::Ask(Question::Health(watched)) => Some(watched.clone()),
+        _ => None,
+    });
+    let readiness = asked.unwrap().probes.readiness.unwrap();
+    let Check::Http { host, port, path, .. } = readiness.check else { panic!("another check") };
+    assert!(host.starts_with("127.") && port == 80 && path == "/ready", "{host}:{port}{path}");
+    assert_eq!((readiness.period_seconds, readiness.failures), (3, 3));
+}
+
+#[test]
+fn a_process_that_fails_its_liveness_probe_is_restarted_by_its_policy() {
+    let mut case = probed();
+    case.settle();
+    let dead = Verdicts { liveness: Some(Verdict::Failure), ..Verdicts::default() };
+    case.world.machines.get_mut("a").unwrap().verdicts = dead;
+    assert_eq!(case.action(), MachineAction::Terminate("p-uid".to_owned()));
+    assert!(case.turn());
+    assert_eq!(case.world.events.last().map(|event| event.reason), Some("Unhealthy"));
+    case.world.machines.get_mut("a").unwrap().verdicts = Verdicts::default();
+    case.world.now += jiff::SignedDuration::from_secs(1);
+    assert_eq!(case.settle(), "it runs");
+    assert_eq!(case.status()["containerStatuses"][0]["restartCount"], 1);
+    // One that does not listen is killed after the time that the probe says.
+    let run = Started { pid: 7, since: case.world.now };
+    let asked = case.world.now;
+    let mut case = case.knowing(Known::Stopping { run, since: asked });
+    case.settle();
+    case.world.now += jiff::SignedDuration::from_secs(2);
+    assert_eq!(case.settle(), "the process may still stop by itself");
+    case.world.now += jiff::SignedDuration::from_secs(1);
+    assert_eq!(case.action(), MachineAction::Kill("p-uid".to_owned()));
+}
+
+#[test]
+fn volumes_of_files_are_described_with_what_is_in_them() {
+    let mut asking = pod(json!({"command": ["x", "$(POD_IP)"], "volumeMounts": [
+        {"name": "c", "mountPath": "/etc/c", "readOnly": true},
+        {"name": "s", "mountPath": "/etc/s.key", "subPath": "key"},
+        {"name": "e", "mountPath": "/scratch"},
+        {"name": "d", "mountPath": "/etc/pod"},
+    ], "lifecycle": {"preStop": {"exec": {"command": ["drain"]}}}}));
+    asking["spec"]["volumes"] = json!([
+        {"name": "c", "configMap": {"name": "c", "items": [{"key": "a", "path": "x/a", "mode": 256}]}},
+        {"name": "s", "secret": {"secretName": "s", "defaultMode": 384}},
+        {"name": "e", "emptyDir": {}},
+        {"name": "d", "downwardAPI": {"items": [
+            {"path": "name", "fieldRef": {"fieldPath": "metadata.name"}}]}},
+    ]);
+    let mut case = Case::of(asking, &format!("1@{BOOT}"));
+    assert_eq!(case.settle(), "ConfigMap c does not exist on this cluster");
+    let config = json!({"data": {"a": "1", "b": "2"}});
+    case.world.put(&crate::kinds::CONFIG_MAP, Name::within("g", "c"), "a", config);
+    assert_eq!(case.settle(), "Secret s does not exist on this cluster");
+    let secret = json!({"data": {"key": "aGVsbG8="}});
+    case.world.put(&crate::kinds::SECRET, Name::within("g", "s"), "a", secret);
+    assert_eq!(case.settle(), "it runs");
+    let run = &case.world.machines["a"].runs[0];
+    let file = |mount: usize| {
+        let file = &run.files[mount].files.as_ref().unwrap()[0];
+        (file.path.clone(), String::from_utf8(file.bytes.clone()).unwrap(), file.mode)
+    };
+    assert_eq!(file(0), ("x/a".to_owned(), "1".to_owned(), 0o400));
+    assert_eq!(file(1), ("key".to_owned(), "hello".to_owned(), 0o600));
+    assert_eq!(run.files[1].part, "key");
+    assert_eq!((run.files[2].name.as_str(), &run.files[2].files), ("e", &None));
+    assert_eq!(file(3), ("name".to_owned(), "p".to_owned(), 0o644));
+    assert_eq!(run.pre_stop, ["drain"]);
+    assert_eq!(run.command[1], run.env["POD_IP"]);
 }
 
 #[test]
 fn what_is_not_supported_is_said_and_not_left_out() {
     let mut case = Case::of(
-        pod(json!({"command": ["x"], "lifecycle": {"preStop": {}}})),
+        pod(json!({"command": ["x"], "lifecycle": {"postStart": {"exec": {"command": ["y"]}}}})),
         &format!("1@{BOOT}"),
     );
     case.settle();
     assert!(!case.is_started());
     assert_eq!(case.status()["reason"], "NotSupported");
-    let said = "not supported for a process: lifecycle; the pod was not started";
+    let said = "not supported for a process: lifecycle.postStart; the pod was not started";
     assert_eq!(case.status()["message"], said);
 }
 
@@ -236,7 +497,7 @@ fn a_pod_that_leaves_is_asked_to_stop_and_killed_when_its_time_is_over() {
     let mut case = Case::usual().knowing(Known::Lives(run));
     case.world.change("a", &POD, &name, &leaving("1999-01-01T00:00:00Z"));
     assert_eq!(case.action(), MachineAction::Terminate("p-uid".to_owned()));
-    let mut case = case.knowing(Known::Stopping(run));
+    let mut case = case.knowing(Known::Stopping { run, since: run.since });
     assert_eq!(case.settle(), "the process may still stop by itself");
     case.world.change("a", &POD, &name, &leaving("1970-01-01T00:00:00Z"));
     assert_eq!(case.action(), MachineAction::Kill("p-uid".to_owned()));
@@ -352,7 +613,7 @@ fn a_process_has_the_time_that_its_pod_says_although_the_server_gives_it_none() 
         json!({"metadata": {"deletionTimestamp": stamp, "deletionGracePeriodSeconds": 0}});
     case.world.change("a", &POD, &Name::within("g", "p"), &leaving);
     let run = Started { pid: 7, since: case.world.now };
-    let mut case = case.knowing(Known::Stopping(run));
+    let mut case = case.knowing(Known::Stopping { run, since: run.since });
     for _ in 0..29 {
         assert_eq!(case.settle(), "the process may still stop by itself");
         case.world.now += jiff::SignedDuration::from_secs(1);

@@ -4,8 +4,10 @@
 //! cloud role: its SDK finds the file by a variable of the environment. Each token is bound to the pod,
 //! and another one takes its place when four fifths of its life are over, as a kubelet does it.
 
+use super::files::is_of_files;
 use super::outside::{FileVariable, HeldToken, TokenFile, TokenFiles, TokenMount, TokenRequest};
 use crate::kinds::SERVICE_ACCOUNT;
+use crate::syncer::objects::desired::TOKEN_VOLUME_PREFIX;
 use interlock_kernel::metadata::{annotation, name_of, uid_of};
 use interlock_kernel::{Name, Object, Place, View};
 use jiff::{SignedDuration, Timestamp};
@@ -128,7 +130,7 @@ impl Wanted {
         let mut wanted = Wanted::default();
         for mount in items(&spec["containers"][0]["volumeMounts"]) {
             let volume = items(&spec["volumes"]).find(|known| known["name"] == mount["name"]);
-            let Some(volume) = volume.filter(|volume| is_of_tokens(volume)) else { continue };
+            let Some(volume) = volume.filter(|volume| has_tokens(volume)) else { continue };
             wanted.mount(volume, mount);
         }
         if let Some(role) = role_of(pod, view)? {
@@ -142,8 +144,9 @@ impl Wanted {
         let mode = volume["projected"]["defaultMode"].as_u64();
         let mode = mode.and_then(|mode| u32::try_from(mode).ok()).unwrap_or(MODE);
         let is_known = self.mounts.iter().any(|known| known.name == name);
-        for source in items(&volume["projected"]["sources"]).filter(|_| !is_known) {
-            let token = &source["serviceAccountToken"];
+        let sources = items(&volume["projected"]["sources"]).filter(|_| !is_known);
+        let tokens = sources.map(|source| &source["serviceAccountToken"]);
+        for token in tokens.filter(|token| token.is_object()) {
             let audience = token["audience"].as_str().filter(|audience| !audience.is_empty());
             self.files.push(TokenFile {
                 volume: name.to_owned(),
@@ -186,19 +189,21 @@ impl Wanted {
     }
 }
 
-/// Whether the machine may have files with tokens for a pod. Of most pods it is certain that it has none,
+/// Whether the machine may have made files for a pod. Of most pods it is certain that it made none,
 /// and it is not asked.
 pub(super) fn may_have(pod: &Object, view: &dyn View) -> bool {
     let spec = &pod.data["spec"];
-    items(&spec["volumes"]).any(is_of_tokens)
+    items(&spec["volumes"]).any(|volume| has_tokens(volume) || is_of_files(volume))
         || account_of(pod) != DEFAULT_ACCOUNT
         || role_of(pod, view).is_ok_and(|role| role.is_some())
 }
 
-/// Whether a volume has tokens of service accounts, and nothing else.
-pub(super) fn is_of_tokens(volume: &Value) -> bool {
-    let mut sources = items(&volume["projected"]["sources"]).peekable();
-    sources.peek().is_some() && sources.all(|source| source["serviceAccountToken"].is_object())
+/// Whether tokens of service accounts are in a volume that is made here.
+pub(super) fn has_tokens(volume: &Value) -> bool {
+    let name = volume["name"].as_str().unwrap_or_default();
+    let mut sources = items(&volume["projected"]["sources"]);
+    !name.starts_with(TOKEN_VOLUME_PREFIX)
+        && sources.any(|source| source["serviceAccountToken"].is_object())
 }
 
 /// The cloud role of a pod's service account. One that the pod names and that the cache does not show yet

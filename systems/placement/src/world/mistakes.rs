@@ -6,6 +6,7 @@
 mod data;
 mod drains;
 mod ends;
+mod makers;
 mod moves;
 mod pods;
 mod races;
@@ -81,6 +82,7 @@ pub(super) fn mistakes() -> Vec<Mistake<Namespaces>> {
     };
     let rows = moves::ROWS.iter().chain(races::ROWS).chain(ends::ROWS).chain(volumes::ROWS);
     let rows = rows.chain(data::ROWS).chain(rights::ROWS).chain(pods::ROWS).chain(drains::ROWS);
+    let rows = rows.chain(makers::ROWS);
     rows.map(made).collect()
 }
 

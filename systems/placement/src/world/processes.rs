@@ -1,8 +1,8 @@
 //! The processes of a machine and their locks, for every world in which a runtime starts pods.
 
 use crate::runtime::outside::{
-    Action, Answer, Ending, Held, Known, LockName, Machine as Outside, Question, Run, Started,
-    TokenFiles,
+    Action, Answer, Ending, Held, Holder, Known, LockName, Machine as Outside, Question, Run,
+    Started, TokenFiles, Verdicts,
 };
 use crate::syncer::{Holding, Locks, LocksOf};
 use interlock_kernel::Nothing;
@@ -44,7 +44,24 @@ struct Process {
     life: Life,
     /// The namespace on the cluster.
     namespace: String,
+    /// The name of the pod.
+    name: String,
     epoch: i64,
+}
+
+impl Process {
+    fn has_lock(&self, namespace: &str, name: &str) -> bool {
+        self.life != Life::Gone && self.namespace == namespace && self.name == name
+    }
+
+    fn known(&self) -> Known {
+        let run = Started { pid: 7, since: start() };
+        match self.life {
+            Life::Lives => Known::Lives(run),
+            Life::Stopping => Known::Stopping { run, since: start() },
+            Life::Gone => Known::Gone { run, ending: Ending::Signal(15), finished: Some(start()) },
+        }
+    }
 }
 
 /// Processes, and locks that the runtime has taken and given to none of them.
@@ -67,6 +84,12 @@ impl Processes {
         let own = self.by_pod.values().filter(|process| process.namespace == namespace);
         let living = own.filter(|process| process.life != Life::Gone);
         living.map(|process| process.epoch).collect()
+    }
+
+    /// The uid of the pod of each process that lives, and the epoch that it was started for.
+    pub fn epochs(&self) -> impl Iterator<Item = (&str, i64)> {
+        let living = self.by_pod.iter().filter(|(_, process)| process.life != Life::Gone);
+        living.map(|(pod, process)| (pod.as_str(), process.epoch))
     }
 
     /// Whether the runtime has a lock of a namespace that it has given to no process.
@@ -98,20 +121,32 @@ impl Processes {
         processes
     }
 
-    fn holder(&self, pod: &str) -> Held {
-        match self.by_pod.get(pod).map(|process| process.life) {
-            _ if self.in_hand.contains_key(pod) => Held::Mine,
-            Some(Life::Lives | Life::Stopping) => Held::Taken,
-            Some(Life::Gone) | None => Held::Free,
+    fn lock(&self, lock: &LockName) -> Held {
+        let (namespace, name) = (&lock.namespace, &lock.name);
+        let is_in_other_hands = |(of, called): &(String, String)| of == namespace && called == name;
+        if self.in_hand.contains_key(&lock.pod) {
+            return Held::Mine;
         }
+        match self.in_hand.values().any(is_in_other_hands) || self.holder(namespace, name).is_some()
+        {
+            true => Held::Taken,
+            false => Held::Free,
+        }
+    }
+
+    /// The process that has the lock of a name.
+    fn holder(&self, namespace: &str, name: &str) -> Option<Holder> {
+        let mut processes = self.by_pod.iter();
+        let (pod, process) = processes.find(|(_, process)| process.has_lock(namespace, name))?;
+        Some(Holder { pod: pod.clone(), known: process.known() })
     }
 
     /// After a start; None: without the lock it comes to nothing.
     fn started(&self, run: &Run) -> Option<Processes> {
         let mut processes = self.clone();
         processes.in_hand.remove(&run.lock.pod)?;
-        let (namespace, epoch) = (run.lock.namespace.clone(), run.epoch);
-        let process = Process { life: Life::Lives, namespace, epoch };
+        let LockName { namespace, name, .. } = run.lock.clone();
+        let process = Process { life: Life::Lives, namespace, name, epoch: run.epoch };
         processes.by_pod.insert(run.lock.pod.clone(), process);
         Some(processes)
     }
@@ -134,19 +169,17 @@ impl<M: Runs> Driver<M> for Locks {
 impl<M: Runs> Driver<M> for Outside {
     fn ask(machines: &[&M], here: usize, question: &Question) -> Answer {
         let processes = machines[here].processes();
-        let run = Started { pid: 7, since: start() };
         match question {
             Question::Process(pod) => {
-                Answer::Process(match processes.by_pod.get(pod).map(|process| process.life) {
-                    None => Known::Nothing,
-                    Some(Life::Lives) => Known::Lives(run),
-                    Some(Life::Stopping) => Known::Stopping(run),
-                    Some(Life::Gone) => {
-                        Known::Gone { run, ending: Ending::Signal(15), finished: Some(start()) }
-                    }
-                })
+                let process = processes.by_pod.get(pod);
+                Answer::Process(process.map_or(Known::Nothing, Process::known))
             }
-            Question::Lock(lock) => Answer::Lock(processes.holder(&lock.pod)),
+            Question::Lock(lock) => Answer::Lock(processes.lock(lock)),
+            Question::Holder { namespace, name } => {
+                Answer::Holder(processes.holder(namespace, name))
+            }
+            // No pod here has probes.
+            Question::Health(_) => Answer::Health(Verdicts::default()),
             Question::InHand { namespace, name } => {
                 let locks = processes.in_hand.iter().map(|(pod, (namespace, name))| LockName {
                     namespace: namespace.clone(),
@@ -166,7 +199,7 @@ impl<M: Runs> Driver<M> for Outside {
         let mut processes = machine.processes().clone();
         match action {
             Action::TakeLock(lock) => {
-                if processes.holder(&lock.pod) == Held::Free {
+                if processes.lock(lock) == Held::Free {
                     let of = (lock.namespace.clone(), lock.name.clone());
                     processes.in_hand.insert(lock.pod.clone(), of);
                 }

@@ -9,7 +9,7 @@ const fn key(key: &'static str, help: &'static str, default: u64, most: u64) -> 
     SizeKey::new(key, help, default, 0, most)
 }
 
-pub(super) const KEYS: [SizeKey; 29] = [
+pub(super) const KEYS: [SizeKey; 31] = [
     key("moves", "how often people move the namespace", 1, 3),
     key("flights", "steps that are under way at once", 1, 2),
     key(
@@ -31,6 +31,13 @@ pub(super) const KEYS: [SizeKey; 29] = [
     ),
     key("exits", "1: a process may end by itself, once", 0, 1),
     key("pods", "1: people delete the pod, once, and make another one of its name", 0, 1),
+    key(
+        "makers",
+        "1: a maker sees which epoch may run, and creates a pod of it however late",
+        0,
+        1,
+    ),
+    key("unplaced", "1: a person had a namespace of its name on cluster a, with a pod", 0, 1),
     key("before", "1: it was on cluster b before, and its data is in a snapshot there", 0, 1),
     key("begun", "how far cluster a is at the start: 1: noted, 2: permitted, 3: it runs", 0, 3),
     key("later", "1: so long passes that old copies may go", 0, 1),
@@ -66,6 +73,8 @@ impl Namespaces {
             slow,
             exits,
             pods,
+            makers,
+            unplaced,
             before,
             begun,
             later,
@@ -92,7 +101,8 @@ impl Namespaces {
             && before + begun + deletes + retire + replace + forget == 0
             && hubs == 1
             && claims < 2
-            && slow + exits + pods == 0;
+            && slow + exits + pods + makers + unplaced == 0;
+        let has_no_end = strip + forget + replace == 0;
         Ok(Namespaces {
             moves: moves as u32,
             hostility,
@@ -102,6 +112,8 @@ impl Namespaces {
             slow,
             exits: exits == 1,
             pods: pods == 1,
+            makers: makers == 1 && has_no_end,
+            unplaced: unplaced == 1 && has_no_end,
             before: before == 1,
             begun,
             later: later == 1,

@@ -1,6 +1,7 @@
 //! The first objects: a hub with its clusters, a namespace that asks for cluster a, and a pod.
 
 use super::machine::Machine;
+use super::makers;
 use super::people::ADDED;
 use super::pods::pod;
 use super::processes::start;
@@ -41,6 +42,9 @@ impl Namespaces {
         }
         let mut machines = [Machine::default(), Machine::default()];
         let mut second = cluster;
+        if self.unplaced {
+            cluster = makers::before(self, servers, cluster);
+        }
         if self.slow == 1 {
             cluster = self.snapshot_under_way(servers, cluster, hub);
             machines[0].disks.insert(storage::under_way(UNDER_WAY), BTreeSet::new());

@@ -3,6 +3,7 @@
 use super::drains::{self, Drain};
 use super::labels::Labels;
 use super::machine::Machine;
+use super::makers;
 use super::people::{
     MADE_AGAIN, REPLACED, STRIPPED_NAMESPACE, forgotten, moves_left, stripped_cluster,
 };
@@ -11,15 +12,15 @@ use super::{Namespaces, POD_NAMES, claim_number, namespace};
 use crate::kinds::{CLAIM, FORCE_RELEASE, GRANT, NAMESPACE, POD, WORKLOAD_CLUSTER};
 use crate::record::{GrantRecord, syncers};
 use interlock_api::names::{
-    ANNOTATION_CLUSTER, ANNOTATION_EPOCH, ANNOTATION_RAN, ANNOTATION_RELEASED, ANNOTATION_RUNNING,
-    Permit,
+    ANNOTATION_CLUSTER, ANNOTATION_EPOCH, ANNOTATION_GRANT, ANNOTATION_RAN, ANNOTATION_RELEASED,
+    ANNOTATION_RUNNING, Permit,
 };
 use interlock_api::placement::condition::RUNNING;
 use interlock_api::placement::{
     Claim, CopyState, Fill, ForceOutcome, GrantSpec, GrantStatus, Phase, Pin, Ref, RightsState,
     Snapshot,
 };
-use interlock_kernel::metadata::{is_deleting, uid_of};
+use interlock_kernel::metadata::{annotation as annotated, is_deleting, uid_of};
 use interlock_kernel::{Name, Object, conditions, read_part};
 use interlock_world::{CLUSTERS, Scene};
 use jiff::Timestamp;
@@ -37,6 +38,12 @@ pub struct Truth {
     pub(super) clusters: [Cluster; CLUSTERS],
     /// What the hub says of the pod.
     pub(super) pod_phase: String,
+    /// A process runs in another epoch than that in which its pod was made.
+    pub(super) runs_in_another_epoch: bool,
+    /// A pod was made in an epoch that was closed, and a later one may run where it is.
+    pub(super) has_late_pod: bool,
+    /// A pod runs in a namespace that is not placed.
+    pub(super) runs_unplaced: bool,
     /// Where people delete the pod: what there is of it.
     pub(super) pods: Pods,
     /// The forced releases, with owner, epoch and outcome.
@@ -188,8 +195,10 @@ pub(super) struct Cluster {
     pub(super) permitted: i64,
     /// The last epoch that was ever permitted.
     pub(super) ran: i64,
-    /// The epochs whose processes live.
+    /// The epochs whose processes live, where the namespace is placed.
     pub(super) running: BTreeSet<i64>,
+    /// A process lives where it is not.
+    pub(super) runs_unplaced: bool,
     /// What is in the volumes that they write to; None: they have none.
     pub(super) volume: Option<Writes>,
     /// How often the machine has started.
@@ -332,9 +341,9 @@ fn ends(system: &Namespaces, scene: &Scene<'_, Namespaces>, place: usize) -> End
     Ends {
         namespace: life_of_namespace(system, scene, place),
         clusters: std::array::from_fn(|c| life_of_cluster(system, scene, c)),
-        is_stripped: place == 0 && has(STRIPPED_NAMESPACE),
-        stripped: std::array::from_fn(|c| has(stripped_cluster(c))),
-        forgotten: std::array::from_fn(|c| place == 0 && has(forgotten(c))),
+        is_stripped: system.strip && place == 0 && has(STRIPPED_NAMESPACE),
+        stripped: std::array::from_fn(|c| system.strip && has(stripped_cluster(c))),
+        forgotten: std::array::from_fn(|c| system.forget && place == 0 && has(forgotten(c))),
     }
 }
 
@@ -361,6 +370,7 @@ fn of_namespace(system: &Namespaces, scene: &Scene<'_, Namespaces>, place: usize
     let settled = found.as_ref().filter(|grant| has_settled(grant, scene.now));
     let settled = settled.map_or(0, |grant| grant.data["status"]["epoch"].as_i64().unwrap_or(0));
     let labels = Labels::of(system, scene, home.as_ref());
+    let clusters: [Cluster; CLUSTERS] = std::array::from_fn(|c| cluster(system, scene, place, c));
     Truth {
         lost: scene.past.lost.clone(),
         settled: settled.max(scene.past.settled),
@@ -369,9 +379,12 @@ fn of_namespace(system: &Namespaces, scene: &Scene<'_, Namespaces>, place: usize
         desired: (0..CLUSTERS).find(is_wanted),
         may_change: moves_left(scene.chance) > 0,
         grant: found.as_ref().map(|found| grant(system, found)),
-        clusters: std::array::from_fn(|c| cluster(system, scene, place, c)),
         pod_phase: pod["phase"].as_str().unwrap_or_default().to_owned(),
+        runs_in_another_epoch: makers::runs_in_another_epoch(system, scene, &scene.machines[0]),
+        has_late_pod: makers::has_late_pod(system, scene, clusters[0].permitted),
+        runs_unplaced: clusters[0].runs_unplaced,
         pods: Pods::of(system, scene),
+        clusters,
         forces: hub.list(&FORCE_RELEASE).iter().map(force).collect(),
         must,
         pinned: found.and_then(|grant| pinned(system, scene, &grant)),
@@ -445,7 +458,11 @@ fn cluster(system: &Namespaces, scene: &Scene<'_, Namespaces>, place: usize, c: 
     let permit = Permit::read(&annotation(here.as_ref(), ANNOTATION_RUNNING));
     let permit = permit.filter(|permit| permit.boot_id == super::boot_id(c, machine.boots));
     let mounted = machine.mounted.iter().filter(|_| system.is_refined);
-    let running = machine.processes.running(&name);
+    let lives = machine.processes.running(&name);
+    // A namespace of somebody else is none of the grant's.
+    let is_placed = here.as_ref().is_none_or(|here| annotated(here, ANNOTATION_GRANT).is_some());
+    let runs_unplaced = system.unplaced && !is_placed && !lives.is_empty();
+    let running = if is_placed { lives } else { BTreeSet::new() };
     let volumes = machine.mounted.iter().filter_map(|((epoch, claim), volume)| {
         machine.disks.get(volume).filter(|_| place == 0)?;
         let mut content = machine.written_to(volume, *claim).into_iter();
@@ -459,7 +476,8 @@ fn cluster(system: &Namespaces, scene: &Scene<'_, Namespaces>, place: usize, c: 
         // The last epoch of each, as they are in order.
         volumes: volumes.collect(),
         is_off: machine.is_off,
-        is_here: here.is_some(),
+        is_here: here.is_some() && is_placed,
+        runs_unplaced,
         inherits: system.deletes == 2 && inherits(system, scene, place, c),
         boots: if system.is_refined { machine.boots } else { 0 },
         has_lock_in_hand: system.is_refined && machine.processes.has_lock_in_hand(&name),

@@ -10,8 +10,8 @@ use crate::engine::line::{Errand, Gate, Way};
 use interlock_kernel::Nothing;
 use interlock_placement::heartbeat::{Discovery, WhoIssues};
 use interlock_placement::runtime::outside::{
-    Action, Answer, Ending, Held, Known, LockName, Machine as Processes, Question, Run, Started,
-    TokenFiles,
+    Action, Answer, Ending, Held, Holder, Known, LockName, Machine as Processes, Question, Run,
+    Started, TokenFiles, Verdicts,
 };
 use interlock_placement::syncer::{Holding, Locks, LocksOf};
 use interlock_shell::Driver;
@@ -79,6 +79,17 @@ struct State {
     /// Locks that a runtime took and gave to no process yet, and which runtime.
     taken: Vec<(LockName, u64)>,
     broken: Vec<String>,
+}
+
+impl State {
+    /// The pod whose process has the lock of a name.
+    fn holder(&self, namespace: &str, name: &str) -> Option<String> {
+        let has_it = |process: &Process| {
+            process.is_alive() && process.namespace == namespace && process.name == name
+        };
+        let mut processes = self.processes.iter();
+        processes.find(|(_, process)| has_it(process)).map(|(pod, _)| pod.clone())
+    }
 }
 
 impl Machine {
@@ -198,20 +209,29 @@ impl Machine {
             Life::Stopping(_) if self.flaw == Flaw::GoneTooEarly => {
                 Known::Gone { run, ending: Ending::Unknown, finished: None }
             }
-            Life::Stopping(_) => Known::Stopping(run),
+            // Only a probe that failed makes anybody count from there, and no pod here has one.
+            Life::Stopping(_) => Known::Stopping { run, since: self.clock.now() },
             Life::Killed => Known::Killed(run),
             Life::Gone(ending, finished) => Known::Gone { run, ending, finished },
         }
     }
 
     fn held(&self, lock: &LockName, instance: u64) -> Held {
+        let of_name = |taken: &LockName| {
+            taken.namespace == lock.namespace && taken.name == lock.name
+        };
         let state = self.state();
-        match state.taken.iter().find(|(taken, _)| taken == lock) {
-            Some((_, by)) if *by == instance => Held::Mine,
+        match state.taken.iter().find(|(taken, _)| of_name(taken)) {
+            Some((taken, by)) if *by == instance && taken == lock => Held::Mine,
             Some(_) => Held::Taken,
-            None if state.processes.get(&lock.pod).is_some_and(Process::is_alive) => Held::Taken,
+            None if state.holder(&lock.namespace, &lock.name).is_some() => Held::Taken,
             None => Held::Free,
         }
+    }
+
+    fn holder(&self, namespace: &str, name: &str) -> Option<Holder> {
+        let pod = self.state().holder(namespace, name)?;
+        Some(Holder { known: self.known(&pod), pod })
     }
 
     /// What a runtime is reported about a lock.
@@ -332,8 +352,12 @@ impl Driver<Processes> for OnMachine {
                 let locks = mine.map(|(lock, _)| lock).filter(|lock| of_pod(lock));
                 Answer::InHand(locks.cloned().collect())
             }
-            // No pod here wants a token.
+            Question::Holder { namespace, name } => {
+                Answer::Holder(self.machine.holder(&namespace, &name))
+            }
+            // No pod here wants a token, or has probes.
             Question::Tokens(_) => Answer::Tokens(TokenFiles::default()),
+            Question::Health(_) => Answer::Health(Verdicts::default()),
         })
     }
 

@@ -265,10 +265,19 @@ fn an_account_that_is_not_there_yet_is_waited_for() {
 }
 
 #[test]
-fn a_projected_volume_with_anything_else_in_it_is_refused() {
-    let mut spec = with_volume();
-    let sources = spec["volumes"][0]["projected"]["sources"].as_array_mut().unwrap();
-    sources.push(json!({"configMap": {"name": "c"}}));
-    let mut world = world(spec, Some(""));
-    assert!(settle(&mut world).contains("a mount of anything but a claim or tokens"));
+fn a_projected_volume_may_have_files_beside_its_tokens_and_nothing_else() {
+    let with = |source: Value| {
+        let mut spec = with_volume();
+        let sources = spec["volumes"][0]["projected"]["sources"].as_array_mut().unwrap();
+        sources.push(source);
+        world(spec, Some(""))
+    };
+    let mut mixed = with(json!({"configMap": {"name": "c"}}));
+    let config = json!({"data": {"a": "1"}});
+    mixed.put(&crate::kinds::CONFIG_MAP, Name::within("g", "c"), "a", config);
+    assert_eq!(settle(&mut mixed), "it runs");
+    let files = &mixed.machines["a"].runs[0].files[0];
+    assert!(files.has_tokens && files.files.as_ref().is_some_and(|files| files[0].path == "a"));
+    let mut other = with(json!({"clusterTrustBundle": {"name": "c"}}));
+    assert!(settle(&mut other).contains("a projected volume of clusterTrustBundle"));
 }

@@ -5,8 +5,8 @@ use crate::heartbeat::{Discovery, WhoIssues};
 use crate::kinds;
 use crate::runtime::Runtime;
 use crate::runtime::outside::{
-    Action as MachineAction, Answer, Ending, FailedRequest, Held, HeldToken, Known, LockName,
-    Machine, Question, Run, Started, TokenFiles,
+    Action as MachineAction, Answer, Ending, FailedRequest, Held, HeldToken, Holder, Known,
+    LockName, Machine, Question, Run, Started, TokenFiles, Verdicts,
 };
 use crate::scheduler::Scheduler;
 use crate::syncer::objects::kinds::{INGRESS, JOB, REPLICA_SET};
@@ -32,6 +32,10 @@ pub(crate) struct Processes {
     pub(crate) runs: Vec<Run>,
     /// The files with tokens, by pod.
     pub(crate) tokens: BTreeMap<String, TokenFiles>,
+    /// The process that has the lock of every pod that has none itself.
+    pub(crate) holder: Option<Holder>,
+    /// What all probes find.
+    pub(crate) verdicts: Verdicts,
     /// Why no token is issued; None: all are.
     pub(crate) no_tokens: Option<String>,
     taken: BTreeMap<String, LockName>,
@@ -39,9 +43,7 @@ pub(crate) struct Processes {
 
 impl Processes {
     pub(crate) fn lives(&self) -> bool {
-        self.known
-            .values()
-            .any(|known| matches!(known, Known::Lives(_) | Known::Stopping(_) | Known::Killed(_)))
+        self.known.values().any(|known| !matches!(known, Known::Nothing | Known::Gone { .. }))
     }
 }
 
@@ -114,6 +116,8 @@ impl Driver for Machine {
                 let of_pod = |lock: &&LockName| lock.namespace == namespace && lock.name == name;
                 Answer::InHand(taken.filter(of_pod).cloned().collect())
             }
+            Question::Holder { .. } => Answer::Holder(machine.holder.clone()),
+            Question::Health(_) => Answer::Health(machine.verdicts),
             Question::Tokens(pod) => {
                 Answer::Tokens(machine.tokens.get(&pod).cloned().unwrap_or_default())
             }
@@ -160,7 +164,14 @@ impl Driver for Machine {
                 machine.tokens.remove(&pod);
             }
             MachineAction::Terminate(pod) | MachineAction::Kill(pod) => {
-                let run = Started { pid: 7, since: now };
+                let run = match machine.known.get(&pod) {
+                    Some(Known::Lives(run) | Known::Stopping { run, .. } | Known::Killed(run)) => {
+                        *run
+                    }
+                    Some(Known::Nothing | Known::Gone { .. }) | None => {
+                        Started { pid: 7, since: now }
+                    }
+                };
                 let ending = Ending::Signal(15);
                 let gone = Known::Gone { run, ending, finished: Some(now) };
                 machine.known.insert(pod, gone);

@@ -10,7 +10,7 @@ use crate::syncer::claim::leave::HandedOver;
 use crate::syncer::decide::{Decision as Syncs, Handed, LiveRead};
 use crate::syncer::facts::Facts as SyncerFacts;
 use crate::syncer::tenancy::{LastSnapshot, Running};
-use crate::syncer::{Locks, Syncer, notes};
+use crate::syncer::{Locks, Syncer};
 use interlock_api::names::ANNOTATION_RELEASED;
 use interlock_api::placement::Phase;
 use interlock_kernel::{Address, LiveReads, Name, Observed, Place, Room, Subject, View, Write};
@@ -421,7 +421,7 @@ pub(super) fn grant_in_the_cache(
 }
 
 /// The permit as the cache shows it, where the runtime has yet to read it from the server.
-fn permit_in_the_cache(
+pub(super) fn permit_in_the_cache(
     runtime: &Runtime,
     subject: &Subject,
     view: &dyn View,
@@ -431,13 +431,10 @@ fn permit_in_the_cache(
         Observed::Seen { facts: runs::Facts::Asked(asked), scene } => (asked, scene),
         observed => return observed,
     };
-    let namespace = subject.split_once('/').map_or("", |(namespace, _)| namespace);
-    let here = view.get(Place::CLUSTER, &NAMESPACE, &Name::cluster_wide(namespace));
-    let noted = here.and_then(|here| notes::parse(&here, runtime.boot_id()));
-    if let Some(noted) = noted.filter(|_| asked.permit.is_none() && asked.lock == runs::Lock::Mine)
-    {
-        let (running, released) = (noted.running, noted.released);
-        asked.permit = Some(runs::Permit { is_pod_there: true, running, released });
+    // What the cache shows, as if it were the live read.
+    if asked.permit.is_none() && asked.lock == runs::Lock::Mine {
+        let (home, stamp) = (asked.home, asked.stamp);
+        asked.permit = Some(runs::Permit { is_pod_there: true, home, stamp });
     }
     Observed::Seen { facts: runs::Facts::Asked(asked), scene }
 }
