@@ -34,6 +34,32 @@ pub const BINDING: Kind = Kind::cluster_wide(
     "ValidatingAdmissionPolicyBinding",
     "validatingadmissionpolicybindings",
 );
+/// What the messages begin with by which the policy refuses a write that is older than the fence.
+const FENCED: &str = "Fenced:";
+
+/// What a probe asks an API server to make, as a dry run: under an older token than that of the fence it must be refused.
+pub fn probe(token: i64) -> Value {
+    let id = format!("/ConfigMap/{PROBE_NAMESPACE}/{PROBE_NAME}");
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {
+            "name": PROBE_NAME, "namespace": PROBE_NAMESPACE,
+            "annotations": {ANNOTATION_ID: id, ANNOTATION_TOKEN: token.to_string()},
+        },
+    })
+}
+
+/// The name of what a probe asks for. It is never made.
+const PROBE_NAME: &str = "interlock-rollout-probe";
+/// A namespace that every cluster has.
+pub const PROBE_NAMESPACE: &str = "default";
+
+/// Whether it was the fence that refused a write, by what the API server said. A server that refuses for another reason
+/// proves nothing.
+pub fn is_refusal(message: &str) -> bool {
+    message.contains(FENCE_POLICY) && message.contains(FENCED)
+}
+
 /// The condition with which our API server says that a write is committed only by the parameter by which it was judged.
 pub const EXACT: &str = "interlock.dev/Exact";
 
@@ -169,6 +195,13 @@ fn variables() -> Value {
 fn validations() -> Value {
     json!([
         {
+            "expression": "variables.isFence || request.operation == 'DELETE' || variables.isMarked \
+                           || variables.token >= variables.fence",
+            "messageExpression": "'Fenced: the write has token ' + string(variables.token) \
+                                  + ', and the fence is at ' + string(variables.fence)",
+            "message": "Fenced: the write is older than the fence",
+        },
+        {
             "expression": "!variables.isFence || (request.operation == 'UPDATE' \
                            && int(object.data.token) >= variables.fence)",
             "message": "FenceFalls: the token of the fence only grows",
@@ -184,13 +217,6 @@ fn validations() -> Value {
             "messageExpression": "'NamespaceIsPlaced: the namespace belongs to the Grant ' + variables.grant \
                                   + '; apply the object to the namespace at the hub'",
             "message": "NamespaceIsPlaced: the namespace belongs to a Grant",
-        },
-        {
-            "expression": "variables.isFence || request.operation == 'DELETE' || variables.isMarked \
-                           || variables.token >= variables.fence",
-            "messageExpression": "'Fenced: the write has token ' + string(variables.token) \
-                                  + ', and the fence is at ' + string(variables.fence)",
-            "message": "Fenced: the write is older than the fence",
         },
         {
             "expression": "variables.isFence || request.operation != 'UPDATE' \

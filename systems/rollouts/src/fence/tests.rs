@@ -20,3 +20,16 @@ fn the_fence_comes_before_what_refuses_everything_without_it() {
     assert_eq!(kinds[..2], ["Namespace", "ConfigMap"]);
     assert_eq!(kinds[2..], [POLICY.kind.to_string(), BINDING.kind.to_string()]);
 }
+
+#[test]
+fn only_a_refusal_by_the_fence_proves_anything() {
+    let said = "configmaps \"interlock-rollout-probe\" is forbidden: ValidatingAdmissionPolicy \
+                'interlock-rollout-fence' with binding 'interlock-rollout-fence' denied request: Fenced: the write \
+                has token 6, and the fence is at 7";
+    assert!(is_refusal(said));
+    assert!(!is_refusal("configmaps is forbidden: User \"a\" cannot create resource"));
+    assert!(!is_refusal(
+        "ValidatingAdmissionPolicy 'interlock-rollout-fence' denied request: NamespaceIsPlaced"
+    ));
+    assert_eq!(probe(6)["metadata"]["annotations"]["interlock.dev/token"], "6");
+}

@@ -8,6 +8,8 @@ const DELETING_SECONDS: u64 = 2;
 const REFUSED_SECONDS: u64 = 30;
 /// When a bundle that cannot be read, or a kind that is not served, is asked for again.
 const MISSING_SECONDS: u64 = 5;
+/// When an object that needs nothing is looked at again while the report names it.
+const NAMED_SECONDS: u64 = 10;
 /// When an object that changed under our eyes is read again.
 const CHANGED_SECONDS: u64 = 1;
 
@@ -175,12 +177,12 @@ pub fn decide(facts: &Facts) -> Decision {
         Role::Wanted | Role::Listed => match (facts.served, facts.live) {
             (Served::Unasked, _) => Decision::AskKind,
             (Served::No, _) if facts.role == Role::Listed => {
-                Decision::Rest("the cluster does not serve the kind any more")
+                Decision::Wait("the cluster does not serve the kind any more", NAMED_SECONDS)
             }
             (Served::No, _) => Decision::Wait("the kind is not served", MISSING_SECONDS),
             (Served::Yes, Live::Unread) => Decision::Read,
             (Served::Yes, Live::Absent) if facts.role == Role::Listed => {
-                Decision::Rest("the object is gone")
+                Decision::Wait("the object is gone", NAMED_SECONDS)
             }
             (Served::Yes, Live::Absent) => tried(facts, &Decision::Make),
             (Served::Yes, Live::There(there)) if there.is_deleting => {
@@ -200,7 +202,7 @@ fn applied(facts: &Facts, there: There) -> Decision {
         return noted(facts, refused("NotOurs", message));
     }
     if !there.differs {
-        return Decision::Rest("the object is as the target has it");
+        return Decision::Wait("the object is as the target has it", NAMED_SECONDS);
     }
     tried(facts, &Decision::Change)
 }
@@ -215,7 +217,7 @@ fn tried(facts: &Facts, write: &Decision) -> Decision {
     }
     match &facts.tried {
         Tried::Unasked => Decision::Try,
-        Tried::Same => Decision::Rest("an apply would change nothing"),
+        Tried::Same => Decision::Wait("an apply would change nothing", NAMED_SECONDS),
         Tried::Changes => write.clone(),
         Tried::Overtaken => Decision::Wait("the object has just changed", CHANGED_SECONDS),
         Tried::Refused(refusal) => noted(facts, refusal.clone()),
@@ -226,7 +228,9 @@ fn tried(facts: &Facts, write: &Decision) -> Decision {
 /// that whoever believes in an older target cannot delete what this one wants.
 fn pruned(facts: &Facts, there: There) -> Decision {
     match there {
-        There { is_ours: false, .. } => Decision::Rest("the object is not ours to delete"),
+        There { is_ours: false, .. } => {
+            Decision::Wait("the object is not ours to delete", NAMED_SECONDS)
+        }
         There { mark: Some(token), .. } if token == facts.token => Decision::Delete,
         There { .. } => Decision::Mark,
     }

@@ -88,7 +88,7 @@ fn what_is_as_wanted_or_not_ours_is_left_alone() {
         Facts { live: alien, ..listed(None) },
         Facts { served: Served::No, ..listed(None) },
     ] {
-        assert!(matches!(decide(&facts), Decision::Rest(_)), "{facts:?}");
+        assert!(matches!(decide(&facts), Decision::Wait(..)), "{facts:?}");
     }
 }
 
