@@ -63,6 +63,7 @@
 mod asked;
 mod beside;
 mod durable;
+mod enter;
 mod error;
 mod files;
 mod freeze;
@@ -83,6 +84,7 @@ mod volumes;
 
 pub use asked::Asked;
 pub use beside::{Beside, PreStop, Purpose};
+pub use enter::{EnterError, Entered, Entry, Hold, Left, resize};
 pub use error::{Error, Result};
 pub use files::VolumeFile;
 pub use freeze::Frozen;
