@@ -1,11 +1,8 @@
 //! Logs, commands and ports of pods that are processes of this machine, for the API server.
 
 mod carry;
-mod hub;
 
-use super::access::HUB;
 use carry::carry;
-use hub::{Cluster, Clusters, ThroughHub};
 use interlock_apiserver::streams::{
     Answer, Command, Connection, Ended, LogOptions, Output, PodContainer, PodStreams, Registration,
     Session, Wanted,
@@ -14,9 +11,7 @@ use interlock_apiserver::{Server, Status};
 use interlock_outside::processes::{
     EnterError, Entry, LogKeeper, LogOf, LogReader, LogWindow, Observed, Processes, Started,
 };
-use interlock_programs::supervisor::Service;
 use jiff::Timestamp;
-use kube::Client;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -32,53 +27,24 @@ const LATEST: Duration = Duration::from_millis(400);
 /// How often it is asked whether the process of a log that is followed still lives.
 const BETWEEN_QUESTIONS: Duration = Duration::from_millis(500);
 
-/// What serves the logs, and the like, of all pods that are processes of this machine.
-pub(crate) struct Streams {
-    server: Server,
-    clusters: Clusters,
-    _hub: Registration,
-}
-
-impl Streams {
-    /// Begins with the hub, whose pods are copies on clusters.
-    pub(crate) fn start(server: &Server, hub: Client) -> Streams {
-        let clusters = Clusters::default();
-        let through_hub = Arc::new(ThroughHub { hub, clusters: clusters.clone() });
-        let registration = server.register_pods(HUB, through_hub);
-        Streams { server: server.clone(), clusters, _hub: registration }
-    }
-
-    /// Begins to keep the logs of these processes, and to serve them as those of the pods of a cluster. `client` reads
-    /// the pods of that cluster.
-    pub(crate) fn serve(
-        &self,
-        service: &Service,
-        processes: &Arc<Processes>,
-        client: Client,
-    ) -> Result<Streaming, interlock_outside::processes::Error> {
-        let keeper = LogKeeper::start(processes)?;
-        let pods = Arc::new(OfProcesses(Arc::clone(processes)));
-        let streams: Arc<OfProcesses> = Arc::clone(&pods);
-        let registration = self.server.register_pods(&service.logical_cluster, streams);
-        let uid = service.of.uid.clone();
-        self.clusters.insert(&uid, Cluster { pods: Arc::clone(&pods), client });
-        let clusters = self.clusters.clone();
-        Ok(Streaming { clusters, uid, pods, _keeper: keeper, _registration: registration })
-    }
-}
-
 /// The pods of one cluster have logs, and the like, until this is dropped.
+#[derive(Debug)]
 pub(crate) struct Streaming {
-    clusters: Clusters,
-    uid: String,
-    pods: Arc<OfProcesses>,
     _keeper: LogKeeper,
     _registration: Registration,
 }
 
-impl Drop for Streaming {
-    fn drop(&mut self) {
-        self.clusters.remove(&self.uid, &self.pods);
+impl Streaming {
+    /// Begins to keep the logs of these processes, and to serve them as those of the pods of a logical cluster.
+    pub(crate) fn start(
+        server: &Server,
+        logical_cluster: &str,
+        processes: &Arc<Processes>,
+    ) -> Result<Streaming, interlock_outside::processes::Error> {
+        let keeper = LogKeeper::start(processes)?;
+        let streams = Arc::new(OfProcesses(Arc::clone(processes)));
+        let registration = server.register_pods(logical_cluster, streams);
+        Ok(Streaming { _keeper: keeper, _registration: registration })
     }
 }
 
@@ -103,8 +69,10 @@ impl PodStreams for OfProcesses {
             let Command { words, wanted } = command;
             let entered = aside(move || {
                 let entry = Entry { command: words, stdin: wanted.stdin, terminal: wanted.tty };
-                // Nobody listens if the client is gone.
-                let on_end = |left| drop(tell.send(left));
+                let on_end = |left| {
+                    // Nobody listens if the client is gone.
+                    let _ = tell.send(left);
+                };
                 processes.enter(&of.uid, &entry, on_end).map_err(|error| refused(&of, error))
             });
             let (input, inputs) = mpsc::channel(1);
