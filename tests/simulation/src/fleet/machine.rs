@@ -217,9 +217,8 @@ impl Machine {
     }
 
     fn held(&self, lock: &LockName, instance: u64) -> Held {
-        let of_name = |taken: &LockName| {
-            taken.namespace == lock.namespace && taken.name == lock.name
-        };
+        let of_name =
+            |taken: &LockName| taken.namespace == lock.namespace && taken.name == lock.name;
         let state = self.state();
         match state.taken.iter().find(|(taken, _)| of_name(taken)) {
             Some((taken, by)) if *by == instance && taken == lock => Held::Mine,
