@@ -83,7 +83,7 @@ mod tests {
     fn a_condition_that_stays_keeps_its_time_and_the_fields_of_its_kind() {
         let other = json!({"type": "Other", "status": "Maybe"});
         let holds = Finding::holds("Available", "Enough", "two are available");
-        let mut first = with(&[other.clone()], &holds, at(1));
+        let mut first = with(std::slice::from_ref(&other), &holds, at(1));
         first[1]["lastUpdateTime"] = json!("then");
         assert!(is_said(&first, &holds));
         let less = Finding::holds("Available", "Enough", "three are available");
