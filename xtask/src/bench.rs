@@ -9,6 +9,7 @@ mod files;
 mod identities;
 mod kube_apiserver;
 mod load;
+mod nodes;
 mod placement;
 pub(crate) mod process;
 mod restic;
@@ -46,6 +47,8 @@ pub(crate) enum Subject {
     },
     /// Cloud identities: calls of each, the share of the rate limit that is used, memory
     Identities(identities::Run),
+    /// Machines: effects of controllers for each, processor, memory of an agent
+    Nodes(nodes::Run),
     /// The mover against the restic program
     Restic(Size),
     /// Snapshots and volumes from snapshots against `cp -a`, as they grow
@@ -97,6 +100,7 @@ pub(crate) fn run(subject: &Subject) -> anyhow::Result<bool> {
         Subject::KubeApiserver(size) => kube_apiserver::run(&Run { quick: size.quick, etcd: None }),
         Subject::Placement { sizes } => placement::run(sizes),
         Subject::Identities(run) => identities::run(run),
+        Subject::Nodes(run) => nodes::run(run),
         Subject::Restic(size) => restic::run(size.quick),
         Subject::Clone(size) => clone::run(size.quick),
     }
