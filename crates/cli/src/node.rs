@@ -3,9 +3,9 @@
 mod assign;
 mod explain;
 mod fence;
-mod hub;
+pub(crate) mod hub;
 mod list;
-mod picture;
+pub(crate) mod picture;
 mod reclaim;
 
 use crate::fleet::Location;

@@ -3,6 +3,7 @@
 //! * `location`, `client`, `picture`: which hub, what is asked of it, and what it looked like then.
 //! * `health`: how it is with a namespace; `report`, `page`, `explain`: that told in three lengths.
 //! * `progress`, `follow`: how far a move is; `volumes`: what each cluster has of claims and snapshots.
+//! * `nodes`: machines, DPUs and tenants.
 //! * `turns`: who may maintain a cluster; `rights`: whom the cloud roles of a namespace trust.
 //! * `moving`, `showing`, `forcing`: the commands.
 
@@ -15,6 +16,7 @@ mod forcing;
 mod health;
 mod location;
 mod moving;
+mod nodes;
 mod page;
 mod picture;
 pub(crate) mod progress;

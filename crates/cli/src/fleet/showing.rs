@@ -3,7 +3,7 @@
 use super::client::Fleet;
 use super::health::Health;
 use super::location::Location;
-use super::{explain, page, report, volumes};
+use super::{explain, nodes, page, report, volumes};
 use crate::output::{Format, color, complain, say, say_json};
 use anyhow::Context;
 use interlock_api::placement::WorkloadCluster;
@@ -41,6 +41,9 @@ pub(crate) struct StatusArgs {
 enum Part {
     /// Show claims, ReplicationSources, ReplicationDestinations and snapshots of every cluster
     Volumes(volumes::Args),
+    /// Show machines by phase, DPUs, tenants, and which machines wait for something
+    #[command(after_help = "Exit status: 0 nobody has to act; 1 a machine or a DPU needs a person; 2 usage error.")]
+    Nodes(nodes::Args),
 }
 
 const STATUS_EXIT: &str = "\
@@ -68,8 +71,10 @@ fn code(health: Health) -> ExitCode {
 
 /// Runs `status`.
 pub(crate) async fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
-    if let Some(Part::Volumes(args)) = &args.part {
-        return volumes::run(args).await;
+    match &args.part {
+        Some(Part::Volumes(args)) => return volumes::run(args).await,
+        Some(Part::Nodes(args)) => return nodes::run(args).await,
+        None => {}
     }
     let fleet = Fleet::open(&args.location).await?;
     if !args.watch {

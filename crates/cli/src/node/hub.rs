@@ -3,7 +3,9 @@
 use crate::fleet::connection::{from_secret, in_logical_cluster};
 use crate::fleet::{Found, Location, did_you_mean};
 use anyhow::{Context, anyhow, bail};
-use interlock_api::nodes::{DpuReport, PhysicalNode, Plane, Tenant};
+use interlock_api::nodes::{DpuReport, PhysicalNode, Plane, Rack, Tenant};
+use interlock_nodes::kinds::LEASE_NAMESPACE;
+use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, ListParams};
 use kube::{Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
@@ -16,7 +18,7 @@ const PAGE: u32 = 500;
 const CONNECT: Duration = Duration::from_secs(5);
 
 /// The hub.
-pub(super) struct Hub {
+pub(crate) struct Hub {
     pub(super) client: Client,
     config: kube::Config,
     source: String,
@@ -26,7 +28,7 @@ pub(super) struct Hub {
 
 impl Hub {
     /// Finds the hub. Nothing is asked yet.
-    pub(super) async fn open(location: &Location) -> anyhow::Result<Hub> {
+    pub(crate) async fn open(location: &Location) -> anyhow::Result<Hub> {
         let Found { source, mut config, user } = location.find().await?;
         config.connect_timeout = Some(CONNECT);
         let client = Client::try_from(config.clone());
@@ -35,15 +37,33 @@ impl Hub {
     }
 
     /// All machines, by name.
-    pub(super) async fn nodes(&self) -> anyhow::Result<Vec<PhysicalNode>> {
+    pub(crate) async fn nodes(&self) -> anyhow::Result<Vec<PhysicalNode>> {
         let mut nodes = self.list::<PhysicalNode>(&self.client, "machines").await?;
         nodes.sort_by_key(ResourceExt::name_any);
         Ok(nodes)
     }
 
     /// What all DPUs report.
-    pub(super) async fn reports(&self) -> anyhow::Result<Vec<DpuReport>> {
+    pub(crate) async fn reports(&self) -> anyhow::Result<Vec<DpuReport>> {
         self.list(&self.client, "reports of DPUs").await
+    }
+
+    /// All racks.
+    pub(crate) async fn racks(&self) -> anyhow::Result<Vec<Rack>> {
+        self.list(&self.client, "racks").await
+    }
+
+    /// All tenants, by name.
+    pub(crate) async fn tenants(&self) -> anyhow::Result<Vec<Tenant>> {
+        let mut tenants = self.list::<Tenant>(&self.client, "tenants").await?;
+        tenants.sort_by_key(ResourceExt::name_any);
+        Ok(tenants)
+    }
+
+    /// All Leases of Interlock: those of DPUs are among them.
+    pub(crate) async fn leases(&self) -> anyhow::Result<Vec<Lease>> {
+        let leases: Api<Lease> = Api::namespaced(self.client.clone(), LEASE_NAMESPACE);
+        self.pages(&leases, "the Leases of DPUs").await
     }
 
     /// A machine, as the hub itself has it now.
@@ -64,7 +84,7 @@ impl Hub {
         if let Some(tenant) = found.map_err(|error| self.told(error, "read the Tenant"))? {
             return Ok(tenant);
         }
-        let all = self.list::<Tenant>(&self.client, "tenants").await?;
+        let all = self.tenants().await?;
         let known: Vec<String> = all.iter().map(ResourceExt::name_any).collect();
         bail!("there is no Tenant `{name}`{}", did_you_mean(name, &known))
     }
@@ -90,7 +110,13 @@ impl Hub {
             + DeserializeOwned
             + Debug,
     {
-        let api: Api<K> = Api::all(at.clone());
+        self.pages(&Api::all(at.clone()), what).await
+    }
+
+    async fn pages<K>(&self, api: &Api<K>, what: &str) -> anyhow::Result<Vec<K>>
+    where
+        K: Clone + DeserializeOwned + Debug,
+    {
         let mut params = ListParams::default().limit(PAGE);
         let mut items = Vec::new();
         loop {

@@ -9,36 +9,36 @@ use serde::Serialize;
 /// A machine: one element of `node list -o json`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Row {
-    pub(super) name: String,
-    pub(super) rack: String,
-    pub(super) phase: NodePhase,
+pub(crate) struct Row {
+    pub(crate) name: String,
+    pub(crate) rack: String,
+    pub(crate) phase: NodePhase,
     /// Since when it is in the phase.
-    pub(super) since: Option<Timestamp>,
+    pub(crate) since: Option<Timestamp>,
     /// Whose it is, or was last while its DPUs are not known clean.
-    pub(super) tenant: Option<String>,
-    pub(super) claim: Option<String>,
+    pub(crate) tenant: Option<String>,
+    pub(crate) claim: Option<String>,
     /// The WorkloadCluster that runs on it.
-    pub(super) cluster: Option<String>,
-    pub(super) epoch: i64,
-    pub(super) floor: i64,
+    pub(crate) cluster: Option<String>,
+    pub(crate) epoch: i64,
+    pub(crate) floor: i64,
     /// Whether all its DPUs have it programmed.
-    pub(super) network_ready: bool,
+    pub(crate) network_ready: bool,
     /// What it waits for; empty: nothing.
-    pub(super) waits_for: Vec<String>,
+    pub(crate) waits_for: Vec<String>,
     /// Whether a person has to act.
-    pub(super) needs_a_person: bool,
+    pub(crate) needs_a_person: bool,
     /// What a person does next.
-    pub(super) next: Option<String>,
+    pub(crate) next: Option<String>,
 }
 
 /// Each machine, in the same order.
-pub(super) fn rows(nodes: &[PhysicalNode], reports: &[DpuReport]) -> Vec<Row> {
+pub(crate) fn rows(nodes: &[PhysicalNode], reports: &[DpuReport]) -> Vec<Row> {
     nodes.iter().map(|node| row(node, reports)).collect()
 }
 
 /// A machine.
-pub(super) fn row(node: &PhysicalNode, reports: &[DpuReport]) -> Row {
+pub(crate) fn row(node: &PhysicalNode, reports: &[DpuReport]) -> Row {
     let status = node.status_or_default();
     let complaints: Vec<&Condition> = [
         (condition::RELEASE_BLOCKED, "True"),

@@ -197,17 +197,17 @@ impl Machines {
             Serves::Fleet | Serves::Tenants => Watch::all(Place::HUB, &PHYSICAL_NODE),
         };
         let follow = |kind| reach.known().follow(&Watch::all(Place::HUB, kind));
+        let drivers = Arc::<Mutex<BTreeMap<DpuName, Driver>>>::default();
+        let counted = Arc::clone(&drivers);
+        reach.shell().metrics().also(move || {
+            let drivers = counted.lock().unwrap_or_else(PoisonError::into_inner);
+            Driver::metrics(drivers.iter().map(|(dpu, driver)| (dpu.to_string(), driver)))
+        });
         let serving = Serving {
             tenants: follow(&TENANT),
             racks: follow(&RACK),
             nodes: reach.known().follow(&nodes),
-            parts: Arc::new(Parts {
-                reach,
-                serves,
-                device,
-                planes: Mutex::default(),
-                drivers: Mutex::default(),
-            }),
+            parts: Arc::new(Parts { reach, serves, device, planes: Mutex::default(), drivers }),
             running: BTreeMap::new(),
             under_way: BTreeSet::new(),
             retry_at: BTreeMap::new(),
@@ -359,7 +359,7 @@ struct Parts {
     /// The control planes of tenants, with the caches that all share who work there.
     planes: Mutex<BTreeMap<PlaneName, Server>>,
     /// The drivers of DPUs.
-    drivers: Mutex<BTreeMap<DpuName, Driver>>,
+    drivers: Arc<Mutex<BTreeMap<DpuName, Driver>>>,
 }
 
 impl Parts {
