@@ -5,7 +5,6 @@
 
 mod act;
 pub mod decide;
-pub mod legacy;
 mod observe;
 mod resolve;
 #[cfg(test)]

@@ -16,8 +16,7 @@ pub const POD: Kind = Kind::namespaced(CORE, "Pod", "pods");
 /// A service.
 pub const SERVICE: Kind = Kind::namespaced(CORE, "Service", "services");
 /// A claim.
-pub const CLAIM: Kind =
-    Kind::namespaced(CORE, "PersistentVolumeClaim", "persistentvolumeclaims");
+pub const CLAIM: Kind = Kind::namespaced(CORE, "PersistentVolumeClaim", "persistentvolumeclaims");
 /// A Deployment.
 pub const DEPLOYMENT: Kind = Kind::namespaced(APPS, "Deployment", "deployments");
 /// A ReplicaSet.
@@ -35,5 +34,3 @@ pub const JOB: Kind = Kind::namespaced(BATCH, "Job", "jobs");
 pub const CRON_JOB: Kind = Kind::namespaced(BATCH, "CronJob", "cronjobs");
 /// A part of the endpoints of a Service.
 pub const ENDPOINT_SLICE: Kind = Kind::namespaced(DISCOVERY, "EndpointSlice", "endpointslices");
-/// The endpoints of a Service, as they were before there were slices.
-pub const ENDPOINTS: Kind = Kind::namespaced(CORE, "Endpoints", "endpoints");

@@ -18,6 +18,8 @@ pub mod node;
 pub mod owned;
 pub mod permit;
 pub mod pod;
+#[cfg(test)]
+mod recorded;
 pub mod replicaset;
 pub mod revisions;
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::job::FOREGROUND;
+use crate::recorded::judged_again;
 use interlock_kernel::testing::{NoMachine, Run, TestServers, patched, survives};
 use interlock_kernel::{Address, Name};
 use jiff::Timestamp;
@@ -304,5 +305,7 @@ fn broken_objects_do_not_break_it() {
     cluster.end(&at("13:45"), "Complete");
     let name = Name::within("shop", &at("13:45"));
     let job = cluster.servers.json(Place::CLUSTER, &JOB, &name);
-    survives(&room(), &NoMachine, &[namespace(), cluster.json(), job]);
+    let objects = [namespace(), cluster.json(), job];
+    survives(&room(), &NoMachine, &objects);
+    judged_again(&room(), &objects);
 }

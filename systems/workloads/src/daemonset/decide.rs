@@ -217,7 +217,7 @@ impl Facts {
                 State::Active => {
                     let first = self.pod_on(&member.node)?;
                     (first.pod.uid != member.pod.uid)
-                        .then(|| Decision::DeletePod(name, "its node has another pod of the set"))
+                        .then_some(Decision::DeletePod(name, "its node has another pod of the set"))
                 }
             }
         })

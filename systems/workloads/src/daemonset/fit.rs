@@ -54,8 +54,8 @@ pub fn fit(spec: &Value, node: &DynamicObject) -> Fit {
 }
 
 fn is_selected(spec: &Value, node: &DynamicObject) -> bool {
-    let labels = spec["nodeSelector"].as_object().into_iter().flatten();
-    let has_all = labels.into_iter().all(|(key, value)| label(node, key) == value.as_str());
+    let mut labels = spec["nodeSelector"].as_object().into_iter().flatten();
+    let has_all = labels.all(|(key, value)| label(node, key) == value.as_str());
     let required =
         &spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
     if required.is_null() {

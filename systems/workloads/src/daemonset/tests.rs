@@ -1,6 +1,7 @@
 //! Each row of what a DaemonSet does.
 
 use super::*;
+use crate::recorded::judged_again;
 use crate::revisions::LABEL_REVISION;
 use crate::status::NOT_SUPPORTED;
 use crate::template::FINALIZER_PROCESS;
@@ -387,4 +388,5 @@ fn broken_objects_do_not_break_it() {
         cluster.json(&CONTROLLER_REVISION, &revision),
     ];
     survives(&DaemonSets, &NoMachine, &objects);
+    judged_again(&DaemonSets, &objects);
 }

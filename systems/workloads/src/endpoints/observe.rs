@@ -8,7 +8,6 @@ use crate::owned::{controller_of, labels_of, name_in};
 use crate::slots::Slots;
 use interlock_kernel::metadata::{is_deleting, label, name_of, namespace_of, uid_of};
 use interlock_kernel::{Address, LiveReads, Nothing, Object, Place, Subject, View};
-use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The objects that one step is about.
@@ -94,7 +93,7 @@ pub(super) fn labels(service: &Object) -> BTreeMap<String, String> {
     labels.remove(LABEL_HEADLESS);
     labels.insert(LABEL_SERVICE.to_owned(), name_of(service).to_owned());
     labels.insert(LABEL_MANAGED_BY.to_owned(), MANAGED_BY.to_owned());
-    if service.data["spec"]["clusterIP"] == Value::from("None") {
+    if service.data["spec"]["clusterIP"] == "None" {
         labels.insert(LABEL_HEADLESS.to_owned(), String::new());
     }
     labels

@@ -2,6 +2,7 @@
 
 use super::decide::MOST_ENDPOINTS;
 use super::*;
+use crate::recorded::judged_again;
 use interlock_kernel::testing::{NoMachine, Run, TestServers, patched, survives};
 use interlock_kernel::{Action, Address, Name, Write};
 use serde_json::{Value, json};
@@ -305,5 +306,7 @@ fn a_step_makes_one_write_with_its_reason() {
 fn broken_objects_do_not_break_it() {
     let (cluster, _) = settled(vec![service(&json!({})), plain("a", "127.64.0.1")]);
     let slice = slice(&cluster, 0);
-    survives(&Endpoints, &NoMachine, &[service(&json!({})), plain("a", "127.64.0.1"), slice]);
+    let objects = [service(&json!({})), plain("a", "127.64.0.1"), slice];
+    survives(&Endpoints, &NoMachine, &objects);
+    judged_again(&Endpoints, &objects);
 }

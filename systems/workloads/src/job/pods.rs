@@ -94,8 +94,8 @@ impl Job {
             numbers.max().map_or(0, |highest| highest.saturating_add(1))
         };
         let free = |beginning: &str, from: u32| {
-            let names = (from..=u32::MAX).map(|number| format!("{beginning}{number}"));
-            names.into_iter().find(|name| !self.taken.contains(name))
+            let mut names = (from..=u32::MAX).map(|number| format!("{beginning}{number}"));
+            names.find(|name| !self.taken.contains(name))
         };
         if !self.asked.is_indexed {
             let beginning = format!("{base}-");

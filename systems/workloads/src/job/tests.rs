@@ -4,6 +4,7 @@ mod ends;
 mod limits;
 
 use super::*;
+use crate::recorded::judged_again;
 use crate::template::FINALIZER_PROCESS;
 use interlock_kernel::testing::{NoMachine, Run, TestServers, condition, patched, survives};
 use interlock_kernel::{Address, Kind, Name};
@@ -266,6 +267,7 @@ fn broken_objects_do_not_break_it() {
     let pods = ["sum-0-0", "sum-1-0", "sum-2-0"].map(|pod| cluster.json(&POD, pod));
     let objects = [vec![namespace(), cluster.job()], pods.to_vec()].concat();
     survives(&room(), &NoMachine, &objects);
+    judged_again(&room(), &objects);
     let mut plain =
         Cluster::started(&json!({"spec": {"parallelism": 2_000_000_000}, "status": {}}));
     plain.change(&json!({"spec": {"completions": 2_000_000_000}}));

@@ -65,8 +65,8 @@ pub(super) fn is_reported(described: &Machine, node: &Object) -> bool {
     let conditions = status::conditions_of(node);
     let reported = &node.data["status"];
     let wanted = machine(described);
-    let parts = wanted.as_object().into_iter().flatten();
-    let are_parts_said = parts.into_iter().all(|(part, value)| says(&reported[part], value));
+    let mut parts = wanted.as_object().into_iter().flatten();
+    let are_parts_said = parts.all(|(part, value)| says(&reported[part], value));
     are_parts_said && findings().iter().all(|finding| status::is_said(&conditions, finding))
 }
 

@@ -1,6 +1,7 @@
 //! The Node of a machine.
 
 use super::*;
+use crate::recorded::judged_again;
 use interlock_kernel::testing::{NoMachine, Run, TestServers, condition, survives};
 
 fn machine() -> Machine {
@@ -127,4 +128,5 @@ fn a_node_that_is_being_deleted_is_left_alone_and_made_again() {
 fn broken_objects_do_not_break_it() {
     let (cluster, _) = made();
     survives(&room(), &NoMachine, &[node(&cluster)]);
+    judged_again(&room(), &[node(&cluster)]);
 }

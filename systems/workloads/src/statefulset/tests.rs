@@ -3,6 +3,7 @@
 mod claims;
 
 use super::*;
+use crate::recorded::judged_again;
 use crate::revisions::LABEL_REVISION;
 use crate::status::NOT_SUPPORTED;
 use crate::template::FINALIZER_PROCESS;
@@ -446,6 +447,7 @@ fn broken_objects_do_not_break_it() {
         cluster.json(&CONTROLLER_REVISION, &revision),
     ];
     survives(&room(), &NoMachine, &objects);
+    judged_again(&room(), &objects);
     objects[1] = patched(objects[1].clone(), &json!({"spec": {"replicas": 2_147_483_647}}));
     survives(&room(), &NoMachine, &objects);
 }

@@ -71,7 +71,10 @@ fn pods_that_are_not_available_go_first_and_the_oldest_before_others() {
 fn a_huge_size_is_worked_out_at_once() {
     let most = i32::MAX as u32;
     assert_eq!(rolled(&spec(3, 1, 0), &[(most, 3), (1, 1)]), Some(vec![2, 1]));
-    assert_eq!(after(&spec(2, 1, 0), 5, &[(most, 1), (most, 1)]).map(|it| it.iter().sum::<u32>()), Some(3));
+    assert_eq!(
+        after(&spec(2, 1, 0), 5, &[(most, 1), (most, 1)]).map(|it| it.iter().sum::<u32>()),
+        Some(3)
+    );
     assert_eq!(rolled(&spec(3, 1, 0), &[(most, most), (most, most)]), Some(vec![most, 3]));
 }
 
