@@ -22,6 +22,7 @@ pub mod tokens;
 use crate::kinds::{
     CLAIM, CONFIG_MAP, NAMESPACE, POD, SECRET, SERVICE_ACCOUNT, SERVICE_ACCOUNT_TOKEN, VOLUME,
 };
+use crate::syncer::marks::is_ours;
 use address::PODS_BY_ADDRESS;
 use interlock_api::names::RUNTIME_CLASS;
 use interlock_kernel::{
@@ -72,8 +73,8 @@ impl Runtime {
 }
 
 impl Runtime {
-    /// The same, for a cluster on which a pod that names no runtime class is a process, too: one that has no
-    /// nodes that run containers.
+    /// The same, for a cluster that has no other nodes: there a pod that names no runtime class is a process, too, and so
+    /// is one that no syncer made. Elsewhere a pod of somebody who may create pods gets no process on this machine.
     #[must_use]
     pub fn by_default(mut self, is_default: bool) -> Runtime {
         self.is_default = is_default;
@@ -82,9 +83,10 @@ impl Runtime {
 
     /// Whether a pod is for this runtime.
     fn runs(&self, pod: &Object) -> bool {
+        let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
         match pod.data["spec"]["runtimeClassName"].as_str() {
             None | Some("") => self.is_default,
-            Some(class) => class == RUNTIME_CLASS,
+            Some(class) => class == RUNTIME_CLASS && (self.is_default || is_ours(pod, namespace)),
         }
     }
 

@@ -78,7 +78,7 @@ impl Case {
     }
 
     fn action(&self) -> MachineAction {
-        match self.world.step(&Runtime::new(BOOT), "a", "g/p") {
+        match self.world.step(&Runtime::new(BOOT).by_default(true), "a", "g/p") {
             Step::Act(effect) => match effect.action {
                 Action::Outside(action) => action,
                 Action::Write(write) => panic!("a write: {write:?}"),
@@ -272,7 +272,10 @@ fn a_pod_without_a_class_is_a_process_only_where_that_is_asked_for() {
     let mut plain = bare(json!({"command": ["x"]}));
     plain["spec"]["runtimeClassName"] = Value::Null;
     let mut case = unplaced(plain.clone());
-    assert!(!case.turn());
+    let elsewhere = Runtime::new(BOOT);
+    assert!(!case.world.turn(&elsewhere, "a"));
+    // Nor is one of the class that no syncer made: whoever may create pods gets no process there.
+    assert!(!unplaced(bare(json!({"command": ["x"]}))).world.turn(&elsewhere, "a"));
     let runtime = || Runtime::new(BOOT).by_default(true);
     for _ in 0..5 {
         case.world.turn(&runtime(), "a");
@@ -311,7 +314,7 @@ fn a_process_that_outlived_its_pod_is_stopped_before_the_next_one_of_its_name_st
         let stopping = |since| Known::Stopping { run, since };
         let holder = |known| Some(Holder { pod: "old-uid".to_owned(), known });
         case.world.machines.get_mut("a").unwrap().holder = holder(stopping(since));
-        let step = case.world.step(&Runtime::new(BOOT), "a", "g/p");
+        let step = case.world.step(&Runtime::new(BOOT).by_default(true), "a", "g/p");
         assert!(matches!(step, Step::Wait { .. }), "{step:?}");
         let since = since - jiff::SignedDuration::from_secs(1);
         case.world.machines.get_mut("a").unwrap().holder = holder(stopping(since));
@@ -362,7 +365,7 @@ fn a_pod_is_ready_when_its_probe_says_so_and_no_longer_than_that() {
 fn probes_go_to_the_address_of_the_pod() {
     let case = probed();
     let step = case.world.view("a");
-    let step = step.step_with(&Runtime::new(BOOT), "g/p", &Default::default());
+    let step = step.step_with(&Runtime::new(BOOT).by_default(true), "g/p", &Default::default());
     let Step::LiveRead { reads, .. } = step else { panic!("no live read") };
     let asked = reads.iter().find_map(|read| match read {
         interlock_kernel::Read::Ask(Question::Health(watched)) => Some(watched.clone()),
@@ -535,7 +538,8 @@ fn a_pod_without_our_finalizer_is_confirmed_with_no_grace() {
     let leaving =
         json!({"metadata": {"deletionTimestamp": "1999-01-01T00:00:00Z", "finalizers": ["other"]}});
     case.world.change("a", &POD, &Name::within("g", "p"), &leaving);
-    let Step::Act(effect) = case.world.step(&Runtime::new(BOOT), "a", "g/p") else {
+    let Step::Act(effect) = case.world.step(&Runtime::new(BOOT).by_default(true), "a", "g/p")
+    else {
         panic!("nothing is done")
     };
     let Action::Write(Write::Delete { uid, grace_seconds, .. }) = effect.action else {

@@ -142,7 +142,7 @@ pub(super) fn runtime(
     has_storage: bool,
 ) -> Box<dyn Actor<Machine>> {
     shipped(move |now| {
-        let room = Runtime::new(boot_id(cluster, boot(bends, now)));
+        let room = Runtime::new(boot_id(cluster, boot(bends, now))).by_default(true);
         let room = if has_storage { room.with_storage() } else { room };
         bends.iter().fold(Bent::new(room), |room, bend| match bend {
             Bend::RuntimeObserves(observe) => room.observing(*observe),
