@@ -10,8 +10,8 @@ pub mod applier;
 pub mod bundle;
 pub mod conductor;
 pub mod drain;
-mod filed;
 pub mod fence;
+mod filed;
 pub mod fixed;
 pub mod fleet;
 pub mod health;
@@ -39,5 +39,6 @@ pub fn models() -> Vec<Entry> {
         lifecycle::ENTRY,
         requests::ENTRY,
         drain::ENTRY,
+        applier::world::ENTRY,
     ]
 }

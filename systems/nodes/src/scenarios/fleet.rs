@@ -28,6 +28,9 @@ const NODES: [(&str, &str, &str); 3] = [("n1", "d1", "p1"), ("n2", "d1", "p2"), 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Tenant(pub(super) &'static str);
 
+/// What a driver answers.
+type Answering<'a, O> = &'a dyn Fn(&<O as Outside>::Question) -> <O as Outside>::Answer;
+
 impl Tenant {
     fn reference(self) -> Ref {
         Ref::new(self.0, format!("uid-{}", self.0))
@@ -209,7 +212,7 @@ impl Fleet {
         &self,
         controller: &C,
         tenant: Option<Tenant>,
-        ask: &dyn Fn(&<C::Outside as Outside>::Question) -> <C::Outside as Outside>::Answer,
+        ask: Answering<'_, C::Outside>,
     ) -> Option<Effect<C::Outside>> {
         let mut servers = BTreeMap::from([(Place::HUB, &self.hub)]);
         servers.extend(tenant.map(|tenant| (TENANT_PLANE, &self.planes[&tenant])));

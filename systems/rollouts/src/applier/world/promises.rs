@@ -45,7 +45,7 @@ fn writer(before: Option<&Object>, after: Option<&Object>) -> Option<i64> {
             // What its controller reports is no write of ours.
             let is_same =
                 before.is_some_and(|it| Object { is_seen: after.is_seen, ..*it } == *after);
-            (after.is_ours && !is_same).then(|| match before {
+            (after.is_ours && !is_same).then_some(match before {
                 Some(before) if before.mark != after.mark => after.mark,
                 Some(_) | None => after.token,
             })

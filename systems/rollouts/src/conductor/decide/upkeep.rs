@@ -16,9 +16,11 @@ pub(super) fn ends_with_record(at: &At<'_>) -> Option<Decision> {
     goes.then_some(Decision::TakeFinalizerOff)
 }
 
-/// The cluster knows a newer token than the record: the hub was restored from an older state.
+/// The cluster knows a newer token than the record: the hub was restored from an older state. A report under that token
+/// would otherwise be taken for one about a target that gets the same token again.
 pub(super) fn raised_fence(at: &At<'_>) -> Option<Decision> {
-    let (token, _) = at.report.fence?;
+    let of_fence = at.report.fence.map_or(0, |(token, _)| token);
+    let token = of_fence.max(at.report.token);
     (token > at.record.token).then(|| Decision::RaiseToken(token.saturating_add(1)))
 }
 
