@@ -1,5 +1,7 @@
 //! Commands beside real processes: what they see, when they end, and that they never outlive what a run holds.
 
+#![allow(clippy::unwrap_used, reason = "this is a test")]
+
 mod scene;
 
 use interlock_outside::processes::{EnterError, Entered, Entry, Left, Locking, Signal, resize};

@@ -1,5 +1,7 @@
 //! Logs of real processes: what was written when, by which start of a run, and what is kept of it.
 
+#![allow(clippy::unwrap_used, reason = "this is a test")]
+
 mod scene;
 
 use interlock_outside::processes::{LogKeeper, LogOf, LogReader, LogWindow};

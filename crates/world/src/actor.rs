@@ -3,8 +3,8 @@
 use crate::intern::{Interner, Memo};
 use crate::server::{Refused, Servers, Version};
 use interlock_kernel::{
-    Action, Address, Controller, DryRun, Index, Kind, LiveReads, Name, Object, Outside, Place,
-    Read, Selections, Step, Subject, View, Watch, Write,
+    Action, Address, Controller, Decided, DryRun, Index, Kind, LiveReads, Name, Object, Outside,
+    Place, Read, Selections, Step, Subject, View, Watch, Write,
 };
 use jiff::Timestamp;
 use std::collections::HashMap;
@@ -261,7 +261,7 @@ where
     fn call(&self, subject: &Subject, at: At<'_>, done: &Done) -> Thought<M> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let (cache, live_reads) = (self.cache(at), self.live_reads(at.servers, done));
-        match self.boots[usize::from(at.boot)].step(subject, &cache, &live_reads) {
+        match take_step(&self.boots[usize::from(at.boot)], subject, &cache, &live_reads) {
             Step::Rest { .. } => Thought::Rest { waits: false },
             Step::Wait { .. } => Thought::Rest { waits: true },
             Step::LiveRead { reads, .. } => Thought::Read(Arc::new(
@@ -281,6 +281,27 @@ where
             }
         }
     }
+}
+
+/// A step. In a debug build, every decision is made again on the facts as a record has them: an audit is
+/// worth nothing if facts that were read back decide something else.
+fn take_step<C: Controller>(
+    controller: &C,
+    subject: &Subject,
+    view: &dyn View,
+    live_reads: &LiveReads<C::Outside>,
+) -> Step<C::Outside> {
+    if !cfg!(debug_assertions) || std::env::var_os("INTERLOCK_JUDGE_TWICE").is_none() {
+        return controller.step(subject, view, live_reads);
+    }
+    let (step, decided) = controller.step_on_record(subject, view, live_reads);
+    if let Some(Decided { facts, decision }) = decided {
+        let read = |text: &str| serde_json::from_str(text).map_err(|error| error.to_string());
+        let again = read(&facts).and_then(|facts| controller.judge(&facts));
+        let name = controller.name();
+        assert_eq!(again, read(&decision).map(Some), "the facts of {name} as recorded: {facts}");
+    }
+    step
 }
 
 #[allow(private_interfaces, reason = "only this crate calls it")]

@@ -100,6 +100,10 @@ impl Client {
         let Socket { mut incoming, outgoing, reader } = socket;
         let Session { input, output } = session;
         let write = |channel: u8, bytes: &[u8], _: bool| {
+            // With a terminal there are no errors apart from the output, and their end is no message.
+            if channel != ERROR && bytes.is_empty() {
+                return None;
+            }
             let mut message = Vec::with_capacity(bytes.len() + 1);
             message.push(channel);
             message.extend_from_slice(bytes);

@@ -1,9 +1,10 @@
 //! The rules of every controller, by name.
 
 use crate::{
-    Account, Agent, DpuAgent, DpuTenant, Hub, Identities, Machine, Machines, Program, TenantPlane,
-    Visitor,
+    Account, Agent, Applier, DpuAgent, DpuTenant, Hub, Identities, Machine, Machines, Program,
+    Rollouts, TenantPlane, Visitor, Workloads,
 };
+use interlock_api::placement::Ref;
 use interlock_kernel::{Controller, Outside, Record};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -38,10 +39,13 @@ impl Judges {
     /// Those of all programs. What a room decides depends on its facts alone, so it may be that of any cluster.
     pub fn shipped() -> Judges {
         let mut judges = Judges::default();
-        let machine = Some(Machine { is_root: false, has_volumes: true });
+        let machine = Some(Machine { is_root: false, has_volumes: true, is_default: true });
         Hub::default().visit(&mut judges);
         Identities::of_any().visit(&mut judges);
         Agent::of_any(machine, &[]).visit(&mut judges);
+        Workloads::of_any().visit(&mut judges);
+        Rollouts.visit(&mut judges);
+        Applier::of(Ref::default()).visit(&mut judges);
         Machines.visit(&mut judges);
         TenantPlane::default().visit(&mut judges);
         DpuAgent::default().visit(&mut judges);

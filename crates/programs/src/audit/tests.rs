@@ -143,7 +143,9 @@ fn after_a_gap_the_promises_are_audited_anew() {
 fn every_controller_of_every_program_has_a_judge() {
     let judges = Judges::shipped();
     let names: Vec<&str> = judges.names().collect();
-    for system in ["placement/", "volumes/", "identities/", "nodes/", "turns/"] {
+    for system in
+        ["placement/", "volumes/", "identities/", "nodes/", "rollouts/", "workloads/", "turns/"]
+    {
         assert!(names.iter().any(|name| name.starts_with(system)), "{system} is not in {names:?}");
     }
     // None of them is something else than a room: each can say whether it can read these facts.

@@ -60,7 +60,7 @@ impl Lines {
     }
 
     /// The next line, if there is one yet.
-    pub fn next(&mut self) -> io::Result<Option<Read>> {
+    pub fn read_next(&mut self) -> io::Result<Option<Read>> {
         loop {
             if self.current.is_none() && !self.begin_next()? {
                 return Ok(None);

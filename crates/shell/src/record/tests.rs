@@ -41,7 +41,7 @@ fn step(subject: &str, facts: &str, effect: Option<&str>) -> Entry {
 
 fn read(directory: &Path) -> Vec<Read> {
     let mut lines = Lines::all(directory).expect("the log is there");
-    std::iter::from_fn(|| lines.next().expect("it can be read")).collect()
+    std::iter::from_fn(|| lines.read_next().expect("it can be read")).collect()
 }
 
 fn steps(read: &[Read]) -> Vec<Record> {
@@ -143,7 +143,7 @@ fn a_log_is_read_while_it_is_written() {
             recorder.put(step("west", &wanted.to_string(), None));
             wanted += 1;
         }
-        while let Some(read) = lines.next().expect("it can be read") {
+        while let Some(read) = lines.read_next().expect("it can be read") {
             seen.extend(steps(&[read]).iter().map(|step| step.number));
         }
     }

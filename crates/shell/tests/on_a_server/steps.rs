@@ -67,7 +67,8 @@ async fn after_a_lost_reply_the_cache_shows_what_was_done() {
     let (client, _) = line(&server().await);
     make_original(&client, "a", "yes").await;
     let hub = Server::new("hub", client.clone());
-    let wiring = Wiring { seam: Seam::with(LoseReplies), ..wired(&hub) };
+    let mut wiring = wired(&hub);
+    wiring.seam = Seam::with(LoseReplies);
     let a = Subject::from("default/a");
     news(&hub).await;
     assert!(matches!(step_once(&wiring, &a).await, Ended::Unknown(_)));

@@ -47,7 +47,11 @@ pub(crate) fn agent(wings: Wings<'_>, name: &str, of: &Ref, driver: &OnMachine) 
             boot_id: driver.machine.boot_id(),
         },
         further: Vec::new(),
-        machine: Some(Machine { is_root: false, has_volumes: driver.disk.is_some() }),
+        machine: Some(Machine {
+            is_root: false,
+            has_volumes: driver.disk.is_some(),
+            is_default: false,
+        }),
         heartbeat_every: PERIOD,
         cloud: Cloud::default(),
     };

@@ -125,5 +125,11 @@ fn signal(session: i32, signal: Signal) -> usize {
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let members = pids.filter_map(table::look);
     let members = members.filter(|process| process.session == session && process.lives());
-    members.map(|process| signal_exactly(process.pid, process.start_time, signal)).count()
+    let mut living = 0;
+    for process in members {
+        // One that has ended in the meantime cannot be signalled, and is not there the next time.
+        let _ = signal_exactly(process.pid, process.start_time, signal);
+        living += 1;
+    }
+    living
 }
