@@ -16,6 +16,12 @@ pub enum Account {
     Runtime,
     /// What makes, snapshots and fills the volumes of a cluster.
     Volumes,
+    /// What makes the pods of Deployments and the like.
+    Workloads,
+    /// What decides on the updates of clusters.
+    Rollouts,
+    /// What brings a cluster to what it is to run.
+    Applier,
     /// What keeps the record of machines.
     Machines,
     /// What gives machines to the claims of a tenant.
@@ -30,9 +36,14 @@ impl Account {
     /// Whether it belongs to one workload cluster.
     pub const fn is_of_cluster(self) -> bool {
         match self {
-            Account::Syncer | Account::Runtime | Account::Volumes => true,
+            Account::Syncer
+            | Account::Runtime
+            | Account::Volumes
+            | Account::Workloads
+            | Account::Applier => true,
             Account::Controllers
             | Account::Identities
+            | Account::Rollouts
             | Account::Machines
             | Account::Claims
             | Account::Attachments
@@ -56,6 +67,9 @@ impl Account {
             Account::Syncer => "interlock:syncer",
             Account::Runtime => "interlock:runtime",
             Account::Volumes => "interlock:volumes",
+            Account::Workloads => "interlock:workloads",
+            Account::Rollouts => "interlock:rollouts",
+            Account::Applier => "interlock:applier",
             Account::Machines => "interlock:machines",
             Account::Claims => "interlock:claims",
             Account::Attachments => "interlock:attachments",
@@ -72,6 +86,9 @@ impl fmt::Display for Account {
             Account::Syncer => "syncer",
             Account::Runtime => "runtime",
             Account::Volumes => "volumes",
+            Account::Workloads => "workloads",
+            Account::Rollouts => "rollouts",
+            Account::Applier => "applier",
             Account::Machines => "machines",
             Account::Claims => "claims",
             Account::Attachments => "attachments",

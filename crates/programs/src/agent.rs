@@ -41,6 +41,8 @@ pub struct Machine {
     pub is_root: bool,
     /// Whether it has the volumes of the cluster as well, so that moves carry their data.
     pub has_volumes: bool,
+    /// Whether pods that name no runtime class are its processes, too: there are no other nodes.
+    pub is_default: bool,
 }
 
 impl Agent {
@@ -68,7 +70,7 @@ impl Agent {
 
     fn runtime(&self, machine: Machine) -> Runtime {
         let runtime = Runtime::new(&self.introduction.boot_id).as_root(machine.is_root);
-        let runtime = runtime.reaching(self.cloud.clone());
+        let runtime = runtime.reaching(self.cloud.clone()).by_default(machine.is_default);
         if machine.has_volumes { runtime.with_storage() } else { runtime }
     }
 

@@ -1,7 +1,9 @@
 //! Which controllers run together, and as whom: each program is one list.
 //!
 //! A program is what runs as one process or task group: the hub's controllers ([`Hub`]), those of cloud
-//! identities ([`Identities`]), or the agent of one workload cluster ([`Agent`]); of machines, those at the hub
+//! identities ([`Identities`]), the agent of one workload cluster ([`Agent`]),
+//! what brings it to its target ([`Applier`]), and the workloads of one that is embedded ([`Workloads`]); what decides on updates
+//! ([`Rollouts`]); of machines, those at the hub
 //! ([`Machines`]), of one tenant ([`TenantPlane`]), and the agent of a DPU ([`DpuAgent`], [`DpuTenant`]). Its list names every controller once, with the account that
 //! the controller acts as. Whatever needs to know a program is a visitor of its list:
 //!
@@ -25,8 +27,10 @@ mod identities;
 mod listed;
 mod machines;
 pub mod roles;
+mod rollouts;
 pub mod served;
 pub mod supervisor;
+mod workloads;
 pub mod world;
 
 pub use account::Account;
@@ -35,6 +39,8 @@ pub use hub::Hub;
 pub use identities::Identities;
 pub use listed::{List, Listed, accounts, list};
 pub use machines::{DpuAgent, DpuTenant, Machines, TenantPlane};
+pub use rollouts::{Applier, Rollouts};
+pub use workloads::Workloads;
 
 use interlock_kernel::{Controller, Outside};
 

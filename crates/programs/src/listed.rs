@@ -48,7 +48,11 @@ pub fn accounts(rooms: &[Listed]) -> BTreeMap<Account, BTreeSet<Place>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Agent, DpuAgent, DpuTenant, Hub, Identities, Machine, Machines, TenantPlane};
+    use crate::{
+        Agent, Applier, DpuAgent, DpuTenant, Hub, Identities, Machine, Machines, Rollouts,
+        TenantPlane, Workloads,
+    };
+    use interlock_api::placement::Ref;
 
     fn names(rooms: &[Listed]) -> Vec<&'static str> {
         rooms.iter().map(|room| room.controller).collect()
@@ -56,10 +60,13 @@ mod tests {
 
     #[test]
     fn no_controller_is_in_a_list_twice() {
-        let machine = Some(Machine { is_root: false, has_volumes: true });
+        let machine = Some(Machine { is_root: false, has_volumes: true, is_default: true });
         let mut all = names(&list(&Hub::default()));
         all.extend(names(&list(&Identities::of_any())));
         all.extend(names(&list(&Agent::of_any(machine, &[]))));
+        all.extend(names(&list(&Workloads::of_any())));
+        all.extend(names(&list(&Rollouts)));
+        all.extend(names(&list(&Applier::of(Ref::default()))));
         all.extend(names(&list(&Machines)));
         all.extend(names(&list(&TenantPlane::default())));
         all.extend(names(&list(&DpuAgent::default())));
@@ -77,7 +84,7 @@ mod tests {
 
     #[test]
     fn only_the_syncer_of_a_cluster_knows_the_hub() {
-        let machine = Some(Machine { is_root: false, has_volumes: true });
+        let machine = Some(Machine { is_root: false, has_volumes: true, is_default: true });
         for (account, places) in accounts(&list(&Agent::of_any(machine, &[]))) {
             assert_eq!(places.contains(&Place::HUB), account == Account::Syncer, "{account}");
         }

@@ -3,8 +3,11 @@
 
 pub mod machines;
 
-use crate::{Account, Agent, Hub, Identities, Listed, Machine, accounts, list};
+use crate::{
+    Account, Agent, Applier, Hub, Identities, Listed, Machine, Rollouts, Workloads, accounts, list,
+};
 use interlock_api::nodes::DpuName;
+use interlock_api::placement::Ref;
 use interlock_kernel::{Kind, Place, Verb};
 use interlock_placement::kinds::WORKLOAD_CLUSTER;
 use serde_json::{Value, json};
@@ -65,6 +68,18 @@ pub fn of_identities_at_hub() -> Vec<Grant> {
     ]
 }
 
+/// What the controllers of updates and their caches need at the hub.
+pub fn of_rollouts_at_hub() -> Vec<Grant> {
+    let (rooms, account) = (list(&Rollouts), Account::Rollouts);
+    let rules = Rules::of(&rooms, account, Place::HUB);
+    let cached = format!("{CACHES}:{account}");
+    let caches = Rules::at(&rooms, Place::HUB).watched();
+    vec![
+        granted(&cached, caches, vec![CACHES_USER.to_owned()]),
+        granted(account.role(), rules, vec![account.user(None)]),
+    ]
+}
+
 /// What the agent of a cluster and its caches need where all are logical clusters of one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OfCluster {
@@ -76,7 +91,7 @@ pub struct OfCluster {
 
 /// What the agent of a cluster needs, by its name and that of its logical cluster.
 pub fn of_cluster(name: &str, logical_cluster: &str, further: &[Kind]) -> OfCluster {
-    let rooms = of_agent(true, further);
+    let rooms = [of_agent(true, further), of_workloads(), of_applier()].concat();
     let accounts = accounts(&rooms);
     let caches = vec![CACHES_USER.to_owned()];
     let mut users: Vec<String> = accounts.keys().map(|of| of.user(Some(name))).collect();
@@ -90,11 +105,21 @@ pub fn of_cluster(name: &str, logical_cluster: &str, further: &[Kind]) -> OfClus
             let own = Rules::of(&rooms, account, Place::HUB).and(Rules::of_syncer_of(name));
             at_hub.push(granted(&format!("{role}:{name}"), own, who.clone()));
         }
-        on_cluster.push(granted(role, Rules::of(&rooms, account, Place::CLUSTER), who));
+        let own = Rules::of(&rooms, account, Place::CLUSTER);
+        // Nobody knows beforehand which kinds a bundle has. What the applier may not do all the same, the policy of the
+        // fence refuses.
+        let own = if account == Account::Applier { own.and(Rules::of_bundles()) } else { own };
+        on_cluster.push(granted(role, own, who));
     }
     let cached = format!("{CACHES}:{name}");
-    at_hub.push(granted(&cached, Rules::of_caches(Place::HUB, further), caches.clone()));
-    on_cluster.push(granted(CACHES, Rules::of_caches(Place::CLUSTER, further), caches));
+    let watched = Rules::at(&rooms, Place::HUB).watched();
+    at_hub.push(granted(
+        &cached,
+        Rules::of_caches(Place::HUB, further).and(watched),
+        caches.clone(),
+    ));
+    let cached = Rules::at(&rooms, Place::CLUSTER).watched();
+    on_cluster.push(granted(CACHES, Rules::of_caches(Place::CLUSTER, further).and(cached), caches));
     OfCluster { at_hub, on_cluster }
 }
 
@@ -178,6 +203,20 @@ impl Rules {
         rules
     }
 
+    /// What it takes to apply whatever a bundle has, roles included.
+    fn of_bundles() -> Rules {
+        let mut rules = Rules::default();
+        let mut allow = |group: &str, resource: &str, verbs: &[&'static str]| {
+            let key = (group.to_owned(), resource.to_owned(), None);
+            rules.verbs.entry(key).or_default().extend(verbs);
+        };
+        allow("*", "*", &["get", "list", "watch", "create", "patch", "delete"]);
+        for resource in ["roles", "clusterroles"] {
+            allow("rbac.authorization.k8s.io", resource, &["bind", "escalate"]);
+        }
+        rules
+    }
+
     /// What it takes to enter a logical cluster of this server.
     pub fn to_enter(cluster: &str) -> Rules {
         Rules::default().naming(interlock_api::GROUP, "logicalclusters", cluster, "access")
@@ -253,8 +292,19 @@ pub fn of_identities() -> Vec<Listed> {
 /// The controllers of the agent of any cluster: on a machine that runs its pods and has its volumes,
 /// or on a cluster with nodes.
 pub fn of_agent(is_on_machine: bool, further: &[Kind]) -> Vec<Listed> {
-    let machine = is_on_machine.then_some(Machine { is_root: false, has_volumes: true });
+    let machine =
+        is_on_machine.then_some(Machine { is_root: false, has_volumes: true, is_default: true });
     list(&Agent::of_any(machine, further))
+}
+
+/// The controllers of Deployments and the like, on any embedded cluster.
+pub fn of_workloads() -> Vec<Listed> {
+    list(&Workloads::of_any())
+}
+
+/// The controllers that bring any cluster to its target.
+pub fn of_applier() -> Vec<Listed> {
+    list(&Applier::of(Ref::default()))
 }
 
 /// Where the events of an account are sent: to the hub, where people look, if it works there.
