@@ -13,10 +13,10 @@ use crate::run::{
 use crate::serving::{Signals, block_on, default_directory, log};
 use anyhow::{Context, bail};
 use clap::{Args as ClapArgs, ValueEnum};
-use interlock_api::placement::{Ref, WorkloadCluster};
+use interlock_api::placement::{Connection, Ref, WorkloadCluster};
 use interlock_kernel::Place;
 use interlock_programs::served::Serves;
-use interlock_programs::{Account, accounts, list};
+use interlock_programs::{Account, Rollouts, accounts};
 use interlock_shell::{NoDriver, Places, Runner, Server, Shell};
 use kube::api::Api;
 use kube::config::Kubeconfig;
@@ -86,9 +86,11 @@ pub(crate) fn controllers(args: &ControllersArgs) -> anyhow::Result<ExitCode> {
         let shell = shell_that_leads(&server, lease, &args.intervals);
         args.page.serve(&shell).await?;
         let places: Places = [(Place::HUB, server.clone())].into();
-        let accounts = [Account::Controllers, Account::Identities, Account::Machines];
+        let accounts =
+            [Account::Controllers, Account::Identities, Account::Machines, Account::Rollouts];
         let seats: Seats = accounts.map(|account| (account, places.clone())).into();
         let mut runners = wiring::run(&shell, &hub_program(&args.intervals), &seats, NoDriver)?;
+        runners.extend(wiring::run(&shell, &Rollouts, &seats, NoDriver)?);
         if let Some(cloud) = cloud {
             let ground = identities::Ground {
                 hub: &client,
@@ -237,10 +239,11 @@ async fn agent_of(args: &SyncerArgs) -> anyhow::Result<(Shell, Agent, Seats)> {
         further: cluster.spec.resources.clone(),
         runtime,
         heartbeat_every: args.intervals.heartbeat_every,
+        is_embedded: matches!(cluster.spec.connection, Connection::LogicalCluster(_)),
     };
     // One kubeconfig for each server: whoever gave it decides who this program is.
     let places = Places::from([(Place::HUB, hub), (Place::CLUSTER, served)]);
-    let accounts = accounts(&list(&agent.program()));
+    let accounts = accounts(&agent.rooms());
     let seats = accounts.into_keys().map(|account| (account, places.clone())).collect();
     Ok((shell, agent, seats))
 }

@@ -30,6 +30,7 @@ pub(crate) fn entries() -> Vec<Entry> {
     entries.extend(interlock_nodes::models());
     entries.extend(interlock_identities::models());
     entries.extend(interlock_rollouts::models());
+    entries.extend(interlock_workloads::models());
     entries.extend(interlock_turns::models());
     entries.extend(interlock_kernel::models());
     entries

@@ -1,6 +1,7 @@
 //! The `interlock` command.
 
 mod agents;
+mod audit;
 mod catalog;
 mod check;
 mod declare;
@@ -8,11 +9,13 @@ mod demo;
 mod dpu_agent;
 mod envtest;
 mod fleet;
+mod hub;
 mod identity;
 mod manifests;
 mod memory;
 mod node;
 mod output;
+mod rollout;
 mod run;
 mod serve;
 mod serving;
@@ -67,10 +70,14 @@ enum Command {
     Status(fleet::StatusArgs),
     /// Explain why a namespace is on its cluster, and what it waits for
     Explain(fleet::ExplainArgs),
+    /// Judge every recorded step of the fleet again, and name the first that is not explained
+    Audit(audit::Args),
     /// Explain cloud identities, and find what is left over of them
     Identity(identity::Args),
     /// List machines, assign them to tenants, and take them back
     Node(node::Args),
+    /// Update what runs on clusters: ask, watch, compare, cancel and go back
+    Rollout(rollout::Args),
     /// Declare the owner of a namespace gone, so that another cluster may take over
     ForceRelease(fleet::ForceReleaseArgs),
     /// Print a completion script for your shell
@@ -96,8 +103,10 @@ fn main() -> ExitCode {
         Command::Status(args) => fleet::run(&fleet::Task::Status(&args)),
         Command::Explain(args) => fleet::run(&fleet::Task::Explain(&args)),
         Command::ForceRelease(args) => fleet::run(&fleet::Task::ForceRelease(&args)),
+        Command::Audit(args) => audit::run(&args),
         Command::Identity(args) => identity::run(&args),
         Command::Node(args) => node::run(&args),
+        Command::Rollout(args) => rollout::run(&args),
         Command::Completions { shell } => completions(shell),
     };
     outcome.unwrap_or_else(|error| {

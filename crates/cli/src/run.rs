@@ -1,6 +1,8 @@
 //! What runs for long: the hub's controllers, and the agents of workload clusters.
 
 pub(crate) mod access;
+mod applier;
+pub(crate) mod audit;
 pub(crate) mod cluster;
 mod driver;
 pub(crate) mod fleet_id;
@@ -10,9 +12,11 @@ pub(crate) mod install;
 mod issuers;
 pub(crate) mod machines;
 pub(crate) mod metrics;
+mod node;
 pub(crate) mod page;
 mod repositories;
 mod storage;
+mod streams;
 pub(crate) mod supervisor;
 pub(crate) mod tokens;
 pub(crate) mod wiring;

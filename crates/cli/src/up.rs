@@ -3,6 +3,7 @@
 use crate::demo;
 use crate::output;
 use crate::run::access::{HUB, Who, allow_at_hub};
+use crate::run::audit::{self, Auditing};
 use crate::run::iam::{self, EmbeddedIam};
 use crate::run::machines::{self, Machines};
 use crate::run::metrics::page;
@@ -16,7 +17,7 @@ use interlock_api::placement::{Connection, WorkloadCluster, WorkloadClusterSpec}
 use interlock_kernel::Place;
 use interlock_outside::processes::Processes;
 use interlock_programs::served::Serves;
-use interlock_programs::{Account, accounts, list};
+use interlock_programs::{Account, Rollouts, accounts, list};
 use interlock_shell::{NoDriver, Runner, Shell};
 use jiff::Timestamp;
 use kube::api::{Api, PostParams};
@@ -31,6 +32,11 @@ use tracing::Level;
 
 /// How often the clusters are listed, until all are served.
 const CLUSTERS_AGAIN: Duration = Duration::from_secs(1);
+
+/// Where the drivers of embedded DPUs keep their records, below the data directory.
+const DPUS: &str = "dpus";
+/// How often the demonstration compares the cloud with its declarations: it has no time to wait ten minutes.
+const DEMO_RESYNC: Duration = Duration::from_secs(2);
 
 /// Options of `up`.
 #[derive(Debug, ClapArgs)]
@@ -54,6 +60,8 @@ pub(crate) struct Args {
     iam_listen: SocketAddr,
     #[command(flatten)]
     identities: identities::Args,
+    #[command(flatten)]
+    audit: audit::Args,
     /// Log every change and not only warnings; twice (-vv): enable debug logging
     #[arg(long, short, action = clap::ArgAction::Count)]
     verbose: u8,
@@ -63,6 +71,14 @@ impl Args {
     /// Whether processes may be those of root. The demonstration runs one program, which is this one.
     fn may_be_root(&self) -> bool {
         self.allow_root_processes || self.demo
+    }
+
+    /// The options of identities.
+    fn identities(&self) -> identities::Args {
+        match self.demo {
+            true => self.identities.clone().comparing_every(DEMO_RESYNC),
+            false => self.identities.clone(),
+        }
     }
 
     /// The lowest level that is logged. A person at a terminal gets the banner and what needs a
@@ -100,10 +116,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         if !args.demo {
             output::say(&welcome(&serving, &fleet, args))?;
         }
-        let demo = demo::Demo {
+        let stage = demo::Stage {
             hub: fleet.ground.hub.clone(),
+            server: serving.server.clone(),
             directory: serving.directory.join("demo"),
             volumes: serving.directory.join("volumes"),
+            dpus: serving.directory.join(DPUS),
+            cloud: fleet.cloud.clone(),
             clusters: args.clusters.clone(),
             is_once: args.once,
         };
@@ -114,7 +133,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 None
             }
             why = serving.fails() => Some(why),
-            ended = demo.run(), if args.demo => {
+            ended = stage.run(), if args.demo => {
                 outcome = Some(ended);
                 None
             }
@@ -133,14 +152,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 /// Everything of the fleet but its server.
 struct Fleet {
     ground: Arc<Ground>,
-    /// The hub's controllers, those of cloud identities, and those of machines.
+    /// The hub's controllers, those of cloud identities, of updates and of machines.
     runners: Vec<Runner>,
     /// Starts and stops the agents of clusters.
     supervisor: Supervisor,
     /// Starts and stops what serves tenants and DPUs.
     machines: Machines,
-    /// The cloud account of the fleet, unless it is somewhere else.
+    /// The embedded IAM, unless the cloud account of the fleet is somewhere else.
     iam: Option<EmbeddedIam>,
+    /// The cloud account of the fleet.
+    cloud: identities::Account,
+    /// Judges what is recorded, unless nobody wants it.
+    auditing: Option<Auditing>,
 }
 
 impl Fleet {
@@ -155,7 +178,12 @@ impl Fleet {
             true => None,
             false => Some(embedded_iam(serving, args).await?),
         };
-        let shell = Shell::new(run::settings());
+        let mut auditing = args.audit.begin(&serving.directory, &run::instance())?;
+        let shell = audit::recording(Shell::new(run::settings()), auditing.as_ref());
+        if let Some(auditing) = &mut auditing {
+            auditing.judge(&hub)?;
+            server.metrics().add(auditing.metrics());
+        }
         let counts = shell.metrics();
         server.metrics().add(move || page(&counts, Timestamp::now()));
         let intervals = run::Intervals::default();
@@ -165,11 +193,12 @@ impl Fleet {
             let controllers = known.acting_as(Who::OfHub(account).client(server, HUB));
             (account, [(Place::HUB, controllers)].into())
         };
-        let others = [Account::Identities, Account::Machines];
+        let others = [Account::Identities, Account::Machines, Account::Rollouts];
         let used = accounts(&list(&program)).into_keys().chain(others);
         let seats: Seats = used.map(seat).collect();
         let mut runners = wiring::run(&shell, &program, &seats, NoDriver)?;
         runners.extend(machines::at_hub(&shell, &seats)?);
+        runners.extend(wiring::run(&shell, &Rollouts, &seats, NoDriver)?);
         let cloud = match &iam {
             Some(iam) => iam.account(),
             None => args.identities.account_of_environment().await?,
@@ -177,7 +206,7 @@ impl Fleet {
         let (instance, shell_of) = (run::instance(), &shell);
         let at =
             identities::Ground { hub: &hub, shell: shell_of, seats: &seats, instance: &instance };
-        runners.extend(args.identities.run(&at, cloud).await?);
+        runners.extend(args.identities().run(&at, cloud.clone()).await?);
         for name in &args.clusters {
             register(&hub, name).await?;
         }
@@ -193,10 +222,10 @@ impl Fleet {
         });
         let supervisor = Supervisor::start(Arc::clone(&ground));
         server.metrics().add(supervisor.metrics());
-        let dpus = machines::Device::Local(serving.directory.join("dpus"));
+        let dpus = machines::Device::Local(serving.directory.join(DPUS));
         let reach = machines::Reach::Here(Arc::clone(&ground));
         let machines = Machines::start(reach, Serves::Fleet, dpus);
-        let fleet = Fleet { ground, runners, supervisor, machines, iam };
+        let fleet = Fleet { ground, runners, supervisor, machines, iam, cloud, auditing };
         fleet.begin_to_serve().await?;
         Ok(fleet)
     }
@@ -225,6 +254,9 @@ impl Fleet {
             ),
         }
         drop(self.runners);
+        if let Some(auditing) = self.auditing {
+            auditing.stop();
+        }
         if let Some(iam) = self.iam {
             iam.stop().await;
         }

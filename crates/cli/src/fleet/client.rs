@@ -3,13 +3,15 @@
 use super::location::{Found, Location};
 use super::picture::{Picture, Subject};
 use super::words::did_you_mean;
+use crate::run::audit::NAME as AUDIT;
+use crate::run::install::NAMESPACE;
 use anyhow::{Context, anyhow, bail};
 use futures::StreamExt;
 use futures::channel::mpsc;
 use interlock_api::names;
 use interlock_api::placement::{ForceRelease, Grant, Placement, WorkloadCluster};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Event, Namespace, PersistentVolumeClaim, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace, PersistentVolumeClaim, Secret};
 use kube::api::{
     Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams,
     WatchEvent, WatchParams,
@@ -86,6 +88,16 @@ impl Fleet {
             Ok(found) => Ok(found.is_none()),
             Err(kube::Error::Api(status)) if status.code == 403 => Ok(false),
             Err(error) => Err(self.told(error, &format!("read Secret {name}"))),
+        }
+    }
+
+    /// What the fleet's audit of itself says; None: nothing is audited, or the user may not know.
+    pub(crate) async fn audit(&self) -> anyhow::Result<Option<ConfigMap>> {
+        let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), NAMESPACE);
+        match maps.get_opt(AUDIT).await {
+            Ok(found) => Ok(found),
+            Err(kube::Error::Api(status)) if status.code == 403 => Ok(None),
+            Err(error) => Err(self.told(error, &format!("read ConfigMap {AUDIT}"))),
         }
     }
 

@@ -3,10 +3,12 @@
 //! * `location`, `client`, `picture`: which hub, what is asked of it, and what it looked like then.
 //! * `health`: how it is with a namespace; `report`, `page`, `explain`: that told in three lengths.
 //! * `progress`, `follow`: how far a move is; `volumes`: what each cluster has of claims and snapshots.
+//! * `audit`: what the fleet's audit of itself says.
 //! * `nodes`: machines, DPUs and tenants.
 //! * `turns`: who may maintain a cluster; `rights`: whom the cloud roles of a namespace trust.
 //! * `moving`, `showing`, `forcing`: the commands.
 
+mod audit;
 mod client;
 pub(crate) mod connection;
 mod explain;

@@ -3,7 +3,7 @@
 use super::client::Fleet;
 use super::health::Health;
 use super::location::Location;
-use super::{explain, nodes, page, report, volumes};
+use super::{audit, explain, nodes, page, report, volumes};
 use crate::output::{Format, color, complain, say, say_json};
 use anyhow::Context;
 use interlock_api::placement::WorkloadCluster;
@@ -42,7 +42,9 @@ enum Part {
     /// Show claims, ReplicationSources, ReplicationDestinations and snapshots of every cluster
     Volumes(volumes::Args),
     /// Show machines by phase, DPUs, tenants, and which machines wait for something
-    #[command(after_help = "Exit status: 0 nobody has to act; 1 a machine or a DPU needs a person; 2 usage error.")]
+    #[command(
+        after_help = "Exit status: 0 nobody has to act; 1 a machine or a DPU needs a person; 2 usage error."
+    )]
     Nodes(nodes::Args),
 }
 
@@ -129,11 +131,19 @@ async fn show_one(fleet: &Fleet, name: &str, format: Format) -> anyhow::Result<E
 async fn show_all(fleet: &Fleet, args: &StatusArgs) -> anyhow::Result<ExitCode> {
     let picture = fleet.picture().await?;
     let report = report::fleet(&picture);
+    let state = if args.clusters { None } else { audit::state(fleet).await };
+    let state = state.as_ref();
     match (args.output, args.clusters) {
-        (Format::Json, false) => say_json(&report)?,
+        (Format::Json, false) => say_json(&audit::Audited { report: &report, audit: state })?,
         (Format::Json, true) => say_json(&report.clusters)?,
-        (Format::Text, false) => say(&report::text(&picture, &report, color()))?,
+        (Format::Text, false) => {
+            let text = report::text(&picture, &report, color());
+            say(&(text + &audit::text(state, picture.now)))?;
+        }
         (Format::Text, true) => say(&report::clusters_text(&picture, &report))?,
+    }
+    if audit::is_broken(state) {
+        return Ok(ExitCode::FAILURE);
     }
     if !args.clusters {
         return Ok(code(report.health));

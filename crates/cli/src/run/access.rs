@@ -56,10 +56,11 @@ impl Who<'_> {
     }
 }
 
-/// Lets the controllers of the hub, of cloud identities and of machines do what they do, and their caches be filled.
+/// Lets the controllers of the hub, of cloud identities, of updates and of machines do what they do, and their caches be filled.
 pub(crate) async fn allow_at_hub(hub: &Client) -> anyhow::Result<()> {
     grant(hub, &roles::at_hub()).await?;
     grant(hub, &roles::of_identities_at_hub()).await?;
+    grant(hub, &roles::of_rollouts_at_hub()).await?;
     grant(hub, &roles::machines::at_hub()).await
 }
 

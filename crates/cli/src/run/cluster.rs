@@ -1,6 +1,8 @@
 //! The agent of one workload cluster on this machine: its program, and the drivers that it needs.
 
+use super::applier::Questions;
 use super::driver::OnThisMachine;
+use super::node;
 use super::storage::OnThisDisk;
 use super::tokens;
 use super::wiring::{self, Seats};
@@ -12,8 +14,8 @@ use interlock_placement::heartbeat::{Discovery, WhoIssues};
 use interlock_placement::runtime::outside::{Action, Answer, Machine, Question};
 use interlock_placement::runtime::tokens::Cloud;
 use interlock_placement::syncer::{Holding, Locks, LocksOf};
-use interlock_programs::{self as programs, Account};
-use interlock_shell::{Driver, Runner, Shell, WiringError};
+use interlock_programs::{self as programs, Account, Listed, list};
+use interlock_shell::{Driver, NoDriver, Runner, Shell, WiringError};
 use interlock_volumes::outside::{
     Disk, DiskAction, DiskQuestion, Made, Mover, MoverAction, Sync, SyncId,
 };
@@ -98,15 +100,38 @@ pub(crate) struct Agent {
     pub(crate) runtime: Runtime,
     /// How often it sends a heartbeat.
     pub(crate) heartbeat_every: Duration,
+    /// Whether the cluster is a logical cluster of ours, which has no controllers of Deployments and the like but ours.
+    pub(crate) is_embedded: bool,
 }
 
 impl Agent {
+    /// All its controllers, for their rights.
+    pub(crate) fn rooms(&self) -> Vec<Listed> {
+        let mut rooms = list(&self.program());
+        rooms.extend(self.workloads().iter().flat_map(list));
+        rooms.extend(self.applier().iter().flat_map(list));
+        rooms
+    }
+
+    /// What brings it to what it is to run. A cluster that is somebody else's needs the fence and the rights first.
+    fn applier(&self) -> Option<programs::Applier> {
+        self.is_embedded.then(|| programs::Applier::of(self.of.clone()))
+    }
+
+    /// The controllers of its workloads: only where its pods are processes of this machine, and nobody else makes any.
+    fn workloads(&self) -> Option<programs::Workloads> {
+        let Runtime::OnThisMachine { processes, .. } = &self.runtime else { return None };
+        let node = || node::of_this_machine(&self.of.name, processes.boot_id());
+        self.is_embedded.then(|| programs::Workloads { node: node() })
+    }
+
     /// Its controllers, as one list.
     pub(crate) fn program(&self) -> programs::Agent {
         let (boot_id, machine) = match &self.runtime {
             Runtime::OnThisMachine { processes, .. } => {
                 let is_root = processes.are_roots();
-                let machine = programs::Machine { is_root, has_volumes: true };
+                let machine =
+                    programs::Machine { is_root, has_volumes: true, is_default: self.is_embedded };
                 (processes.boot_id().to_owned(), Some(machine))
             }
             Runtime::OfTheCluster { boot_id } => (boot_id.clone(), None),
@@ -140,7 +165,19 @@ impl Agent {
             tokens: client(Account::Runtime),
             runtime: self.runtime.clone(),
         };
-        wiring::run(shell, &self.program(), seats, drivers)
+        let mut runners = wiring::run(shell, &self.program(), seats, drivers)?;
+        if let Some(workloads) = self.workloads() {
+            runners.extend(wiring::run(shell, &workloads, seats, NoDriver)?);
+        }
+        if let Some(applier) = self.applier() {
+            let at = |place| {
+                let server = seats.get(&Account::Applier).and_then(|places| places.server(place));
+                server.map(|at| at.client().clone())
+            };
+            let questions = Questions::new(at(Place::HUB), at(Place::CLUSTER));
+            runners.extend(wiring::run(shell, &applier, seats, questions)?);
+        }
+        Ok(runners)
     }
 }
 

@@ -108,6 +108,12 @@ impl Args {
         names.into_iter().any(Option::is_some)
     }
 
+    /// The same; every cloud object is compared so often, unless the options say otherwise.
+    pub(crate) fn comparing_every(mut self, period: Duration) -> Args {
+        self.resync = self.resync.or(Some(period));
+        self
+    }
+
     /// Whether another IAM than the embedded one is to be used.
     pub(crate) fn has_endpoint(&self) -> bool {
         self.iam_endpoint.is_some()

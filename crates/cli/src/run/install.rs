@@ -54,6 +54,33 @@ pub(crate) async fn install_for_tenant(plane: &Client) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Brings a cluster what refuses the late writes of an applier. A fence that is there keeps its token.
+pub(crate) async fn install_fence(at: &Client, user: &str) -> anyhow::Result<()> {
+    for object in interlock_rollouts::fence::manifests(user) {
+        let object: DynamicObject = serde_json::from_value(object).context("the fence")?;
+        let kind = object.types.clone().unwrap_or_default();
+        let kind = GroupVersionKind::try_from(&kind).context("the kind of a part of the fence")?;
+        let resource = ApiResource::from_gvk(&kind);
+        let namespace = object.namespace();
+        let api: Api<DynamicObject> = match &namespace {
+            Some(namespace) => Api::namespaced_with(at.clone(), namespace, &resource),
+            None => Api::all_with(at.clone(), &resource),
+        };
+        let what = format!("{} {}", kind.kind, object.name_any());
+        match kind.kind.as_str() {
+            "ConfigMap" | "Namespace" => {
+                made(api.create(&PostParams::default(), &object).await, &what)?;
+            }
+            _ => {
+                let params = PatchParams::apply("interlock").force();
+                let applied = api.patch(&object.name_any(), &params, &Patch::Apply(&object)).await;
+                applied.with_context(|| format!("cannot create {what}"))?;
+            }
+        }
+    }
+    Ok(())
+}
+
 async fn make_namespace(at: &Client, name: &str) -> anyhow::Result<()> {
     let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(at.clone());
     let namespace = serde_json::from_value(json!({"metadata": {"name": name}}))

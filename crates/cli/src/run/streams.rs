@@ -151,6 +151,10 @@ fn refused(of: &PodContainer, error: EnterError) -> Status {
             of.container, of.pod
         )),
         EnterError::NoCommand | EnterError::ZeroByte => Status::bad_request(error.to_string()),
+        // A snapshot takes a moment, and nothing may begin to write in it.
+        EnterError::Processes(interlock_outside::processes::Error::VolumeFrozen { .. }) => {
+            Status::unavailable(error.to_string(), 1)
+        }
         EnterError::Start { .. } | EnterError::Processes(_) => internal(error),
     }
 }

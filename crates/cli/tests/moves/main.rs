@@ -21,3 +21,5 @@ mod resuming;
 mod rights;
 mod tokens;
 mod turns;
+mod updates;
+mod workloads;

@@ -30,6 +30,10 @@ pub(super) fn carry(
     outputs: mpsc::Sender<Output>,
 ) -> io::Result<impl Future<Output = ()> + Send + use<>> {
     let Entered { stdin, stdout, stderr, terminal, hold } = entered;
+    #[expect(
+        deprecated,
+        reason = "what its successor has one promise in an unsafe block, a File keeps by itself: one descriptor, until it is dropped"
+    )]
     let terminal = terminal.map(|end| AsyncFd::new(File::from(end))).transpose()?;
     let stdin = stdin.map(pipe::Sender::from_owned_fd).transpose()?;
     let stdout = stdout.map(pipe::Receiver::from_owned_fd).transpose()?;

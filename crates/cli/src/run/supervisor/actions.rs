@@ -3,6 +3,7 @@
 use super::report;
 use crate::run::access::{HUB, Who, allow_for_cluster, forbid_for_cluster};
 use crate::run::cluster::{Agent, Runtime, kind};
+use crate::run::streams::Streaming;
 use crate::run::wiring::Seats;
 use crate::run::{install, open_processes, open_volumes};
 use anyhow::Context;
@@ -12,7 +13,7 @@ use interlock_kernel::{Kind, Place};
 use interlock_outside::processes::Processes;
 use interlock_placement::runtime::tokens::Cloud;
 use interlock_programs::supervisor::{Registered, Service};
-use interlock_programs::{accounts, list, roles};
+use interlock_programs::{Account, accounts, roles};
 use interlock_shell::{Runner, Shell};
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, PostParams};
 use kube::{Client, ResourceExt};
@@ -49,6 +50,8 @@ pub(crate) struct Held {
     pub(super) service: Service,
     pub(super) runners: Vec<Runner>,
     pub(super) runtime: Runtime,
+    /// Serves the logs, commands and ports of its pods.
+    pub(super) streaming: Option<Streaming>,
 }
 
 impl Held {
@@ -59,7 +62,7 @@ impl Held {
 
     /// The same, with its controllers stopped.
     pub(super) fn without_controllers(self) -> Held {
-        Held { runners: Vec::new(), ..self }
+        Held { runners: Vec::new(), streaming: None, ..self }
     }
 
     /// Ends every process of the cluster. Its controllers must have ended, or they start more.
@@ -101,6 +104,7 @@ impl Ground {
         };
         let owner = Who::Owner.client(&self.server, logical_cluster);
         install::install_volumes(&owner).await?;
+        install::install_fence(&owner, &Account::Applier.user(Some(&of.name))).await?;
         let kinds: Vec<Kind> = further.iter().map(kind).collect();
         let grants = roles::of_cluster(&of.name, logical_cluster, &kinds);
         allow_for_cluster(&self.hub, &owner, &grants).await?;
@@ -109,11 +113,19 @@ impl Ground {
             further: further.clone(),
             runtime: runtime.clone(),
             heartbeat_every: self.heartbeat_every,
+            is_embedded: true,
         };
         let seats = self.seats(&agent, logical_cluster);
         let runners = agent.run(&self.shell, &seats)?;
         report::served(self, of);
-        Ok(Some(Held { service, runners, runtime }))
+        let streaming = match runtime.processes() {
+            Some(processes) => {
+                let started = Streaming::start(&self.server, logical_cluster, &processes);
+                Some(started.context("cannot keep the logs of pods")?)
+            }
+            None => None,
+        };
+        Ok(Some(Held { service, runners, runtime, streaming }))
     }
 
     fn open_machine(&self, of: &Ref) -> anyhow::Result<Runtime> {
@@ -136,7 +148,7 @@ impl Ground {
             };
             (account, places.into_iter().map(at).collect())
         };
-        accounts(&list(&agent.program())).into_iter().map(seat).collect()
+        accounts(&agent.rooms()).into_iter().map(seat).collect()
     }
 
     /// What is to be served of a cluster, by the hub itself.
@@ -175,10 +187,17 @@ impl Ground {
             false => "the WorkloadCluster was deleted, or its connection changed",
         };
         tracing::info!(cluster = of.name, because, "stopping the agent of the cluster");
-        let Held { service, runners, runtime } = held;
+        let Held { service, runners, runtime, streaming } = held;
+        // Whoever goes on with the processes serves their logs anew.
+        drop(streaming);
         join_all(runners.into_iter().map(Runner::stop)).await;
         if is_there {
-            return Letting::Changed(Held { service, runners: Vec::new(), runtime });
+            return Letting::Changed(Held {
+                service,
+                runners: Vec::new(),
+                runtime,
+                streaming: None,
+            });
         }
         // Nothing runs as a rule: the cluster stays while a grant is on it. If somebody took its
         // finalizer off by hand, nobody else would ever stop what runs.
