@@ -139,11 +139,13 @@ fn variables() -> Value {
     let named = |name: &str, expression: String| json!({"name": name, "expression": expression});
     json!([
         named("fence", "int(params.data.token)".to_owned()),
+        // What is of the cluster as a whole has none.
+        named("place", "has(request.namespace) ? request.namespace : ''".to_owned()),
         named(
             "isFence",
             format!(
                 "request.resource.group == '' && request.resource.resource == 'configmaps' \
-                 && request.namespace == '{SYSTEM_NAMESPACE}' && request.name == '{FENCE_NAME}'"
+                 && variables.place == '{SYSTEM_NAMESPACE}' && request.name == '{FENCE_NAME}'"
             ),
         ),
         named("token", number("object", ANNOTATION_TOKEN)),
@@ -208,7 +210,7 @@ fn validations() -> Value {
         },
         {
             "expression": format!(
-                "variables.isFence || request.namespace != '{SYSTEM_NAMESPACE}'"
+                "variables.isFence || variables.place != '{SYSTEM_NAMESPACE}'"
             ),
             "message": format!("SystemNamespace: no bundle has objects in {SYSTEM_NAMESPACE}"),
         },

@@ -30,7 +30,8 @@ impl Keeper for Workers {
         };
         let name = call.as_str().or_else(|| call.as_object()?.keys().next().map(String::as_str));
         let name = name.unwrap_or_default();
-        let resource = at.to_string();
+        // A policy and a role may have one name: each kind of resource has a controller of its own.
+        let resource = format!("{} {at}", record.controller);
         // To make what is there already does nothing.
         let before = self.0.get(&resource).filter(|before| *before != uid).cloned();
         match (name.strip_prefix("Create"), before) {
