@@ -34,7 +34,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use updates::Updates;
 
-/// The pause between two moves, once the story was told.
+/// The pause between two moves, after the story.
 const BETWEEN_MOVES: Duration = Duration::from_millis(500);
 
 /// What the story has to do with.

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn no_answer_and_the_answer_that_there_is_none_are_told_apart() {
+    fn no_answer_differs_from_the_answer_that_there_is_none() {
         #[derive(Debug, PartialEq, serde::Deserialize, Serialize)]
         struct Asked(#[serde(with = "answered")] Option<Option<u8>>);
         for asked in [Asked(None), Asked(Some(None)), Asked(Some(Some(1)))] {

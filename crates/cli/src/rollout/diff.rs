@@ -34,7 +34,7 @@ pub(super) struct Args {
     common: Common,
 }
 
-/// What becomes of an object, for programs: a contract.
+/// What happens to an object, for programs: a contract.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct Change {
     /// The object.

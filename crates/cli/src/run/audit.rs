@@ -26,7 +26,7 @@ pub(crate) const KEY: &str = "state";
 const AGAIN: Duration = Duration::from_millis(500);
 /// How often what was found is compared to what the hub says.
 const TOLD: Duration = Duration::from_secs(5);
-/// How many of these pass at most until the hub is told that there is nothing new.
+/// How many of these pass at most until the hub shows that there is nothing new.
 const TOLD_ANYWAY: u64 = 12;
 
 /// Options of what records.
@@ -68,7 +68,7 @@ pub(crate) struct Audited {
 }
 
 impl State {
-    /// What the hub is told about an audit.
+    /// What the hub shows of an audit.
     pub(crate) fn of(report: &Report, now: Timestamp) -> State {
         let since = report.promises.iter().map(|kept| kept.since).max().flatten();
         let first = report.first.as_ref().map(|first| {

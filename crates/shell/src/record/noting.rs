@@ -65,7 +65,7 @@ impl Noted {
         }
     }
 
-    /// The step is going to do this.
+    /// The step does this next.
     pub(crate) fn does(&mut self, effect: RecordedEffect, because: &str) {
         if let Some(entry) = &mut self.entry {
             entry.effect = Some(effect);

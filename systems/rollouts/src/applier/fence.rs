@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::time::Duration;
 
-/// When a fence that is in force is looked at again: people may have changed it.
+/// When a fence that is in force is read again: people may have changed it.
 const IN_FORCE_SECONDS: u64 = 60;
 /// How long a fence that is missing, or servers that cannot be asked, are left alone.
 const MISSING_SECONDS: u64 = 10;

@@ -25,7 +25,7 @@ pub struct Facts {
     pub max_unavailable: usize,
     /// What happens when a cluster fails.
     pub on_failure: OnFailure,
-    /// What happens to a cluster that is not heard of.
+    /// What happens to a cluster that sends no heartbeat.
     pub on_unreachable: OnClusterUnreachable,
     /// The names of the canary and of the partitions, in order.
     pub partitions: Vec<String>,

@@ -142,7 +142,7 @@ fn a_failure_pauses_the_request_or_does_not() {
 }
 
 #[test]
-fn a_cluster_that_is_not_heard_of_is_awaited_left_out_or_counts_as_failed() {
+fn a_cluster_without_heartbeats_is_awaited_left_out_or_counts_as_failed() {
     for (policy, first, phase, skipped, failed) in [
         ("Wait", vec![], FleetPhase::Progressing, 0, 0),
         ("Skip", vec!["b"], FleetPhase::Progressing, 1, 0),

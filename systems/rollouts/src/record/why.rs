@@ -69,7 +69,7 @@ pub enum Why {
         /// What was not healthy, or that nobody knows.
         first: String,
     },
-    /// The agent of the cluster was not heard of in time.
+    /// The agent of the cluster sent no heartbeat in time.
     ClusterUnreachable {
         /// How many seconds it had.
         seconds: i64,

@@ -47,7 +47,7 @@ pub(super) fn act(scene: &Scene, decision: Decision) -> Step<Nothing> {
         Decision::Adopt(name) => with_pod(scene, &name, |pod| {
             let change = adopting(&DAEMON_SET, &scene.set, pod);
             let write = Write::patch(Place::CLUSTER, &POD, pod, change);
-            Step::write(write, "the selector selects the pod, and nobody has it")
+            Step::write(write, "the selector selects the pod, which has no owner")
         }),
         Decision::Release(name) => with_pod(scene, &name, |pod| {
             let write = Write::patch(Place::CLUSTER, &POD, pod, releasing(&scene.set, pod));

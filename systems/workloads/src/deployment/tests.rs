@@ -294,7 +294,7 @@ fn a_change_without_progress_is_reported_after_its_deadline() {
     cluster.is_healthy = false;
     cluster.settle();
     assert_eq!(cluster.progress(), "True ReplicaSetUpdated");
-    assert_eq!(cluster.step().waits_seconds, Some(30), "it looks again by itself");
+    assert_eq!(cluster.step().waits_seconds, Some(30), "it is requeued by itself");
     cluster.servers.pass(29);
     cluster.settle();
     assert_eq!(cluster.progress(), "True ReplicaSetUpdated");

@@ -65,7 +65,7 @@ fn of_pod(scene: &Scene, pod: &Object, change: OfPod) -> Step<Nothing> {
         OfPod::Adopt => with_job(scene, |job| {
             let mut change = adopting(&JOB, job, pod);
             change["metadata"]["finalizers"] = json!(finalizers_with(pod, FINALIZER_TRACKING));
-            patch(change, "the selector selects the pod, and nobody has it")
+            patch(change, "the selector selects the pod, which has no owner")
         }),
         OfPod::Release => with_job(scene, |job| {
             let mut change = releasing(job, pod);

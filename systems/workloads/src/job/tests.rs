@@ -163,7 +163,7 @@ fn without_completions_the_first_success_says_that_nothing_is_left() {
 }
 
 #[test]
-fn each_index_has_one_pod_and_is_told_which() {
+fn each_index_has_one_pod_that_knows_it() {
     let indexed =
         json!({"spec": {"completionMode": "Indexed", "parallelism": 2, "completions": 3}});
     let mut cluster = Cluster::started(&indexed);

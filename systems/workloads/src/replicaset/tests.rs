@@ -265,8 +265,8 @@ fn a_pod_that_is_ready_is_waited_for_until_it_is_available() {
     let ready = json!({"type": "Ready", "status": "True",
         "lastTransitionTime": "1970-01-12T13:46:35Z"});
     let fresh = pod("shop-r0", json!({"status": {"conditions": [ready]}}));
-    let patience = json!({"spec": {"replicas": 1, "minReadySeconds": 9}});
-    let (mut servers, run) = settled(vec![home(), set(patience), fresh]);
+    let slow = json!({"spec": {"replicas": 1, "minReadySeconds": 9}});
+    let (mut servers, run) = settled(vec![home(), set(slow), fresh]);
     assert_eq!(run.waits_seconds, Some(4));
     let status = |servers: &TestServers| {
         let status = &set_in(servers)["status"];
@@ -320,7 +320,7 @@ fn absence_of_the_named_pod_from_a_cache_is_not_its_end() {
 }
 
 #[test]
-fn only_a_live_list_says_which_pod_goes() {
+fn only_a_live_list_says_which_pod_is_deleted() {
     let cached = facts(1, vec![member("a", 0), member("b", 1)]);
     assert_eq!(decide(&cached), Decision::ReadPods);
     let live = Facts { live: Some(vec![member("a", 0)]), ..cached.clone() };

@@ -36,7 +36,7 @@ pub(super) fn act(scene: &Scene, decision: Decision) -> Step<Nothing> {
         Decision::Adopt(ordinal) => with_pod(scene, ordinal, |pod| {
             let change = adopting(&STATEFUL_SET, &scene.set, pod);
             let write = Write::patch(Place::CLUSTER, &POD, pod, change);
-            Step::write(write, "the pod has the name of an ordinal, and nobody has it")
+            Step::write(write, "the pod has the name of an ordinal, and no owner")
         }),
         Decision::Release(ordinal) => with_pod(scene, ordinal, |pod| {
             let write = Write::patch(Place::CLUSTER, &POD, pod, releasing(&scene.set, pod));

@@ -82,7 +82,7 @@ fn of_sets() -> Vec<Row> {
         },
         Row {
             name: "surplus-by-cache",
-            sentence: "which pod goes is decided by the cache",
+            sentence: "which pod is deleted is decided by the cache",
             breaks: FLOOR,
             size: STALE,
             bends: sets(|facts| {

@@ -186,7 +186,7 @@ async fn pings_are_answered_and_a_farewell_is_returned() {
 }
 
 #[tokio::test]
-async fn whoever_breaks_the_rules_is_told_and_cut_off() {
+async fn whoever_breaks_the_rules_hears_why_and_is_cut_off() {
     let (mut socket, mut client) = socket();
     client.write_all(&[WHOLE, 1, b'x']).await.expect("it is open");
     assert_eq!(socket.incoming.recv().await, None);

@@ -24,7 +24,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// How often it is killed again: a process may have been born meanwhile.
 const KILLS: u32 = 20;
 const BETWEEN_KILLS: Duration = Duration::from_millis(20);
-/// Where processes cannot be waited for as descriptors, they are looked at.
+/// Where processes cannot be waited for as descriptors, the process table is read.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// Waits for the end of a command, or brings it about: when the other end of `dropped` is closed, or the leader of

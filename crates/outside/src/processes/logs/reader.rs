@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_is_overtaken_by_a_cut_goes_on_with_a_whole_line() {
+    fn a_reader_behind_a_cut_goes_on_with_a_whole_line() {
         use rustix::fs::{FallocateFlags, fallocate};
         let text: String = (0..40_000).map(|number| format!("line {number}\n")).collect();
         let (file, marks) = log(&[(&text, 1)]);

@@ -14,7 +14,7 @@ pub(super) const ONE_TENANT: Promise = Promise {
 /// Nothing is opened at or under a floor.
 pub(super) const FLOORS_HOLD: Promise = Promise {
     name: "FloorsHold",
-    sentence: "no port is opened for an epoch that its DPU was told is revoked",
+    sentence: "no port is opened for an epoch that is revoked at its DPU",
     keeper: || Box::<Floors>::default(),
 };
 
@@ -73,7 +73,7 @@ impl Keeper for Ports {
     }
 }
 
-/// The floors that DPUs were told, by term and machine.
+/// The floors at DPUs, by term and machine.
 #[derive(Default)]
 struct Floors(BTreeMap<(String, String), i64>);
 

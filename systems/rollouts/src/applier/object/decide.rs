@@ -8,7 +8,7 @@ const DELETING_SECONDS: u64 = 2;
 const REFUSED_SECONDS: u64 = 30;
 /// When a bundle that cannot be read, or a kind that is not served, is asked for again.
 const MISSING_SECONDS: u64 = 5;
-/// When an object that needs nothing is looked at again while the report names it.
+/// When an object that needs nothing is read again while the report names it.
 const NAMED_SECONDS: u64 = 10;
 /// When an object that changed under our eyes is read again.
 const CHANGED_SECONDS: u64 = 1;
@@ -116,7 +116,7 @@ pub enum Tried {
     /// The object would change.
     Changes,
     /// The object has changed since it was read.
-    Overtaken,
+    Changed,
     /// It would refuse it.
     Refused(Refused),
 }
@@ -219,7 +219,7 @@ fn tried(facts: &Facts, write: &Decision) -> Decision {
         Tried::Unasked => Decision::Try,
         Tried::Same => Decision::Wait("an apply would change nothing", NAMED_SECONDS),
         Tried::Changes => write.clone(),
-        Tried::Overtaken => Decision::Wait("the object has just changed", CHANGED_SECONDS),
+        Tried::Changed => Decision::Wait("the object has just changed", CHANGED_SECONDS),
         Tried::Refused(refusal) => noted(facts, refusal.clone()),
     }
 }

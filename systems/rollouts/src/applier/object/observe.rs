@@ -228,7 +228,7 @@ fn tried(answer: Option<&Result<Object, Refusal>>, there: Option<&Object>) -> Tr
         (Some(Ok(would_be)), Some(there)) if is_same(there, would_be) => Tried::Same,
         (Some(Ok(_)), _) => Tried::Changes,
         (Some(Err(refusal)), _) if refusal.code == 409 && refusal.reason == "Conflict" => {
-            Tried::Overtaken
+            Tried::Changed
         }
         (Some(Err(refusal)), _) => Tried::Refused(said(refusal)),
     }

@@ -71,7 +71,7 @@ fn what_cannot_be_known_is_waited_for_and_nothing_is_deleted_for_it() {
         Facts { served: Served::No, ..wanted() },
         Facts { live: Live::There(deleting), ..wanted() },
         Facts { live: Live::There(deleting), ..listed(None) },
-        Facts { tried: Tried::Overtaken, ..wanted() },
+        Facts { tried: Tried::Changed, ..wanted() },
         Facts { tried: Tried::Refused(refusal()), noted: Some(refusal()), ..wanted() },
     ] {
         assert!(matches!(decide(&facts), Decision::Wait(..)), "{facts:?}");

@@ -151,8 +151,8 @@ fn a_request_in_flight_that_is_not_wanted_is_rolled_back_and_its_bundle_is_not_b
         let newer =
             idle().flying(phase, |_| {}).waiting(|it| it.asked = asking(|it| it.preempt = true));
         assert_eq!(decide(&newer), Decision::RollBack(Why::Preempted { by: 7 }, false));
-        let patient = idle().flying(phase, |_| {}).waiting(|_| {});
-        assert!(matches!(decide(&patient), Decision::Wait(..)));
+        let waiting = idle().flying(phase, |_| {}).waiting(|_| {});
+        assert!(matches!(decide(&waiting), Decision::Wait(..)));
     }
     let back = idle().flying(RollingBack, |it| it.asked = asking(|it| it.is_cancelled = true));
     assert!(matches!(decide(&back), Decision::Wait(_, 50)), "it is rolled back already");
