@@ -31,6 +31,7 @@ const TOLD_ANYWAY: u64 = 12;
 
 /// Options of what records.
 #[derive(Debug, Clone, clap::Args)]
+#[group(skip)]
 pub(crate) struct Args {
     /// Do not record every step, and do not audit what was decided
     #[arg(long)]
