@@ -131,7 +131,12 @@ async fn from_pipe<F, E>(
     let mut part = vec![0; PART_BYTES];
     loop {
         let is_last = has_ended.borrow().is_some();
-        match pipe.try_read(&mut part) {
+        // At the end the kernel is asked: the runtime may not have heard yet that there is something to read.
+        let read = match is_last {
+            true => rustix::io::read(&pipe, &mut part).map_err(io::Error::from),
+            false => pipe.try_read(&mut part),
+        };
+        match read {
             Ok(count @ 1..) => {
                 if send(Bytes::copy_from_slice(&part[..count])).await.is_err() {
                     return;
