@@ -1,6 +1,7 @@
 //! Measurements with a peer beside us: the same work, the same machine, one run, as ratios.
 
 mod apiserver;
+mod audit;
 mod checker;
 mod clone;
 mod cost;
@@ -45,6 +46,8 @@ pub(crate) enum Subject {
         )]
         sizes: Vec<(usize, usize)>,
     },
+    /// What recording and judging every step adds to a move
+    Audit(audit::Run),
     /// Cloud identities: calls of each, the share of the rate limit that is used, memory
     Identities(identities::Run),
     /// Machines: effects of controllers for each, processor, memory of an agent
@@ -99,6 +102,7 @@ pub(crate) fn run(subject: &Subject) -> anyhow::Result<bool> {
         Subject::Apiserver(run) => apiserver::run(run),
         Subject::KubeApiserver(size) => kube_apiserver::run(&Run { quick: size.quick, etcd: None }),
         Subject::Placement { sizes } => placement::run(sizes),
+        Subject::Audit(run) => audit::run(run),
         Subject::Identities(run) => identities::run(run),
         Subject::Nodes(run) => nodes::run(run),
         Subject::Restic(size) => restic::run(size.quick),

@@ -38,7 +38,7 @@ pub(crate) fn size(text: &str) -> Result<(usize, usize), String> {
 pub(crate) fn run(sizes: &[(usize, usize)]) -> anyhow::Result<bool> {
     let (load, interlock) = (Load::build()?, interlock::build()?);
     let data = Directory::new("fleet")?;
-    let fleet = Fleet { interlock, data, load };
+    let fleet = Fleet { interlock, data, load, options: &[] };
     let running = fleet.start()?;
     say(&format!("| {} |", COLUMNS.join(" | ")));
     say(&format!("|{}", "---:|".repeat(COLUMNS.len())));
@@ -61,18 +61,22 @@ struct Growth {
     moves: usize,
 }
 
-struct Fleet {
-    interlock: PathBuf,
-    data: Directory,
-    load: Load,
+/// A fleet of twenty clusters, and what drives it.
+pub(super) struct Fleet {
+    pub(super) interlock: PathBuf,
+    pub(super) data: Directory,
+    pub(super) load: Load,
+    /// Options of `up` besides the usual ones.
+    pub(super) options: &'static [&'static str],
 }
 
 impl Fleet {
-    fn start(&self) -> anyhow::Result<Running> {
+    pub(super) fn start(&self) -> anyhow::Result<Running> {
         let names: Vec<String> = (0..CLUSTERS).map(cluster).collect();
         let running = Running::start(
             Command::new(&self.interlock)
                 .args(["up", "--listen", "127.0.0.1:0", "--allow-root-processes"])
+                .args(self.options)
                 .args(["--clusters", &names.join(","), "--data-dir"])
                 .arg(self.data.path()),
         )?;
@@ -80,7 +84,7 @@ impl Fleet {
         Ok(running)
     }
 
-    fn measure(&self, what: &str, args: &[&str]) -> anyhow::Result<serde_json::Value> {
+    pub(super) fn measure(&self, what: &str, args: &[&str]) -> anyhow::Result<serde_json::Value> {
         self.load.run(what, self.data.path().join("kubeconfig"), args)
     }
 
@@ -132,6 +136,7 @@ impl Fleet {
     }
 }
 
-fn cluster(number: usize) -> String {
+/// The name of a cluster.
+pub(super) fn cluster(number: usize) -> String {
     format!("c{:02}", number % CLUSTERS + 1)
 }
