@@ -9,6 +9,7 @@ mod events;
 mod objects;
 mod patches;
 mod restart;
+mod rollouts;
 mod servers;
 mod watches;
 
