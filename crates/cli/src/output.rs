@@ -1,4 +1,9 @@
-//! What goes to a person: answers to standard output, everything else to standard error.
+//! What goes to a person: answers to standard output, everything else to standard error. `screen`: a picture that stays
+//! below all of it.
+
+mod screen;
+
+pub(crate) use screen::{Lines, Screen};
 
 use anyhow::Context;
 use clap::ValueEnum;
@@ -21,8 +26,7 @@ pub(crate) enum Format {
 
 /// Prints an answer. A reader that has gone away (`| head`) is no error.
 pub(crate) fn say(text: &str) -> anyhow::Result<()> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match screen::write(&mut io::stdout(), text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(error).context("cannot write the answer")
         }
@@ -40,7 +44,7 @@ pub(crate) fn say_json(answer: &impl Serialize) -> anyhow::Result<()> {
 
 /// Prints what went wrong.
 pub(crate) fn complain(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = screen::write(&mut io::stderr(), format!("{text}\n").as_bytes());
 }
 
 /// Writes a file that was asked for, and says so.
@@ -68,12 +72,14 @@ impl ProgressLine {
 
     pub(crate) fn show(&self, text: &str) {
         self.shown.store(true, Ordering::Relaxed);
-        let _ = write!(io::stderr().lock(), "\r\x1b[2K{text}");
-        let _ = io::stderr().flush();
+        if !screen::set_line(text) {
+            let _ = write!(io::stderr().lock(), "\r\x1b[2K{text}");
+            let _ = io::stderr().flush();
+        }
     }
 
     pub(crate) fn clear(&self) {
-        if self.shown.swap(false, Ordering::Relaxed) {
+        if self.shown.swap(false, Ordering::Relaxed) && !screen::set_line("") {
             let _ = write!(io::stderr().lock(), "\r\x1b[2K");
         }
     }

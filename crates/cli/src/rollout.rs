@@ -11,6 +11,9 @@ mod status;
 mod submit;
 mod wait;
 
+pub(crate) use picture::{ClusterRow, cluster, objects_cell};
+pub(crate) use record::together;
+
 use crate::fleet::Location;
 use crate::output::Format;
 use crate::serving::block_on;

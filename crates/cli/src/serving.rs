@@ -364,7 +364,7 @@ pub(crate) fn log_from(level: tracing::Level) {
     let ours = Targets::new().with_default(LevelFilter::WARN).with_target("interlock", level);
     tracing_subscriber::fmt()
         .with_max_level(level)
-        .with_writer(std::io::stderr)
+        .with_writer(|| output::Lines)
         .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
         .with_target(false)
         .finish()

@@ -1,6 +1,7 @@
 //! `interlock up`: a whole fleet in one process: server, controllers, workload clusters, agents.
 
 use crate::demo;
+use crate::fleet::keep;
 use crate::output;
 use crate::run::access::{HUB, Who, allow_at_hub};
 use crate::run::audit::{self, Auditing};
@@ -52,6 +53,9 @@ pub(crate) struct Args {
     /// With --demo: stop after one round; exit status 0 if every promise was kept
     #[arg(long, requires = "demo")]
     once: bool,
+    /// On a terminal: show no picture of the fleet below the log
+    #[arg(long)]
+    no_picture: bool,
     /// Allow pods to run as processes of root
     #[arg(long)]
     allow_root_processes: bool,
@@ -116,6 +120,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         if !args.demo {
             output::say(&welcome(&serving, &fleet, args))?;
         }
+        let kubeconfig = serving.kubeconfig.clone();
         let stage = demo::Stage {
             hub: fleet.ground.hub.clone(),
             server: serving.server.clone(),
@@ -125,6 +130,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             cloud: fleet.cloud.clone(),
             clusters: args.clusters.clone(),
             is_once: args.once,
+        };
+        let screen = if args.no_picture { None } else { output::Screen::begin() };
+        let picture = async {
+            match &screen {
+                Some(screen) => keep(screen, &kubeconfig).await,
+                None => std::future::pending().await,
+            }
         };
         let mut outcome = None;
         let failed = tokio::select! {
@@ -137,7 +149,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 outcome = Some(ended);
                 None
             }
+            Err(error) = picture => {
+                outcome = Some(Err(error));
+                None
+            }
         };
+        drop(screen);
         fleet.stop().await;
         let code = serving.stop(failed, &mut signals).await;
         match outcome {

@@ -1,6 +1,7 @@
 //! What the fleet's audit of itself says: a line of `interlock status`.
 
 use super::client::Fleet;
+use super::others::Others;
 use super::report::FleetReport;
 use crate::run::audit::State;
 use jiff::Timestamp;
@@ -9,11 +10,13 @@ use serde::Serialize;
 /// An audit that has said nothing for so many seconds does not run.
 const SILENCE_SECONDS: i64 = 180;
 
-/// The fleet, for programs, with what its audit says.
+/// The fleet, for programs, with what it has besides placed namespaces and what its audit says.
 #[derive(Debug, Serialize)]
 pub(crate) struct Audited<'a> {
     #[serde(flatten)]
     pub(crate) report: &'a FleetReport,
+    #[serde(flatten)]
+    pub(crate) others: &'a Others,
     /// What the audit says; null: nothing is audited.
     pub(crate) audit: Option<&'a State>,
 }

@@ -165,8 +165,8 @@ impl Fleet {
         Ok(placements)
     }
 
-    /// All objects of a kind; none if the hub is older than the kind.
-    async fn list_if_known<K: OurKind>(&self) -> anyhow::Result<Vec<K>> {
+    /// All objects of a kind, of all namespaces; none if the hub is older than the kind.
+    pub(crate) async fn list_if_known<K: OurKind>(&self) -> anyhow::Result<Vec<K>> {
         let kind = GroupVersionKind::gvk(&K::group(&()), &K::version(&()), &K::kind(&()));
         let found = self.list_within(&self.client, &kind, &K::plural(&())).await?;
         found.into_iter().map(|object| Ok(object.try_parse()?)).collect()
@@ -348,24 +348,22 @@ impl Fleet {
 
     /// What happens to all objects of a kind.
     pub(crate) fn follow_all<K: OurKind>(&self) -> News<K> {
-        News::of(self.all(), None)
+        News::of(Api::all(self.client.clone()), None)
     }
 }
 
-/// A kind of ours at the hub; none is in a namespace.
+/// A kind of ours at the hub.
 pub(crate) trait OurKind:
-    Resource<DynamicType = (), Scope = kube::core::ClusterResourceScope>
-    + Clone
-    + DeserializeOwned
-    + Debug
-    + Send
-    + Sync
-    + 'static
+    Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static
 {
 }
 
 impl OurKind for WorkloadCluster {}
 impl OurKind for interlock_api::turns::MaintenanceTurn {}
+impl OurKind for interlock_api::nodes::PhysicalNode {}
+impl OurKind for interlock_api::identities::Role {}
+impl OurKind for interlock_api::rollouts::ClusterRollout {}
+impl OurKind for interlock_api::rollouts::RolloutReport {}
 
 /// Who writes the fields that a person asked for.
 fn manager() -> String {

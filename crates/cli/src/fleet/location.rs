@@ -45,6 +45,11 @@ pub(crate) struct Found {
 }
 
 impl Location {
+    /// The fleet of this kubeconfig.
+    pub(crate) fn of(kubeconfig: &Path) -> Location {
+        Location { kubeconfig: Some(kubeconfig.to_owned()), context: None }
+    }
+
     /// Finds the kubeconfig.
     pub(crate) async fn find(&self) -> anyhow::Result<Found> {
         let (source, file) = match self.read(&Surroundings::here())? {

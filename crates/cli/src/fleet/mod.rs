@@ -4,11 +4,13 @@
 //! * `health`: how it is with a namespace; `report`, `page`, `explain`: that told in three lengths.
 //! * `progress`, `follow`: how far a move is; `volumes`: what each cluster has of claims and snapshots.
 //! * `audit`: what the fleet's audit of itself says.
-//! * `nodes`: machines, DPUs and tenants.
+//! * `nodes`: machines, DPUs and tenants; `others`: machines, cloud roles and updates in a few lines.
+//! * `board`: all of it in as many lines as a terminal has, for `interlock up`.
 //! * `turns`: who may maintain a cluster; `rights`: whom the cloud roles of a namespace trust.
 //! * `moving`, `showing`, `forcing`: the commands.
 
 mod audit;
+mod board;
 mod client;
 pub(crate) mod connection;
 mod explain;
@@ -19,6 +21,7 @@ mod health;
 mod location;
 mod moving;
 mod nodes;
+mod others;
 mod page;
 mod picture;
 pub(crate) mod progress;
@@ -33,6 +36,7 @@ mod turns;
 mod volumes;
 mod words;
 
+pub(crate) use board::keep;
 pub(crate) use forcing::Args as ForceReleaseArgs;
 pub(crate) use location::{Found, Location};
 pub(crate) use moving::Args as MoveArgs;

@@ -185,8 +185,13 @@ pub(crate) fn colour(health: Health) -> Colour {
     }
 }
 
-/// The fleet, for people.
-pub(crate) fn text(picture: &Picture, report: &FleetReport, has_colour: bool) -> String {
+/// The fleet, for people; `others` is what it has besides placed namespaces.
+pub(crate) fn text(
+    picture: &Picture,
+    report: &FleetReport,
+    others: &str,
+    has_colour: bool,
+) -> String {
     let mut text = paint(&report.answer, colour(report.health), has_colour) + "\n\n";
     text += &clusters_text(picture, report);
     if !report.phases.is_empty() {
@@ -203,6 +208,7 @@ pub(crate) fn text(picture: &Picture, report: &FleetReport, has_colour: bool) ->
     }
     text += &rights::text(&report.namespaces);
     text += &turns::text(picture.now, &report.turns);
+    text += others;
     text += &format!("\nnext: {}\n", next(report, &restless));
     text
 }

@@ -3,6 +3,7 @@
 use super::client::Fleet;
 use super::health::Health;
 use super::location::Location;
+use super::others::Others;
 use super::{audit, explain, nodes, page, report, volumes};
 use crate::output::{Format, color, complain, say, say_json};
 use anyhow::Context;
@@ -131,18 +132,23 @@ async fn show_one(fleet: &Fleet, name: &str, format: Format) -> anyhow::Result<E
 async fn show_all(fleet: &Fleet, args: &StatusArgs) -> anyhow::Result<ExitCode> {
     let picture = fleet.picture().await?;
     let report = report::fleet(&picture);
-    let state = if args.clusters { None } else { audit::state(fleet).await };
+    let (others, state) = match args.clusters {
+        true => (Others::default(), None),
+        false => (Others::of(fleet).await?, audit::state(fleet).await),
+    };
     let state = state.as_ref();
     match (args.output, args.clusters) {
-        (Format::Json, false) => say_json(&audit::Audited { report: &report, audit: state })?,
+        (Format::Json, false) => {
+            say_json(&audit::Audited { report: &report, others: &others, audit: state })?;
+        }
         (Format::Json, true) => say_json(&report.clusters)?,
         (Format::Text, false) => {
-            let text = report::text(&picture, &report, color());
-            say(&(text + &audit::text(state, picture.now)))?;
+            let others = others.text(picture.now) + &audit::text(state, picture.now);
+            say(&report::text(&picture, &report, &others, color()))?;
         }
         (Format::Text, true) => say(&report::clusters_text(&picture, &report))?,
     }
-    if audit::is_broken(state) {
+    if audit::is_broken(state) || others.need_a_person() {
         return Ok(ExitCode::FAILURE);
     }
     if !args.clusters {

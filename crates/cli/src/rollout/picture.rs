@@ -13,56 +13,56 @@ use serde::Serialize;
 
 /// A cluster, for programs: a contract.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct ClusterRow {
+pub(crate) struct ClusterRow {
     /// Its name.
-    pub(super) cluster: String,
+    pub(crate) cluster: String,
     /// Whether it is at its last good version and no request is in flight.
-    pub(super) ready: bool,
+    pub(crate) ready: bool,
     /// Why it is not, in one word; null: it is.
-    pub(super) reason: Option<String>,
+    pub(crate) reason: Option<String>,
     /// Why, in a sentence.
-    pub(super) message: Option<String>,
+    pub(crate) message: Option<String>,
     /// What a person does next; null: nobody has to do anything.
-    pub(super) next: Option<String>,
+    pub(crate) next: Option<String>,
     /// Whether a rollback failed, and no request ended well since.
-    pub(super) degraded: bool,
+    pub(crate) degraded: bool,
     /// The last version that was verified; null: there was none.
-    pub(super) good: Option<i64>,
+    pub(crate) good: Option<i64>,
     /// The request in flight; null: there is none.
-    pub(super) active: Option<RequestRow>,
+    pub(crate) active: Option<RequestRow>,
     /// The request that waits; null: there is none.
-    pub(super) queued: Option<RequestRow>,
+    pub(crate) queued: Option<RequestRow>,
     /// How many objects there are; null: the agent has reported nothing.
-    pub(super) objects: Option<ObjectCounts>,
+    pub(crate) objects: Option<ObjectCounts>,
     /// Objects that are not healthy yet, or that failed.
-    pub(super) not_ready: Vec<FailedObject>,
+    pub(crate) not_ready: Vec<FailedObject>,
     /// Objects that others changed since.
-    pub(super) drifted: Vec<String>,
+    pub(crate) drifted: Vec<String>,
     /// Objects that are in no bundle any more, and that were kept for their data.
-    pub(super) kept: Vec<String>,
+    pub(crate) kept: Vec<String>,
 }
 
 /// A request, for programs: a contract.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct RequestRow {
+pub(crate) struct RequestRow {
     /// Its number; null: it has none yet.
-    pub(super) version: Option<i64>,
+    pub(crate) version: Option<i64>,
     /// Its namespace.
-    pub(super) namespace: String,
+    pub(crate) namespace: String,
     /// Its name.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// How far it is.
-    pub(super) phase: UpdatePhase,
+    pub(crate) phase: UpdatePhase,
     /// Since when.
-    pub(super) since: Option<Timestamp>,
+    pub(crate) since: Option<Timestamp>,
     /// Why, in one word.
-    pub(super) reason: String,
+    pub(crate) reason: String,
     /// Why, in a sentence.
-    pub(super) message: String,
+    pub(crate) message: String,
     /// What a person does next; null: nobody has to do anything.
-    pub(super) next: Option<String>,
+    pub(crate) next: Option<String>,
     /// The digest of its bundle; null: the bundle could not be read.
-    pub(super) digest: Option<String>,
+    pub(crate) digest: Option<String>,
 }
 
 impl From<&Requested> for RequestRow {
@@ -103,7 +103,7 @@ fn moment(time: Option<&Time>) -> Option<Timestamp> {
 }
 
 /// What is shown of a cluster.
-pub(super) fn cluster(known: &Known) -> ClusterRow {
+pub(crate) fn cluster(known: &Known) -> ClusterRow {
     let requests = known.requests();
     let status = known.record.as_ref().and_then(|record| record.status.clone());
     let status = status.unwrap_or_default();
@@ -144,7 +144,7 @@ fn next_of(conditions: &[Condition], requests: &[Requested]) -> Option<String> {
 
 impl ClusterRow {
     /// Whether a person has to act.
-    pub(super) fn needs_a_person(&self) -> bool {
+    pub(crate) fn needs_a_person(&self) -> bool {
         self.degraded || self.next.is_some()
     }
 }
@@ -179,7 +179,7 @@ pub(super) fn clusters_page(rows: &[ClusterRow], now: Timestamp) -> String {
     page
 }
 
-fn objects_cell(objects: Option<&ObjectCounts>) -> String {
+pub(crate) fn objects_cell(objects: Option<&ObjectCounts>) -> String {
     objects.map_or("-".to_owned(), |it| format!("{}/{}", it.current, it.wanted))
 }
 

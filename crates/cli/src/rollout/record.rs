@@ -18,7 +18,7 @@ pub(super) async fn open(common: &Common) -> anyhow::Result<Hub> {
 
 /// A cluster and all that the hub knows of its updates.
 #[derive(Debug, Clone)]
-pub(super) struct Known {
+pub(crate) struct Known {
     /// The name of the cluster.
     pub(super) cluster: String,
     /// None: there was no request yet.
@@ -35,6 +35,15 @@ pub(super) async fn all(hub: &Hub) -> anyhow::Result<Vec<Known>> {
         hub.list(&Api::all(hub.client.clone()), "records of clusters").await?;
     let reports: Vec<RolloutReport> =
         hub.list(&Api::all(hub.client.clone()), "reports of agents").await?;
+    Ok(together(&clusters, &records, &reports))
+}
+
+/// Each cluster with its record and its report, by name. Those of a cluster that had the name before are not its own.
+pub(crate) fn together(
+    clusters: &[WorkloadCluster],
+    records: &[ClusterRollout],
+    reports: &[RolloutReport],
+) -> Vec<Known> {
     let mut known: Vec<Known> = clusters
         .iter()
         .map(|cluster| {
@@ -48,7 +57,7 @@ pub(super) async fn all(hub: &Hub) -> anyhow::Result<Vec<Known>> {
         })
         .collect();
     known.sort_by(|a, b| a.cluster.cmp(&b.cluster));
-    Ok(known)
+    known
 }
 
 /// One cluster.
@@ -73,6 +82,12 @@ pub(super) async fn one(hub: &Hub, name: &str) -> anyhow::Result<Known> {
 }
 
 impl Known {
+    /// Whether anybody ever asked for an update of the cluster.
+    pub(crate) fn has_requests(&self) -> bool {
+        let status = self.record.as_ref().and_then(|record| record.status.as_ref());
+        status.is_some_and(|status| status.last_version > 0 || !status.requests.is_empty())
+    }
+
     /// The requests that the record has, the newest first.
     pub(super) fn requests(&self) -> Vec<Requested> {
         let status = self.record.as_ref().and_then(|record| record.status.as_ref());

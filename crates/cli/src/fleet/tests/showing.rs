@@ -21,7 +21,7 @@ fn a_fleet_at_rest_is_a_few_lines() {
     let report = fleet(&picture);
     assert_eq!(report.health, Health::Settled);
     same(
-        &text(&picture, &report, false),
+        &text(&picture, &report, "", false),
         "\
 all 2 placed namespaces are settled
 
@@ -46,7 +46,7 @@ fn what_is_blocked_is_shown_with_the_reason_and_the_next_command() {
     let report = fleet(&picture);
     assert_eq!(report.health, Health::Blocked);
     same(
-        &text(&picture, &report, false),
+        &text(&picture, &report, "", false),
         "\
 1 namespace blocked, 1 moving; 0 of 2 settled
 
@@ -71,7 +71,7 @@ next: interlock explain shop
 fn a_cluster_that_is_being_deleted_says_what_keeps_it() {
     let (why, next) = ("the cluster owns 1 grant (shop)", "interlock move --all-from west");
     let picture = Scene::together(&[running("shop").deleting("west", why, next)]);
-    let shown = text(&picture, &fleet(&picture), false);
+    let shown = text(&picture, &fleet(&picture), "", false);
     assert!(shown.contains(&format!("5d   being deleted; {why}. next: {next}\n")), "{shown}");
 }
 
@@ -81,7 +81,7 @@ fn an_empty_fleet_says_how_to_begin() {
     picture.subjects.clear();
     picture.clusters.clear();
     same(
-        &text(&picture, &fleet(&picture), false),
+        &text(&picture, &fleet(&picture), "", false),
         "\
 no namespace is placed
 
@@ -96,8 +96,10 @@ next: kubectl label namespace NAME interlock.dev/placed=true
 fn colours_are_on_a_terminal_only() {
     let picture = running("shop").picture();
     let report = fleet(&picture);
-    assert!(text(&picture, &report, true).starts_with("\x1b[32mthe 1 placed namespace is settled"));
-    assert!(!text(&picture, &report, false).contains('\x1b'));
+    assert!(
+        text(&picture, &report, "", true).starts_with("\x1b[32mthe 1 placed namespace is settled")
+    );
+    assert!(!text(&picture, &report, "", false).contains('\x1b'));
 }
 
 #[test]
@@ -181,7 +183,7 @@ fn namespaces_with_cloud_roles_say_whom_they_trust_and_why_not() {
     let open = open.rights(&[("app", 3, Ready), ("db", 3, Fenced)]);
     let picture = Scene::together(&[ready, behind, open, running("none")]);
     let report = fleet(&picture);
-    let shown = text(&picture, &report, false);
+    let shown = text(&picture, &report, "", false);
     let expected = "\
 RIGHTS   NAMESPACES
 Ready    2
