@@ -16,8 +16,10 @@ use std::time::{Duration, Instant};
 
 /// How often it is drawn at most.
 const AT_MOST_EVERY: Duration = Duration::from_secs(1);
+/// How often it is drawn at least.
+const AT_LEAST_EVERY: Duration = Duration::from_secs(5);
 /// A fleet that takes long to list is listed for a small part of the time only.
-const SHARE: u32 = 20;
+const SHARE: u32 = 10;
 /// How many namespaces have a line of their own.
 const NAMESPACES: usize = 8;
 
@@ -29,7 +31,8 @@ pub(crate) async fn keep(screen: &Screen, kubeconfig: &Path) -> anyhow::Result<(
         if let Ok(text) = draw(&fleet).await {
             screen.show(&text);
         }
-        tokio::time::sleep(AT_MOST_EVERY.max(began.elapsed() * SHARE)).await;
+        let pause = (began.elapsed() * SHARE).clamp(AT_MOST_EVERY, AT_LEAST_EVERY);
+        tokio::time::sleep(pause).await;
     }
 }
 
