@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn machines_are_counted_by_phase_and_tenant() {
         let assignment = json!({"tenant": {"name": "blue", "uid": "b"},
-            "claim": {"namespace": "default", "name": "c", "uid": "c"}, "vni": 4, "since": "1970-01-01T00:00:01Z"});
+            "claim": {"name": "c", "uid": "c"}, "epoch": 1, "vni": 4096});
         let nodes = [
             node("n1", json!({"phase": "Bound", "epoch": 1, "assignment": assignment})),
             node("n2", json!({"phase": "Available"})),
