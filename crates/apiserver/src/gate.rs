@@ -3,10 +3,11 @@
 use crate::access::tokens::BoundKind;
 use crate::access::{Attributes, Identity, Scope, certificates};
 use crate::audit::{AuditEvent, Stage};
+use crate::brought::{Brought, Lasting};
 use crate::call::{Call, Endpoint, FieldValidation, Notes, Shown};
 use crate::clusters::{Cluster, HUB_GROUP, ROOT};
 use crate::endpoints;
-use crate::handlers::{self, Brought, Lasting};
+use crate::handlers;
 use crate::health;
 use crate::heavy;
 use crate::http::{self, Body};
@@ -21,7 +22,8 @@ use crate::server::Server;
 use crate::standing::Standing;
 use crate::status::Status;
 use crate::storage;
-use crate::streams::{self, Upgrade};
+use crate::streams;
+use crate::upgrade::Upgrade;
 use ::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use ::http::request::Parts;
 use ::http::{HeaderMap, Request, Response};
@@ -471,7 +473,9 @@ impl Server {
             None => ("", ""),
         };
         // Only resources that are served become labels: clients must not be able to make new ones.
-        let known = kinds::built_in().resources.iter().any(|kind| &*kind.plural == resource);
+        let mut own = self.config().hub_definitions.iter();
+        let known = kinds::built_in().resources.iter().any(|kind| &*kind.plural == resource)
+            || own.any(|definition| definition["spec"]["names"]["plural"] == resource);
         let label = if known || resource.is_empty() { resource } else { "custom" };
         self.metrics().request(verb, label, code, began.elapsed());
         let (Some(audit), Some(info), Some(identity)) = (self.audit(), noted.info, noted.identity)

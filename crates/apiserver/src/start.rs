@@ -99,7 +99,7 @@ impl Server {
             audit,
             openapi: OpenApiCache::default(),
             quota_locks: crate::quota_locks::QuotaLocks::default(),
-            streams: crate::streams::Registry::default(),
+            streams: crate::pod_streams::Registry::default(),
             stopping: watch::Sender::new(false),
             advertised: OnceLock::new(),
             config,

@@ -18,54 +18,23 @@ pub(crate) mod write;
 pub(crate) use delete::{FOREGROUND, ORPHAN};
 
 use crate::behaviour;
+use crate::brought::{Brought, not_allowed};
 use crate::call::{Call, Endpoint, FieldValidation, decode_body};
 use crate::decode;
 use crate::http::{self, Body};
 use crate::kinds;
-use crate::limits::Permit;
-use crate::negotiate::{self, Accepted};
+use crate::negotiate;
 use crate::object;
-use crate::request::{DeleteOptions, ListOptions, Query, Verb, WriteKind};
+use crate::request::{DeleteOptions, ListOptions, Verb, WriteKind};
 use crate::resource::Resource;
-use crate::standing::Standing;
 use crate::status::{FieldError, Status};
-use crate::streams::Upgrade;
 use crate::table::IncludeObject;
 use ::http::Response;
-use bytes::Bytes;
 use render::{Form, Rendering};
 use selection::{Reading, Selection};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use write::{Outcome, Written};
-
-/// What a request brings along beside what its path says.
-pub(crate) struct Brought {
-    /// What is to be done.
-    pub(crate) verb: Verb,
-    /// The parameters.
-    pub(crate) query: Query,
-    /// The form that the client takes.
-    pub(crate) accepted: Accepted,
-    /// `Content-Type`.
-    pub(crate) content_type: String,
-    /// The body, read whole.
-    pub(crate) body: Bytes,
-    /// Whether the request is about all clusters.
-    pub(crate) is_wildcard: bool,
-    /// The connection of its own that it asks for, if it does.
-    pub(crate) upgrade: Option<Upgrade>,
-    /// What a watch or a stream holds and is let in by; None for what does not last.
-    pub(crate) lasting: Option<Lasting>,
-}
-
-/// What a watch or a stream holds while it lasts.
-pub(crate) struct Lasting {
-    /// Its place.
-    pub(crate) permit: Permit,
-    /// By what it was let in.
-    pub(crate) standing: Standing,
-}
 
 /// Metadata are of one object or of a list, as upstream has it: nobody gets the other one of the two.
 pub(crate) fn check_metadata_form(
@@ -201,11 +170,6 @@ async fn serve_any(mut call: Call, brought: Brought) -> Result<Response<Body>, S
         | Verb::Head
         | Verb::Options => Err(not_allowed()),
     }
-}
-
-/// 405.
-pub(crate) fn not_allowed() -> Status {
-    Status::method_not_allowed("the server does not allow this method on the requested resource")
 }
 
 impl Call {

@@ -1,9 +1,9 @@
 //! Patches: JSON, merge, strategic merge, and server-side apply.
 
-use super::Brought;
 use super::write::Written;
 use crate::apply;
 use crate::behaviour;
+use crate::brought::Brought;
 use crate::call::{Call, Live};
 use crate::decode::{self, PatchForm};
 use crate::patch;

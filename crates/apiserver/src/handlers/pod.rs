@@ -1,8 +1,8 @@
 //! What of a pod's spec may change once it exists: `ephemeralcontainers` and `resize`.
 
-use super::Brought;
 use super::patch;
 use crate::behaviour::read::{list, list_mut};
+use crate::brought::Brought;
 use crate::call::Call;
 use crate::decode::{self, PatchForm};
 use crate::http::Body;
@@ -48,7 +48,7 @@ pub(super) async fn serve(mut call: Call, brought: Brought) -> Result<Response<B
             })
             .await?
         }
-        _ => return Err(super::not_allowed()),
+        _ => return Err(crate::brought::not_allowed()),
     };
     call.written(&brought, written)
 }

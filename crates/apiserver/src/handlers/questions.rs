@@ -1,12 +1,12 @@
 //! Questions: objects that are answered and never stored. Reviews of rights and tokens, and token requests.
 
-use super::Brought;
 use super::subresources::posted;
 use crate::access::identity::ServiceAccount;
 use crate::access::reviews::{self, AccessReview};
 use crate::access::tokens::BoundKind;
 use crate::access::{Decision, token_request};
 use crate::admission::{self, Admitting, Change, Operation};
+use crate::brought::Brought;
 use crate::call::{Call, decode_body};
 use crate::http::{self, Body};
 use crate::kinds;

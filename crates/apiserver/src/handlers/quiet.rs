@@ -1,6 +1,6 @@
 //! Quiet refusals: what a refused write of a Secret says must not show what is in it. Clients log refusals.
 
-use super::Brought;
+use crate::brought::Brought;
 use crate::call::{Call, decode_body};
 use crate::decode;
 use crate::object;

@@ -21,10 +21,6 @@ use serde_json::{Value, json};
 pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 /// The finalizer that keeps a logical cluster until its objects are gone.
 pub(crate) const CONTENTS: &str = "interlock.dev/contents";
-/// Who writes for rollouts: their writes carry a token that is compared with the cluster's fence.
-const ROLLOUTS_USER: &str = "system:interlock:rollouts";
-const ROLLOUTS_MANAGER: &str = "interlock-rollouts";
-const TOKEN: &str = "interlock.dev/token";
 
 /// The kinds that this room knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -188,7 +184,6 @@ pub(crate) async fn admit_create(call: &Call, object: &mut Value) -> Result<Tran
     plan.guards.extend(call.namespace_guard(object::name(object)).await?);
     plan.guards.extend(cluster_guard(call).await?);
     plan.guards.extend(definition_guard(call).await?);
-    plan.guards.extend(fence(call, object).await?);
     match special(&call.resource) {
         Some(Special::Namespace) => {
             let name = object::name(object).to_owned();
@@ -249,27 +244,20 @@ async fn definition_guard(call: &Call) -> Result<Option<Guard>, Status> {
     Ok(Some(Guard::At(key, versioned.modified)))
 }
 
-/// Whether a change may come in, and what is committed along with it.
-pub(crate) async fn admit_update(
-    call: &Call,
-    old: &Value,
-    new: &mut Value,
-) -> Result<Transaction, Status> {
-    let mut plan = Transaction::default();
-    plan.guards.extend(fence(call, new).await?);
+/// Whether a change may come in.
+pub(crate) async fn admit_update(call: &Call, old: &Value, new: &mut Value) -> Result<(), Status> {
     match special(&call.resource) {
-        Some(Special::Definition) => admit_definition(call, new)?,
-        Some(Special::Rights) => admit_rights(call, Some(old), new).await?,
-        Some(Special::Admission) => admission::check_param_rights(call, Some(old), new).await?,
+        Some(Special::Definition) => admit_definition(call, new),
+        Some(Special::Rights) => admit_rights(call, Some(old), new).await,
+        Some(Special::Admission) => admission::check_param_rights(call, Some(old), new).await,
         Some(
             Special::Namespace
             | Special::LogicalCluster
             | Special::CertificateRequest
             | Special::Flow,
         )
-        | None => {}
+        | None => Ok(()),
     }
-    Ok(plan)
 }
 
 /// Whether somebody may delete the object that the call names. The server's own background work does not ask: a logical
@@ -334,44 +322,6 @@ fn admit_definition(call: &Call, object: &Value) -> Result<(), Status> {
         name,
         format!("the group {group} belongs to the hub, which serves its kinds in every cluster"),
     ))
-}
-
-/// A write for rollouts must not be older than the cluster's fence; the guard makes the comparison exact.
-pub(crate) async fn fence(call: &Call, object: &Value) -> Result<Option<Guard>, Status> {
-    if call.identity.user != ROLLOUTS_USER && call.manager != ROLLOUTS_MANAGER {
-        return Ok(None);
-    }
-    let key = Key::new(
-        storage::table_of("", "configmaps", "-"),
-        storage::row(&call.cluster.id, "interlock-system", "rollout-fence"),
-    );
-    // The fence itself is raised by an ordinary guarded write.
-    if call.key() == key
-        || storage::table(&call.resource) == key.table && {
-            object::namespace(object) == "interlock-system"
-                && object::name(object) == "rollout-fence"
-        }
-    {
-        return Ok(None);
-    }
-    let Some(versioned) = call.server.storage().get(&key).await? else {
-        return Ok(Some(Guard::Absent(key)));
-    };
-    let fence = object::decode(&versioned);
-    let number = |value: &Value| value.as_str().and_then(|text| text.parse::<i64>().ok());
-    let raised = number(&fence["data"]["token"]).unwrap_or(i64::MAX);
-    let carried = object::metadata(object)
-        .get("annotations")
-        .and_then(|annotations| number(&annotations[TOKEN]));
-    match carried {
-        Some(token) if token >= raised => Ok(Some(Guard::At(key, versioned.modified))),
-        _ => Err(Status::forbidden(
-            &call.resource.group,
-            &call.resource.plural,
-            object::name(object),
-            format!("the write carries the token {carried:?}, the fence stands at {raised}"),
-        )),
-    }
 }
 
 /// What every namespace has: the resource, and the object without what is its own in each.

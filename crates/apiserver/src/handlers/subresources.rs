@@ -1,12 +1,12 @@
 //! Subresources with handlers of their own: scale, finalize, approval, binding, eviction, token.
 
-use super::Brought;
-use super::not_allowed;
 use super::patch::{other_type, patch_value};
 use super::write::Written;
 use crate::access::Attributes;
 use crate::admission;
 use crate::apply;
+use crate::brought::Brought;
+use crate::brought::not_allowed;
 use crate::call::{Call, Endpoint, Live, Shown, decode_body, scale_of};
 use crate::decode::{self, PatchForm};
 use crate::http::{self, Body};

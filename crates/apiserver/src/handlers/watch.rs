@@ -4,11 +4,11 @@
 //! waits in the store, not here: the next message is made when the last one was taken, and what is made counts as
 //! bytes that the client has not read. A client that takes nothing for too long gets 410, as one that falls below the floor.
 
-use super::Lasting;
 use super::read::is_row_of;
 use super::render::{Form, Rendering};
 use super::selection::Reading;
 use crate::body::{STALL, time_for};
+use crate::brought::Lasting;
 use crate::call::Call;
 use crate::clusters::Cluster;
 use crate::http::{self, Body};

@@ -219,7 +219,8 @@ impl Call {
         self.check(Some(old), &new)?;
         let limits = LimitRanges::read(self, false).await?;
         limits.check(self, &new)?;
-        let mut plan = special::admit_update(self, old, &mut new).await?;
+        special::admit_update(self, old, &mut new).await?;
+        let mut plan = Transaction::default();
         let change = Change { operation: Admitted::Update, old: Some(old), new: Some(&new) };
         admission::ask_webhooks(self, &change, admitting).await?;
         let held = admission::hold(self).await?;
@@ -308,8 +309,7 @@ impl Call {
         admission::mutate(self, &change, admitting).await?;
         admission::ask_webhooks(self, &change, admitting).await?;
         let held = admission::hold(self).await?;
-        let mut guards = Vec::from_iter(special::fence(self, &live.object).await?);
-        guards.extend(admission::judge(self, &change).await?);
+        let guards = admission::judge(self, &change).await?;
         Ok(Passed { guards, held })
     }
 

@@ -6,13 +6,13 @@
 
 use super::spdy::{self, Event};
 use super::target::{self, Purpose};
-use super::upgrade::{Agreed, Protocols, Upgrading, accept_upgrade};
 use super::websocket::{Part, Socket};
 use super::{Command, Ended, Input, Output, PodStreams, Session, Size, Wanted, options, until};
+use crate::brought::{Brought, not_allowed};
 use crate::call::Call;
-use crate::handlers::{Brought, not_allowed};
 use crate::http::Body;
 use crate::status::Status;
+use crate::upgrade::{Agreed, Protocols, Upgrading, accept_upgrade};
 use ::http::Response;
 use bytes::{Buf, Bytes};
 use hyper_util::rt::TokioIo;

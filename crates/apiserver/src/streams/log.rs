@@ -2,8 +2,8 @@
 
 use super::target::{self, Purpose};
 use super::{PodStreams, options, until};
+use crate::brought::{Brought, Lasting, not_allowed};
 use crate::call::Call;
-use crate::handlers::{Brought, Lasting, not_allowed};
 use crate::http::{self, Body};
 use crate::pipe;
 use crate::request::Verb;

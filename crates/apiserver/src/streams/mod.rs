@@ -11,7 +11,6 @@
 //! | `target` | the pod and the container that are meant, and whether they can be asked |
 //! | `until` | ends a stream with the right to it, and with the server |
 //! | `log` | logs as the body of an answer |
-//! | `upgrade` | from a request of HTTP/1.1 to a connection of its own |
 //! | `websocket` | frames of WebSocket |
 //! | `command` | commands, over the channels of a WebSocket or the streams of SPDY |
 //! | `spdy` | as much of SPDY/3.1 as kubectl speaks |
@@ -24,206 +23,20 @@ mod options;
 mod spdy;
 mod target;
 mod until;
-mod upgrade;
 mod websocket;
 
-pub(crate) use upgrade::Upgrade;
+pub use crate::pod_streams::{
+    Answer, Command, Connection, Ended, Input, LogOptions, Output, PodContainer, PodStreams,
+    Registration, Session, Size, Wanted,
+};
 
 use crate::access::Attributes;
+use crate::brought::Brought;
 use crate::call::Call;
-use crate::handlers::Brought;
 use crate::http::Body;
 use crate::request::{RequestInfo, Verb};
 use crate::status::Status;
 use ::http::Response;
-use bytes::Bytes;
-use jiff::Timestamp;
-use std::collections::HashMap;
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::mpsc;
-
-/// What comes of a question to whoever runs pods.
-pub type Answer<T> = Pin<Box<dyn Future<Output = Result<T, Status>> + Send>>;
-
-/// A connection in both directions.
-pub trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<C: AsyncRead + AsyncWrite + Send + Unpin> Connection for C {}
-
-/// Whoever runs the pods of a logical cluster.
-///
-/// Rights were checked before it is asked, and the container is one of the pod. What it refuses, the client gets
-/// as it is.
-pub trait PodStreams: Send + Sync + 'static {
-    /// What a container wrote, in parts that are made as they are taken. The end of the parts is the end of the
-    /// log; if the log is followed, that is when the container has ended.
-    fn logs(&self, of: PodContainer, options: LogOptions) -> Answer<mpsc::Receiver<Bytes>>;
-
-    /// Runs a command beside the processes of a container.
-    fn exec(&self, of: PodContainer, command: Command) -> Answer<Session>;
-
-    /// What a container writes from now on.
-    fn attach(&self, of: PodContainer, wanted: Wanted) -> Answer<Session>;
-
-    /// A connection to a port on which the pod listens. A failure is said to the client in one line.
-    fn port_forward(&self, of: PodContainer, port: u16) -> Answer<Box<dyn Connection>>;
-}
-
-/// One container of a pod. For ports it is any of them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PodContainer {
-    /// The namespace.
-    pub namespace: String,
-    /// The name of the pod.
-    pub pod: String,
-    /// The uid of the pod.
-    pub uid: String,
-    /// The name of the container.
-    pub container: String,
-}
-
-/// Which part of a log is meant, and how it is shown.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct LogOptions {
-    /// What comes later, too.
-    pub follow: bool,
-    /// The log of the start before the last one.
-    pub previous: bool,
-    /// Lines that were not written before this.
-    pub since: Option<Timestamp>,
-    /// Puts the time before each line.
-    pub timestamps: bool,
-    /// So many lines at the end.
-    pub tail_lines: Option<u64>,
-    /// So many bytes.
-    pub limit_bytes: Option<u64>,
-}
-
-/// What a client wants of a command.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Wanted {
-    /// It writes to the command.
-    pub stdin: bool,
-    /// It reads what the command writes.
-    pub stdout: bool,
-    /// It reads the errors of the command.
-    pub stderr: bool,
-    /// The command has a terminal.
-    pub tty: bool,
-}
-
-/// A command to run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Command {
-    /// The program and its arguments.
-    pub words: Vec<String>,
-    /// What of it is connected.
-    pub wanted: Wanted,
-}
-
-/// A command that runs, or a container that is attached to. To drop either half ends the command.
-#[derive(Debug)]
-pub struct Session {
-    /// To it.
-    pub input: mpsc::Sender<Input>,
-    /// From it. The last one is [`Output::Ended`]; if it is missing, nobody knows how it ended.
-    pub output: mpsc::Receiver<Output>,
-}
-
-/// What a client says to a command.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Input {
-    /// To its standard input.
-    Stdin(Bytes),
-    /// Its standard input ends.
-    StdinEnds,
-    /// Its terminal has another size.
-    Resize(Size),
-}
-
-/// The size of a terminal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Size {
-    /// In characters.
-    pub columns: u16,
-    /// In lines.
-    pub rows: u16,
-}
-
-/// What a command says.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Output {
-    /// On its standard output, or on its terminal.
-    Stdout(Bytes),
-    /// On its standard error.
-    Stderr(Bytes),
-    /// That it has ended.
-    Ended(Ended),
-}
-
-/// How a command ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ended {
-    /// With this code; one that was killed by a signal has 128 and its number.
-    Code(i32),
-    /// It could not be run, or not to its end.
-    Failed(String),
-}
-
-/// Who runs the pods of which logical cluster.
-#[derive(Default)]
-pub(crate) struct Registry {
-    by_cluster: Arc<Mutex<ByCluster>>,
-    next: AtomicU64,
-}
-
-type ByCluster = HashMap<String, (u64, Arc<dyn PodStreams>)>;
-
-/// The pods of a logical cluster are run by somebody, until this is dropped.
-#[must_use = "it ends when it is dropped"]
-pub struct Registration {
-    by_cluster: Arc<Mutex<ByCluster>>,
-    cluster: String,
-    number: u64,
-}
-
-impl std::fmt::Debug for Registration {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Registration").field("cluster", &self.cluster).finish()
-    }
-}
-
-impl Registry {
-    /// Registers whoever runs the pods of a logical cluster, in the place of whoever did so before.
-    pub(crate) fn register(&self, cluster: &str, streams: Arc<dyn PodStreams>) -> Registration {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        lock(&self.by_cluster).insert(cluster.to_owned(), (number, streams));
-        let by_cluster = Arc::clone(&self.by_cluster);
-        Registration { by_cluster, cluster: cluster.to_owned(), number }
-    }
-
-    fn of(&self, cluster: &str) -> Option<Arc<dyn PodStreams>> {
-        lock(&self.by_cluster).get(cluster).map(|(_, streams)| Arc::clone(streams))
-    }
-}
-
-impl Drop for Registration {
-    fn drop(&mut self) {
-        let mut by_cluster = lock(&self.by_cluster);
-        // Somebody else may have taken its place.
-        if by_cluster.get(&self.cluster).is_some_and(|(number, _)| *number == self.number) {
-            by_cluster.remove(&self.cluster);
-        }
-    }
-}
-
-fn lock(by_cluster: &Mutex<ByCluster>) -> MutexGuard<'_, ByCluster> {
-    by_cluster.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Whether a request is one for a stream: it lasts as a watch does, and is written down whatever its verb is.
 pub(crate) fn is_stream(info: &RequestInfo) -> bool {

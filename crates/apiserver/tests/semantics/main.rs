@@ -7,7 +7,6 @@ mod definitions;
 mod deletion;
 mod discovery;
 mod events;
-mod fences;
 mod findings;
 mod forms;
 mod garbage;

@@ -27,26 +27,26 @@ pub(crate) struct Upgrade {
 }
 
 /// Which protocols a stream can be had over, best first.
-pub(super) struct Protocols {
+pub(crate) struct Protocols {
     /// Subprotocols of WebSocket.
-    pub(super) websocket: &'static [&'static str],
+    pub(crate) websocket: &'static [&'static str],
     /// Protocols over SPDY.
-    pub(super) spdy: &'static [&'static str],
+    pub(crate) spdy: &'static [&'static str],
 }
 
 /// What was agreed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Agreed {
+pub(crate) enum Agreed {
     WebSocket(&'static str),
     Spdy(&'static str),
 }
 
 /// An upgrade that the client will learn of.
-pub(super) struct Upgrading {
-    pub(super) agreed: Agreed,
-    pub(super) answer: Response<Body>,
+pub(crate) struct Upgrading {
+    pub(crate) agreed: Agreed,
+    pub(crate) answer: Response<Body>,
     /// Gives the connection once the answer is on its way.
-    pub(super) on: OnUpgrade,
+    pub(crate) on: OnUpgrade,
 }
 
 impl Upgrade {
@@ -116,7 +116,7 @@ impl Upgrade {
 }
 
 /// Agrees on a protocol, or says what is missing.
-pub(super) fn accept_upgrade(
+pub(crate) fn accept_upgrade(
     upgrade: Option<Upgrade>,
     known: &Protocols,
 ) -> Result<Upgrading, Status> {
