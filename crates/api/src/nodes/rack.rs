@@ -75,7 +75,7 @@ pub struct Fencing {
     #[schemars(range(min = 1, max = 604_800))]
     pub drain_seconds: u32,
     /// Who confirms that a DPU is off. Manual: a person, with a NodeFence. Command: the command of the platform, which
-    /// also turns it off.
+    /// also switches it off.
     #[serde(default)]
     pub power: PowerControl,
 }

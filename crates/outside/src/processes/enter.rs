@@ -139,12 +139,19 @@ impl Processes {
         let record = record.ok_or_else(not_there)?;
         let leader = record.leader.map(|it| Leader { pid: it.pid, start_time: it.start_time });
         let leader = leader.filter(|leader| leader.lives()).ok_or_else(not_there)?;
-        let surroundings = self.surroundings(&record, leader)?;
+        // What is read of a process that is just ending may be an error of its own.
+        let is_killed = || Ok::<bool, Error>(self.asked(id)?.kill.is_some());
+        if is_killed()? {
+            return Err(not_there());
+        }
+        let surroundings = match self.surroundings(&record, leader) {
+            Err(_) if !leader.lives() => return Err(not_there()),
+            read => read?,
+        };
         let failed = |source| EnterError::Start { id: id.to_owned(), source };
         let waiting = self.waiting_unless_frozen(&record, entry, &surroundings)?;
         // It has executed a program with the variables of the run: whoever reads sees it.
-        let is_killed = self.asked(id)?.kill.is_some();
-        if is_killed || !leader.lives() {
+        if is_killed()? || !leader.lives() {
             return Err(not_there());
         }
         waiting.go(leader, on_end).map_err(failed)

@@ -19,7 +19,7 @@ fn a_namespace_starts_with_an_empty_volume() {
 
 #[test]
 fn cluster_a_releases_a_namespace_with_its_last_snapshot() {
-    holds("half=1,flights=1,crash=1,wakes=1", 4_260);
+    holds("half=1,flights=1,crash=1,wakes=1", 4_708);
 }
 
 #[test]

@@ -169,10 +169,10 @@ fn half_a_line_and_a_line_of_somebody_else_are_said() {
 #[test]
 fn what_the_disk_does_not_take_is_counted() {
     let directory = directory("full");
-    let settings = LogSettings { file_bytes: 600, ..LogSettings::new(&directory) };
+    let settings = LogSettings { file_bytes: 1, ..LogSettings::new(&directory) };
     let recorder = open(settings);
     recorder.put(step("west", "1", None));
-    // There is no place for a second file any more.
+    // Each step begins a file, and there is no place for another one any more.
     let began = std::time::Instant::now();
     while recorder.counts().written.load(Ordering::Relaxed) < 1 {
         assert!(began.elapsed().as_secs() < 60, "the first step was not written");

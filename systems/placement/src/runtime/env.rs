@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 
 /// The variable that has the address of the pod in it, unless the container sets it itself.
 const POD_IP: &str = "POD_IP";
+/// The variable that has the name of the pod in it, as in a container, whose host name that is.
+const HOST_NAME: &str = "HOSTNAME";
 
 /// A pod, and the objects that it takes values from.
 #[derive(Clone, Copy)]
@@ -26,7 +28,10 @@ impl Sources<'_> {
         container: &Value,
     ) -> Result<BTreeMap<String, String>, String> {
         let address = address_of(self.pod, self.view).to_string();
-        let mut values = BTreeMap::from([(POD_IP.to_owned(), address)]);
+        let named = self.pod.data["spec"]["hostname"].as_str();
+        let name = named.or(self.pod.metadata.name.as_deref()).unwrap_or_default();
+        let mut values =
+            BTreeMap::from([(POD_IP.to_owned(), address), (HOST_NAME.to_owned(), name.to_owned())]);
         for source in items(&container["envFrom"]) {
             let prefix = source["prefix"].as_str().unwrap_or_default();
             for (kind, field) in [(CONFIG_MAP, "configMapRef"), (SECRET, "secretRef")] {

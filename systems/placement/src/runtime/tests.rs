@@ -178,18 +178,26 @@ fn the_lock_of_a_pod_that_went_before_it_was_started_is_let_go() {
 
 #[test]
 fn a_pod_of_somebody_else_is_left_alone() {
-    for (change, why) in [
-        (json!({"spec": {"runtimeClassName": "other"}}), "the pod is not in the cache"),
-        (json!({"spec": {"runtimeClassName": null}}), "the pod is not in the cache"),
-        (
-            json!({"metadata": {"labels": {"interlock.dev/grant": null}}}),
-            "the namespace is placed, and the pod was not placed with it",
-        ),
+    let other = json!({"spec": {"runtimeClassName": "other"}});
+    let without = json!({"spec": {"runtimeClassName": null}});
+    let unmarked = json!({"metadata": {"labels": {"interlock.dev/grant": null}}});
+    let not_placed = "the namespace is placed, and the pod was not placed with it";
+    for (is_default, change, why) in [
+        (true, &other, "the pod is not in the cache"),
+        (true, &unmarked, not_placed),
+        (false, &other, "the pod is not in the cache"),
+        (false, &without, "the pod is not in the cache"),
+        (false, &unmarked, "the pod is not in the cache"),
     ] {
         let mut case = Case::usual();
-        case.world.change("a", &POD, &Name::within("g", "p"), &change);
-        assert!(!case.turn());
-        assert!(case.settle().starts_with(why));
+        case.world.change("a", &POD, &Name::within("g", "p"), change);
+        let runtime = Runtime::new(BOOT).by_default(is_default);
+        assert!(!case.world.turn(&runtime, "a"), "{change}");
+        let step = case.world.step(&runtime, "a", "g/p");
+        let (Step::Rest { because } | Step::Wait { because, .. }) = step else {
+            panic!("it does not rest: {step:?}")
+        };
+        assert!(because.starts_with(why), "{because}");
     }
 }
 

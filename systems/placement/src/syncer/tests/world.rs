@@ -227,7 +227,7 @@ impl TestFleet {
     }
 
     pub(crate) fn runtime(&self) -> Runtime {
-        let runtime = Runtime::new(BOOT);
+        let runtime = Runtime::new(BOOT).by_default(true);
         if self.disks.is_some() { runtime.with_storage() } else { runtime }
     }
 
