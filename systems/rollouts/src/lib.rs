@@ -5,6 +5,7 @@
 //! * `spec`: the protocol, with a fence that late writes cannot pass.
 //! * `requests`: the record of a cluster, in which every request ends. `drain`: an update of a drained cluster.
 //! * `lifecycle`: the life of a request alone, under a lease.
+//! * `world`: the shipped conductor and mirror, explored as they are; `applier::world`: the applier.
 
 pub mod applier;
 pub mod bundle;
@@ -27,6 +28,7 @@ mod selector;
 pub mod spec;
 #[cfg(test)]
 mod testing;
+pub mod world;
 
 use interlock_checker::Entry;
 
@@ -39,6 +41,7 @@ pub fn models() -> Vec<Entry> {
         lifecycle::ENTRY,
         requests::ENTRY,
         drain::ENTRY,
+        world::ENTRY,
         applier::world::ENTRY,
     ]
 }
