@@ -42,6 +42,7 @@ const SUITES: &[(&str, &[&str])] = &[
     ("volume_file_systems", &["--workspace"]),
     ("moves", &["--workspace"]),
     ("volumes", &["--workspace"]),
+    ("docs", &["--workspace"]),
     ("with_boto3", &["--workspace"]),
     ("with_moto", &["--workspace"]),
     ("dpu_kernel", &["--workspace"]),
