@@ -1,7 +1,8 @@
-//! Placement on API servers of Kubernetes itself: a hub and two workload clusters, with the accounts
+//! Placement and updates on API servers of Kubernetes itself: a hub and two workload clusters, with the accounts
 //! and the rights that `interlock manifests` gives, and nothing more.
 
 pub(crate) mod servers;
+mod updates;
 
 use crate::program::{Program, eventually, log_of, output};
 use crate::{interlock, root, say, scratch, upstream};
@@ -93,11 +94,12 @@ impl Fleet {
                 "metadata": {"name": name}, "spec": {"connection": {"inCluster": {}}},
             });
             hub.apply_text(&format!("cluster-{name}"), &cluster.to_string())?;
-            let access = self.interlock(&["manifests", "access", name])?;
+            let access = self.interlock(&["manifests", "access", name, "--updates"])?;
             hub.apply_text(&format!("access-{name}"), &access)?;
             let at = self.at(name);
             at.bring_snapshots()?;
-            let rights = self.interlock(&["manifests", "cluster", name, "--with-runtime"])?;
+            let rights = ["manifests", "cluster", name, "--with-runtime", "--updates"];
+            let rights = self.interlock(&rights)?;
             // The definitions in it are served a moment after they were taken.
             eventually("the manifests of a cluster are taken", TIMEOUT, || {
                 at.apply_text("manifests", &rights).map(|()| true)
@@ -124,7 +126,7 @@ impl Fleet {
         for name in CLUSTERS {
             let mut syncer = Command::new(&self.binary);
             syncer
-                .args(["syncer", name, "--no-install", "--runtime", "process"])
+                .args(["syncer", name, "--updates", "--no-install", "--runtime", "process"])
                 .args(["--allow-root-processes", "--state-dir", "state", "--kubeconfig"])
                 .arg(self.hub().of_account(&format!("interlock-syncer-{name}"))?)
                 .arg("--cluster-kubeconfig")
@@ -167,6 +169,7 @@ impl Fleet {
         self.interlock(&["move", "shop", "--to", "east", "--wait", "--timeout", "120s"])?;
         seen = writes_on(&acknowledged, seen)?;
         say(&format!("moved to east though all programs were killed; {seen} numbers, no gap"));
+        updates::tell(self)?;
         self.end()
     }
 

@@ -1,8 +1,10 @@
 //! `interlock controllers` and `interlock syncer`: the same code as in `up`, on servers that are
 //! somewhere else.
 
-use crate::fleet::connection::{config_of, from_kubeconfig};
-use crate::fleet::{Found, Location};
+use crate::connection::{config_of, from_kubeconfig};
+use crate::location::{Found, Location};
+use crate::run::access;
+use crate::run::applier::ApiServers;
 use crate::run::cluster::{Agent, Runtime};
 use crate::run::machines::{self, Elsewhere, Machines, Reach};
 use crate::run::wiring::{self, Seats};
@@ -16,7 +18,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 use interlock_api::placement::{Connection, Ref, WorkloadCluster};
 use interlock_kernel::Place;
 use interlock_programs::served::Serves;
-use interlock_programs::{Account, Rollouts, accounts};
+use interlock_programs::{Account, Rollouts, accounts, roles};
 use interlock_shell::{NoDriver, Places, Runner, Server, Shell};
 use kube::api::Api;
 use kube::config::Kubeconfig;
@@ -128,6 +130,9 @@ pub(crate) struct SyncerArgs {
     /// Do not install or update CRDs and storage classes on the cluster
     #[arg(long)]
     no_install: bool,
+    /// Also bring the cluster to what ClusterUpdates ask for, as user system:interlock:applier:CLUSTER
+    #[arg(long)]
+    updates: bool,
     /// Use the service account of this pod: the syncer runs in the cluster that it serves
     #[arg(long, conflicts_with = "cluster_kubeconfig")]
     in_cluster: bool,
@@ -223,11 +228,20 @@ async fn agent_of(args: &SyncerArgs) -> anyhow::Result<(Shell, Agent, Seats)> {
         }
         None => config_of(&cluster, &client, hub_config).await?,
     };
-    let reached = Client::try_from(config)
-        .with_context(|| format!("cannot make a client for cluster {}", args.cluster))?;
+    let client_of = |config: &Config| {
+        let client = Client::try_from(config.clone());
+        client.with_context(|| format!("cannot make a client for cluster {}", args.cluster))
+    };
+    let reached = client_of(&config)?;
+    let applier = args.updates.then(|| as_applier(&config, &args.cluster));
     let runtime = runtime(args, &uid)?;
     if !args.no_install && runtime.processes().is_some() {
         install::install_volumes(&reached).await?;
+    }
+    if !args.no_install && args.updates {
+        let user = Account::Applier.user(Some(&args.cluster));
+        install::install_fence(&reached, &user).await?;
+        access::grant(&reached, &[roles::of_applier_on_cluster(&args.cluster)]).await?;
     }
     let hub = Server::new("hub", client);
     let (name, instance) = (syncer_lease(&args.cluster), instance());
@@ -240,12 +254,25 @@ async fn agent_of(args: &SyncerArgs) -> anyhow::Result<(Shell, Agent, Seats)> {
         runtime,
         heartbeat_every: args.intervals.heartbeat_every,
         is_embedded: matches!(cluster.spec.connection, Connection::LogicalCluster(_)),
+        updates: applier.as_ref().map(ApiServers::reached_by),
     };
     // One kubeconfig for each server: whoever gave it decides who this program is.
-    let places = Places::from([(Place::HUB, hub), (Place::CLUSTER, served)]);
+    let places = Places::from([(Place::HUB, hub.clone()), (Place::CLUSTER, served)]);
     let accounts = accounts(&agent.rooms());
-    let seats = accounts.into_keys().map(|account| (account, places.clone())).collect();
+    let mut seats: Seats = accounts.into_keys().map(|account| (account, places.clone())).collect();
+    if let Some(config) = applier {
+        // What is counted goes by the names of servers, and this one has caches of its own.
+        let there = Server::new(&format!("{}:applier", args.cluster), client_of(&config)?);
+        seats.insert(Account::Applier, [(Place::HUB, hub), (Place::CLUSTER, there)].into());
+    }
     Ok((shell, agent, seats))
+}
+
+/// How the applier of a cluster reaches it: as a user of its own, since the fence is for that user and for nobody else.
+fn as_applier(config: &Config, cluster: &str) -> Config {
+    let mut config = config.clone();
+    config.auth_info.impersonate = Some(Account::Applier.user(Some(cluster)));
+    config
 }
 
 pub(crate) async fn connect(location: &Location) -> anyhow::Result<(Client, Config)> {

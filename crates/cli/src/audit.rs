@@ -2,8 +2,10 @@
 
 mod follower;
 mod page;
+mod state;
 
 pub(crate) use follower::Follower;
+pub(crate) use state::{KEY, NAME, State};
 
 use crate::output::{Format, say, say_json, stop_on_interrupt};
 use crate::serving::default_directory;

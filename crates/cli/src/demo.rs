@@ -99,8 +99,11 @@ impl Stage {
         let mut before = roles.token(first).await?;
         for to in self.clusters.iter().skip(1).chain([first]) {
             ledger.step(to).await?;
+            if !ledger.check(to).await? {
+                return Ok(false);
+            }
             let now = roles.token(to).await?;
-            if !ledger.check(to).await? || !roles.check(&before, &now).await? {
+            if !roles.check(&before, &now).await? {
                 return Ok(false);
             }
             before = now;

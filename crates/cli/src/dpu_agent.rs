@@ -1,7 +1,7 @@
 //! `interlock dpu-agent`: the agent of one DPU, as a process of its own.
 
 use crate::agents::connect;
-use crate::fleet::Location;
+use crate::location::Location;
 use crate::node::dpu;
 use crate::run::machines::{Device, Elsewhere, Machines, Reach};
 use crate::run::{page, settings};

@@ -1,6 +1,6 @@
 //! The hub, as commands about objects of one system need it: found, asked page by page, and explained when it refuses.
 
-use crate::fleet::{Found, Location};
+use crate::location::{Found, Location};
 use anyhow::{Context, anyhow};
 use kube::api::{Api, ListParams};
 use kube::{Client, Resource};

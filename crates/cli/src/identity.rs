@@ -5,7 +5,7 @@ mod explain;
 mod orphans;
 mod plan;
 
-use crate::fleet::{Found, Location};
+use crate::location::{Found, Location};
 use crate::output::{Format, complain};
 use crate::run::identities;
 use crate::serving::block_on;

@@ -35,6 +35,9 @@ pub(crate) struct Args {
     /// With `cluster`: for a syncer that runs as a process of a machine and runs pods as processes
     #[arg(long)]
     with_runtime: bool,
+    /// With `access` and `cluster`: also the rights to bring the cluster to what ClusterUpdates ask for
+    #[arg(long)]
+    updates: bool,
     /// Print a List in JSON
     #[arg(long)]
     json: bool,
@@ -61,11 +64,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         (Part::Hub | Part::Identities, Some(name)) => {
             bail!("what the hub needs is the same for all clusters: remove `{name}`")
         }
-        (Part::Access, Some(name)) => (format!("access {name}"), access(name)),
+        (Part::Access, Some(name)) => {
+            let updates = if args.updates { updates_at_hub(name) } else { Vec::new() };
+            (format!("access {name}"), [access(name), updates].concat())
+        }
         (Part::Cluster, Some(name)) => {
+            let updates = if args.updates { updates_on_cluster(name) } else { Vec::new() };
             let of_machine = args.with_runtime.then(machine).transpose()?;
-            let objects = of_machine.unwrap_or_else(|| cluster(name, &args.image));
-            (format!("cluster {name}"), objects)
+            let objects = of_machine.unwrap_or_else(|| cluster(name, args.updates, &args.image));
+            (format!("cluster {name}"), [objects, updates].concat())
         }
         (Part::Access | Part::Cluster, None) => {
             bail!("name the WorkloadCluster, for example: interlock manifests cluster west")
@@ -88,12 +95,15 @@ fn documents(title: &str, objects: &[Value]) -> String {
 
 /// What the hub needs once.
 fn hub(image: &str) -> Vec<Value> {
-    let (account, controllers) = (account(CONTROLLERS), Account::Controllers.role());
+    let account = account(CONTROLLERS);
+    let (controllers, rollouts) = (Account::Controllers.role(), Account::Rollouts.role());
     let mut objects = vec![
         namespace(),
         service_account(CONTROLLERS),
         role(&roles::of_hub(), Account::Controllers, Place::HUB),
         cluster_role_binding(controllers, controllers, &account),
+        role(&roles::of_rollouts(), Account::Rollouts, Place::HUB),
+        cluster_role_binding(rollouts, rollouts, &account),
         role(&roles::of_agent(false, &[]), Account::Syncer, Place::HUB),
         install::runtime_class(),
     ];
@@ -156,6 +166,30 @@ fn access(cluster: &str) -> Vec<Value> {
     objects
 }
 
+/// What the syncer of a cluster needs at the hub, in addition, to bring it to what it is to run.
+fn updates_at_hub(cluster: &str) -> Vec<Value> {
+    let role = format!("{}:{cluster}", Account::Applier.role());
+    let rules = Rules::of(&roles::of_applier(), Account::Applier, Place::HUB);
+    let account = account(&syncer_lease(cluster));
+    vec![cluster_role(&role, &rules), cluster_role_binding(&role, &role, &account)]
+}
+
+/// What a cluster needs, in addition, to be brought to what it is to run: the fence, the user that it is for, and the
+/// right of the syncer to act as this user.
+fn updates_on_cluster(cluster: &str) -> Vec<Value> {
+    let user = Account::Applier.user(Some(cluster));
+    let act_as = format!("{}:act-as", Account::Applier.role());
+    let [role, binding] = roles::of_applier_on_cluster(cluster).written();
+    let mut objects = vec![
+        role,
+        binding,
+        cluster_role(&act_as, &Rules::to_act_as(&user)),
+        cluster_role_binding(&act_as, &act_as, &account(SYNCER)),
+    ];
+    objects.extend(interlock_rollouts::fence::manifests(&user));
+    objects
+}
+
 /// The account of a syncer on its cluster, and what it may do there.
 fn rights() -> Vec<Value> {
     let syncer = Account::Syncer.role();
@@ -168,10 +202,14 @@ fn rights() -> Vec<Value> {
 }
 
 /// What a workload cluster needs: the syncer is a pod of it.
-fn cluster(name: &str, image: &str) -> Vec<Value> {
+fn cluster(name: &str, updates: bool, image: &str) -> Vec<Value> {
     let kubeconfig = format!("{HUB_FOLDER}/kubeconfig");
-    let mut container =
-        container(image, &["syncer", name, "--in-cluster", "--kubeconfig", &kubeconfig]);
+    let mut words =
+        vec!["syncer", name, "--in-cluster", "--no-install", "--kubeconfig", &kubeconfig];
+    if updates {
+        words.push("--updates");
+    }
+    let mut container = container(image, &words);
     container["volumeMounts"] = json!([{"name": "hub", "mountPath": HUB_FOLDER, "readOnly": true}]);
     let volumes = json!([{"name": "hub", "secret": {"secretName": HUB_SECRET}}]);
     [rights(), vec![deployment(SYNCER, 1, &container, &volumes)]].concat()
@@ -181,7 +219,7 @@ fn cluster(name: &str, image: &str) -> Vec<Value> {
 /// machine, and so is no pod.
 fn machine() -> anyhow::Result<Vec<Value>> {
     let rules = Rules::at(&roles::of_agent(true, &[]), Place::CLUSTER);
-    let runtime = Account::Runtime.role();
+    let (runtime, workloads) = (Account::Runtime.role(), Account::Workloads.role());
     let definitions = interlock_api::volume_definitions().into_iter();
     let definitions = definitions.map(serde_json::to_value).collect::<Result<Vec<_>, _>>()?;
     let mut objects = [rights(), definitions].concat();
@@ -191,6 +229,8 @@ fn machine() -> anyhow::Result<Vec<Value>> {
         install::snapshot_class(),
         cluster_role(runtime, &rules),
         cluster_role_binding(runtime, runtime, &account(SYNCER)),
+        role(&roles::of_workloads(), Account::Workloads, Place::CLUSTER),
+        cluster_role_binding(workloads, workloads, &account(SYNCER)),
     ]);
     Ok(objects)
 }
@@ -290,7 +330,11 @@ mod tests {
             ("hub.yaml", documents("hub", &hub(IMAGE)), "hub"),
             ("access.yaml", documents("access west", &access("west")), "access west"),
             ("identities.yaml", documents("identities", &identities()), "identities"),
-            ("cluster.yaml", documents("cluster west", &cluster("west", IMAGE)), "cluster west"),
+            (
+                "cluster.yaml",
+                documents("cluster west", &cluster("west", false, IMAGE)),
+                "cluster west",
+            ),
         ];
         for (file, wanted, command) in files {
             let committed = std::fs::read_to_string(folder.join(file)).unwrap_or_default();
@@ -301,7 +345,7 @@ mod tests {
 
     #[test]
     fn every_account_that_something_is_bound_to_is_made() {
-        for objects in [hub(IMAGE), access("west"), cluster("west", IMAGE)] {
+        for objects in [hub(IMAGE), access("west"), cluster("west", false, IMAGE)] {
             let made = |name: &Value| {
                 let accounts = objects.iter().filter(|object| object["kind"] == "ServiceAccount");
                 accounts.into_iter().any(|account| account["metadata"]["name"] == *name)

@@ -8,7 +8,7 @@ mod list;
 pub(crate) mod picture;
 mod reclaim;
 
-use crate::fleet::Location;
+use crate::location::Location;
 use crate::output::Format;
 use crate::serving::block_on;
 use clap::{Args as ClapArgs, Subcommand};

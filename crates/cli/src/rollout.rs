@@ -14,7 +14,7 @@ mod wait;
 pub(crate) use picture::{ClusterRow, cluster, objects_cell};
 pub(crate) use record::together;
 
-use crate::fleet::Location;
+use crate::location::Location;
 use crate::output::Format;
 use crate::serving::block_on;
 use clap::{Args as ClapArgs, Subcommand};

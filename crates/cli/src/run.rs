@@ -1,7 +1,7 @@
 //! What runs for long: the hub's controllers, and the agents of workload clusters.
 
 pub(crate) mod access;
-mod applier;
+pub(crate) mod applier;
 pub(crate) mod audit;
 pub(crate) mod cluster;
 mod driver;
@@ -21,7 +21,7 @@ pub(crate) mod supervisor;
 pub(crate) mod tokens;
 pub(crate) mod wiring;
 
-use crate::fleet::time;
+use crate::words::time;
 use anyhow::Context;
 use interlock_outside::processes::Processes;
 use interlock_outside::volumes::{LocalVolumes, Writers};

@@ -16,6 +16,10 @@ const OWN: [&str; 4] = [
 /// Where else it is named, and by which words.
 const ELSEWHERE: [&str; 6] =
     ["Cargo.toml", "crates/api", "crates/cli", "crates/programs", "tests/simulation", "xtask"];
+/// What a running fleet is judged by, which a system may do without: it is counted by itself.
+const AUDIT: [&str; 1] = ["crates/programs/src/audit/promises/turns.rs"];
+/// The audit, whose own tests have the system as their example.
+const AUDITS: &str = "crates/programs/src/audit";
 const WORDS: [&str; 6] =
     ["turns", "Turns", "interlock_turns", "MaintenanceTurn", "MaintenanceTurns", "TurnRow"];
 
@@ -49,13 +53,17 @@ fn a_system_takes_less_than_600_lines_and_the_guide_says_how_many() {
     let elsewhere = ELSEWHERE.iter().flat_map(|path| sources(&root.join(path)));
     let this = Path::new(file!()).file_name();
     for path in elsewhere.filter(|path| !own.contains(path) && path.file_name() != this) {
-        lines += text(&path).lines().filter(|line| names_it(line)).count();
+        if !path.starts_with(root.join(AUDITS)) {
+            lines += text(&path).lines().filter(|line| names_it(line)).count();
+        }
     }
     assert!(lines < BELOW, "it takes {lines} lines");
+    let audit: usize = AUDIT.iter().map(|path| text(&root.join(path)).lines().count()).sum();
     let guide = read_to_string(root.join(GUIDE)).expect("it is there");
     assert!(
-        guide.contains(&format!("in {lines} lines")),
-        "it takes {lines}; {GUIDE} says otherwise"
+        guide.contains(&format!("in {lines} lines"))
+            && guide.contains(&format!("{audit} lines more")),
+        "it takes {lines}, and its audit {audit}; {GUIDE} says otherwise"
     );
 }
 

@@ -70,7 +70,7 @@ pub fn of_identities_at_hub() -> Vec<Grant> {
 
 /// What the controllers of updates and their caches need at the hub.
 pub fn of_rollouts_at_hub() -> Vec<Grant> {
-    let (rooms, account) = (list(&Rollouts), Account::Rollouts);
+    let (rooms, account) = (of_rollouts(), Account::Rollouts);
     let rules = Rules::of(&rooms, account, Place::HUB);
     let cached = format!("{CACHES}:{account}");
     let caches = Rules::at(&rooms, Place::HUB).watched();
@@ -105,10 +105,10 @@ pub fn of_cluster(name: &str, logical_cluster: &str, further: &[Kind]) -> OfClus
             let own = Rules::of(&rooms, account, Place::HUB).and(Rules::of_syncer_of(name));
             at_hub.push(granted(&format!("{role}:{name}"), own, who.clone()));
         }
-        let own = Rules::of(&rooms, account, Place::CLUSTER);
-        // Nobody knows beforehand which kinds a bundle has. What the applier may not do all the same, the policy of the
-        // fence refuses.
-        let own = if account == Account::Applier { own.and(Rules::of_bundles()) } else { own };
+        let own = match account {
+            Account::Applier => Rules::of_applier(),
+            _ => Rules::of(&rooms, account, Place::CLUSTER),
+        };
         on_cluster.push(granted(role, own, who));
     }
     let cached = format!("{CACHES}:{name}");
@@ -121,6 +121,12 @@ pub fn of_cluster(name: &str, logical_cluster: &str, further: &[Kind]) -> OfClus
     let cached = Rules::at(&rooms, Place::CLUSTER).watched();
     on_cluster.push(granted(CACHES, Rules::of_caches(Place::CLUSTER, further).and(cached), caches));
     OfCluster { at_hub, on_cluster }
+}
+
+/// What the applier of a cluster needs there.
+pub fn of_applier_on_cluster(cluster: &str) -> Grant {
+    let account = Account::Applier;
+    granted(account.role(), Rules::of_applier(), vec![account.user(Some(cluster))])
 }
 
 fn granted(role: &str, rules: Rules, to: Vec<String>) -> Grant {
@@ -203,9 +209,10 @@ impl Rules {
         rules
     }
 
-    /// What it takes to apply whatever a bundle has, roles included.
-    fn of_bundles() -> Rules {
-        let mut rules = Rules::default();
+    /// What the applier does on a cluster. Nobody knows beforehand which kinds a bundle has, roles included. What it may
+    /// not do all the same, the policy of the fence refuses.
+    pub fn of_applier() -> Rules {
+        let mut rules = Rules::of(&of_applier(), Account::Applier, Place::CLUSTER);
         let mut allow = |group: &str, resource: &str, verbs: &[&'static str]| {
             let key = (group.to_owned(), resource.to_owned(), None);
             rules.verbs.entry(key).or_default().extend(verbs);
@@ -220,6 +227,11 @@ impl Rules {
     /// What it takes to enter a logical cluster of this server.
     pub fn to_enter(cluster: &str) -> Rules {
         Rules::default().naming(interlock_api::GROUP, "logicalclusters", cluster, "access")
+    }
+
+    /// What it takes to act as a user.
+    pub fn to_act_as(user: &str) -> Rules {
+        Rules::default().naming("", "users", user, "impersonate")
     }
 
     /// What it takes to lead, where the lease was made for it.
@@ -300,6 +312,11 @@ pub fn of_agent(is_on_machine: bool, further: &[Kind]) -> Vec<Listed> {
 /// The controllers of Deployments and the like, on any embedded cluster.
 pub fn of_workloads() -> Vec<Listed> {
     list(&Workloads::of_any())
+}
+
+/// The controllers of updates at the hub.
+pub fn of_rollouts() -> Vec<Listed> {
+    list(&Rollouts)
 }
 
 /// The controllers that bring any cluster to its target.

@@ -63,8 +63,7 @@ pub fn is_refusal(message: &str) -> bool {
 /// The condition with which our API server says that a write is committed only by the parameter by which it was judged.
 pub const EXACT: &str = "interlock.dev/Exact";
 
-/// All of it, in the order in which it is applied: the ConfigMap comes first, since the policy refuses everything without
-/// it. Whoever applies it leaves the data of a ConfigMap that is there alone.
+/// All of it, in the order in which it is applied: the ConfigMap comes first, since without it the policy refuses nothing.
 pub fn manifests(user: &str) -> Vec<Value> {
     vec![namespace(), config_map(), policy(user), binding()]
 }
@@ -74,7 +73,7 @@ pub fn namespace() -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}})
 }
 
-/// The ConfigMap of a fence that was never raised.
+/// The ConfigMap of a fence that was never raised. It names no token, so that to apply it once more lowers no fence.
 pub fn config_map() -> Value {
     json!({
         "apiVersion": "v1", "kind": "ConfigMap",
@@ -83,11 +82,11 @@ pub fn config_map() -> Value {
             // By the label it wakes the rooms of the applier. It is no object of a rollout: it names no id.
             "labels": {LABEL_ROLLOUT: "fence"},
         },
-        "data": {"token": "0"},
     })
 }
 
-/// The binding of the policy to the ConfigMap. Without the ConfigMap everything is refused.
+/// The binding of the policy to the ConfigMap. `Deny` without the ConfigMap would refuse the writes of everybody: API servers
+/// look for the parameter before they ask for which user the policy is. The applier itself writes nothing without it.
 pub fn binding() -> Value {
     json!({
         "apiVersion": ADMISSION_V1, "kind": BINDING.kind, "metadata": {"name": FENCE_POLICY},
@@ -95,7 +94,7 @@ pub fn binding() -> Value {
             "policyName": FENCE_POLICY, "validationActions": ["Deny"],
             "paramRef": {
                 "name": FENCE_NAME, "namespace": SYSTEM_NAMESPACE,
-                "parameterNotFoundAction": "Deny",
+                "parameterNotFoundAction": "Allow",
             },
         },
     })
@@ -138,7 +137,11 @@ fn number(of: &str, key: &str) -> String {
 fn variables() -> Value {
     let named = |name: &str, expression: String| json!({"name": name, "expression": expression});
     json!([
-        named("fence", "int(params.data.token)".to_owned()),
+        // One that was never raised has none.
+        named(
+            "fence",
+            "has(params.data) && 'token' in params.data ? int(params.data.token) : 0".to_owned(),
+        ),
         // What is of the cluster as a whole has none.
         named("place", "has(request.namespace) ? request.namespace : ''".to_owned()),
         named(

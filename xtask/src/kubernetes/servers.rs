@@ -69,7 +69,8 @@ impl Server {
         let process = Program::start(
             Command::new(upstream.join("kube-apiserver"))
                 .args(["--etcd-servers", etcd, "--etcd-prefix", &format!("/{name}")])
-                .args(["--bind-address", "127.0.0.1", "--secure-port", &port])
+                // On every address: it names its own to others, and that is no loopback address.
+                .args(["--bind-address", "0.0.0.0", "--secure-port", &port])
                 .args(["--cert-dir", &certificates, "--authorization-mode", "RBAC"])
                 .args(["--token-auth-file", &format!("{name}.csv")])
                 .args(["--service-account-issuer", &format!("https://{name}.example")])

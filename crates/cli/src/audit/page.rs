@@ -1,6 +1,6 @@
 //! What an audit found, for people.
 
-use crate::fleet::table;
+use crate::words::table;
 use interlock_checker::render::thousands;
 use interlock_programs::audit::{Finding, Report};
 use serde_json::Value;

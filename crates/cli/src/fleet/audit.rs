@@ -3,7 +3,7 @@
 use super::client::Fleet;
 use super::others::Others;
 use super::report::FleetReport;
-use crate::run::audit::State;
+use crate::audit::{KEY, State};
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -24,7 +24,7 @@ pub(crate) struct Audited<'a> {
 /// What the hub says of the audit; None: nothing is audited there.
 pub(crate) async fn state(fleet: &Fleet) -> Option<State> {
     let map = fleet.audit().await.ok().flatten()?;
-    serde_json::from_str(map.data?.get(crate::run::audit::KEY)?).ok()
+    serde_json::from_str(map.data?.get(KEY)?).ok()
 }
 
 /// Whether a step is not explained.

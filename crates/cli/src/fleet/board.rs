@@ -3,13 +3,13 @@
 use super::audit;
 use super::client::Fleet;
 use super::health::Health;
-use super::location::Location;
 use super::others::{Others, update_cells};
 use super::picture::Picture;
 use super::progress::Data;
 use super::report::{self, ClusterRow, FleetReport, NamespaceRow, colour};
-use super::words::{age_or_dash, count, paint, table};
+use crate::location::Location;
 use crate::output::Screen;
+use crate::words::{age_or_dash, count, paint, table};
 use interlock_api::placement::Fill;
 use std::path::Path;
 use std::time::{Duration, Instant};

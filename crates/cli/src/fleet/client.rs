@@ -1,10 +1,9 @@
 //! The hub, as the commands of an operator need it: a few questions, three writes, and news.
 
-use super::location::{Found, Location};
 use super::picture::{Picture, Subject};
-use super::words::did_you_mean;
-use crate::run::audit::NAME as AUDIT;
-use crate::run::install::NAMESPACE;
+use crate::audit::NAME as AUDIT;
+use crate::location::{Found, Location};
+use crate::words::did_you_mean;
 use anyhow::{Context, anyhow, bail};
 use futures::StreamExt;
 use futures::channel::mpsc;
@@ -93,7 +92,8 @@ impl Fleet {
 
     /// What the fleet's audit of itself says; None: nothing is audited, or the user may not know.
     pub(crate) async fn audit(&self) -> anyhow::Result<Option<ConfigMap>> {
-        let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), NAMESPACE);
+        let maps: Api<ConfigMap> =
+            Api::namespaced(self.client.clone(), interlock_api::rollouts::SYSTEM_NAMESPACE);
         match maps.get_opt(AUDIT).await {
             Ok(found) => Ok(found),
             Err(kube::Error::Api(status)) if status.code == 403 => Ok(None),
@@ -129,7 +129,7 @@ impl Fleet {
     /// A client of a workload cluster, by what the hub says of how it is reached.
     pub(crate) async fn within(&self, cluster: &WorkloadCluster) -> anyhow::Result<Client> {
         let hub_config = self.config.clone();
-        let mut config = super::connection::config_of(cluster, &self.client, hub_config).await?;
+        let mut config = crate::connection::config_of(cluster, &self.client, hub_config).await?;
         config.connect_timeout = Some(CONNECT);
         Client::try_from(config).context("cannot make a client for it")
     }

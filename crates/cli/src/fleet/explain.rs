@@ -6,7 +6,7 @@ use super::page::{answer, desired_words, last_snapshot};
 use super::picture::{Picture, Subject, condition_if, conditions_of, phase_since, unreachable};
 use super::report::{colour, namespace_row, phase_words};
 use super::rights;
-use super::words::{age, clause, paint, size, table};
+use crate::words::{age, clause, paint, size, table};
 use interlock_api::placement::{CopyState, GrantStatus, OnUnreachable, Phase, condition};
 use jiff::Timestamp;
 use serde::Serialize;

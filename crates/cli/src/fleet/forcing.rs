@@ -1,12 +1,12 @@
 //! `interlock force-release`: a person declares that the owner of a namespace is gone.
 
 use super::client::{Fleet, New};
-use super::location::Location;
 use super::page::last_snapshot;
 use super::picture::{Picture, Subject, unreachable};
-use super::words::{age, table};
 use crate::declare::{confirm, reason, requester, short_id};
+use crate::location::Location;
 use crate::output::{complain, say};
+use crate::words::{age, table};
 use anyhow::{Context, bail};
 use interlock_api::placement::{
     Attestation, ForceOutcome, ForceRelease, ForceReleaseSpec, GrantStatus, Ref,
@@ -37,7 +37,7 @@ pub(crate) struct Args {
     #[arg(long, short)]
     yes: bool,
     /// How long to wait for the outcome
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = super::time)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = crate::words::time)]
     timeout: Duration,
     #[command(flatten)]
     location: Location,

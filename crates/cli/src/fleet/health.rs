@@ -4,7 +4,7 @@
 use super::picture::{
     Desired, Picture, Subject, condition_if, conditions_of, phase_since, unreachable,
 };
-use super::words::{age, clause};
+use crate::words::{age, clause};
 use interlock_api::placement::{CopyState, Fill, Grant, GrantStatus, Phase, Ref, condition};
 use jiff::Timestamp;
 use serde::Serialize;

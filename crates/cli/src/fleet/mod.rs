@@ -1,6 +1,6 @@
 //! The operator's commands of placement: where each namespace is, why, and how to change it.
 //!
-//! * `location`, `client`, `picture`: which hub, what is asked of it, and what it looked like then.
+//! * `client`, `picture`: what is asked of the hub, and what it looked like then.
 //! * `health`: how it is with a namespace; `report`, `page`, `explain`: that told in three lengths.
 //! * `progress`, `follow`: how far a move is; `volumes`: what each cluster has of claims and snapshots.
 //! * `audit`: what the fleet's audit of itself says.
@@ -12,13 +12,11 @@
 mod audit;
 mod board;
 mod client;
-pub(crate) mod connection;
 mod explain;
 mod fit;
 mod follow;
 mod forcing;
 mod health;
-mod location;
 mod moving;
 mod nodes;
 mod others;
@@ -34,19 +32,14 @@ mod showing;
 mod tests;
 mod turns;
 mod volumes;
-mod words;
 
 pub(crate) use board::keep;
 pub(crate) use forcing::Args as ForceReleaseArgs;
-pub(crate) use location::{Found, Location};
 pub(crate) use moving::Args as MoveArgs;
 pub(crate) use showing::{ExplainArgs, StatusArgs};
-pub(crate) use words::{age_or_dash, did_you_mean, table};
 
 use anyhow::Context;
-use interlock_api::Period;
 use std::process::ExitCode;
-use std::time::Duration;
 
 /// A command of an operator.
 #[derive(Debug)]
@@ -75,10 +68,4 @@ pub(crate) fn run(task: &Task<'_>) -> anyhow::Result<ExitCode> {
             Task::ForceRelease(args) => forcing::run(args).await,
         }
     })
-}
-
-/// A length of time as people write it.
-pub(crate) fn time(text: &str) -> Result<Duration, String> {
-    let period: Period = text.parse().map_err(|_| "write 90s, 10m or 1h30m".to_owned())?;
-    Ok(period.into())
 }

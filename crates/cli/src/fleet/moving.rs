@@ -3,11 +3,11 @@
 use super::client::Fleet;
 use super::fit::unfit_reason_if_desired;
 use super::follow::{Tracked, follow};
-use super::location::Location;
 use super::picture::{Picture, Subject, annotation, condition_if, conditions_of};
 use super::progress::{Follower, Goal};
-use super::words::{count, did_you_mean, names as listed};
+use crate::location::Location;
 use crate::output::{complain, say};
+use crate::words::{count, did_you_mean, names as listed};
 use anyhow::{Context, bail};
 use interlock_api::names::{ANNOTATION_CLUSTER, LABEL_PLACED};
 use interlock_api::placement::{Fill, Phase, Transport, WorkloadCluster, condition};
@@ -33,7 +33,7 @@ pub(crate) struct Args {
     #[arg(long)]
     wait: bool,
     /// How long to wait, such as 90s, 10m or 1h
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = super::time)]
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = crate::words::time)]
     timeout: Duration,
     #[command(flatten)]
     location: Location,

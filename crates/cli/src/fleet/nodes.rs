@@ -1,11 +1,11 @@
 //! `interlock status nodes`: how many machines are in which phase, what each DPU and each tenant has, and which machines
 //! wait for something.
 
-use super::location::Location;
-use super::words::{age, age_or_dash, table};
+use crate::location::Location;
 use crate::node::hub::Hub;
 use crate::node::picture::{Row, rows};
 use crate::output::{Format, say, say_json};
+use crate::words::{age, age_or_dash, table};
 use interlock_api::nodes::condition::READY;
 use interlock_api::nodes::{DpuName, DpuReport, NodePhase, PhysicalNode, Rack, Tenant};
 use interlock_kernel::conditions;

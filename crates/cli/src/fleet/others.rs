@@ -2,9 +2,9 @@
 //! each has a few lines.
 
 use super::client::{Fleet, OurKind};
-use super::words::{age_or_dash, count, table};
 use crate::node::picture::rows;
 use crate::rollout::{ClusterRow, cluster, objects_cell, together};
+use crate::words::{age_or_dash, count, table};
 use interlock_api::identities::{Role, condition};
 use interlock_api::nodes::NodePhase;
 use interlock_kernel::conditions;

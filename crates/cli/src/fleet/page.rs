@@ -4,7 +4,7 @@ use super::health::Health;
 use super::picture::{Desired, Picture, Subject, conditions_of, event_time};
 use super::report::{NamespaceRow, colour, last_events, namespace_row, phase_words, silence};
 use super::rights;
-use super::words::{advice, age, age_or_dash, paint, table};
+use crate::words::{advice, age, age_or_dash, paint, table};
 use interlock_api::placement::{Claim, GrantStatus, Pin, Snapshot, condition as kinds};
 use interlock_kernel::conditions::Condition;
 use jiff::Timestamp;
@@ -158,7 +158,7 @@ pub(crate) fn last_snapshot<'a>(status: &'a GrantStatus, claim: &'a Claim) -> Op
 
 /// How much of a claim is there, for people.
 fn amount(row: &ClaimRow) -> String {
-    let size = |bytes: i64| super::words::size(bytes.max(0).unsigned_abs());
+    let size = |bytes: i64| crate::words::size(bytes.max(0).unsigned_abs());
     match (row.bytes, row.of_bytes) {
         (None, _) => "-".to_owned(),
         (Some(bytes), None) => size(bytes),

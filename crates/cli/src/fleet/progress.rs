@@ -2,7 +2,7 @@
 
 use super::health::{is_under_way, leaving};
 use super::picture::{condition, condition_if, conditions_of};
-use super::words::{clause, size, span};
+use crate::words::{clause, size, span};
 use interlock_api::placement::{self, Claim, Fill, Grant, GrantStatus, Phase, condition as kinds};
 use interlock_kernel::conditions::Condition;
 use std::time::Duration;

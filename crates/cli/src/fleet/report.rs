@@ -7,7 +7,7 @@ use super::picture::{
 };
 use super::rights::{self, RightsRow};
 use super::turns::{self, TurnRow};
-use super::words::{Colour, advice, age, age_or_dash, count, paint, table};
+use crate::words::{Colour, advice, age, age_or_dash, count, paint, table};
 use interlock_api::placement::{Phase, WorkloadCluster, condition as kinds};
 use jiff::Timestamp;
 use serde::Serialize;

@@ -1,7 +1,7 @@
 //! Whom the cloud roles of a namespace trust: a part of `interlock status`.
 
 use super::report::NamespaceRow;
-use super::words::table;
+use crate::words::table;
 use interlock_api::placement::{GrantStatus, Phase, RightsState, RoleRights};
 use serde::Serialize;
 use std::collections::BTreeMap;

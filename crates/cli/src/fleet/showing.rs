@@ -2,9 +2,9 @@
 
 use super::client::Fleet;
 use super::health::Health;
-use super::location::Location;
 use super::others::Others;
 use super::{audit, explain, nodes, page, report, volumes};
+use crate::location::Location;
 use crate::output::{Format, color, complain, say, say_json};
 use anyhow::Context;
 use interlock_api::placement::WorkloadCluster;

@@ -1,7 +1,7 @@
 //! Who may maintain a cluster, and who waits for it: a part of `interlock status`.
 
 use super::picture::Picture;
-use super::words::{age_or_dash, table};
+use crate::words::{age_or_dash, table};
 use interlock_api::turns::{MaintenanceTurn, TurnPhase};
 use jiff::Timestamp;
 use serde::Serialize;

@@ -2,9 +2,9 @@
 //! by cluster.
 
 use super::client::Fleet;
-use super::location::Location;
-use super::words::{age_or_dash, size, table};
+use crate::location::Location;
 use crate::output::{Format, say, say_json};
+use crate::words::{age_or_dash, size, table};
 use interlock_api::names::{ANNOTATION_BYTES, ANNOTATION_FILES, HOLD_PREFIX};
 use jiff::Timestamp;
 use kube::api::{DynamicObject, GroupVersionKind};

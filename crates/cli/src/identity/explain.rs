@@ -1,8 +1,8 @@
 //! What exists of an identity, and what happens next: the controllers' own next step, foreseen and not taken.
 
 use super::{ExplainArgs, Scene};
-use crate::fleet::table;
 use crate::output::{self, Format};
+use crate::words::table;
 use anyhow::{Context, anyhow, bail};
 use interlock_api::identities::{IamRoleServiceAccount, Policy, Role, condition as words};
 use interlock_api::names::{ANNOTATION_PROVIDER, grant_name};

@@ -1,8 +1,8 @@
 //! What the account has with the tag of this fleet, and no object declares.
 
 use super::{Common, Scene};
-use crate::fleet::table;
 use crate::output::{self, Format};
+use crate::words::table;
 use anyhow::{Context, bail};
 use interlock_api::identities::{Policy, Role, TAG_FLEET, TAG_OWNER, TAG_OWNER_UID};
 use interlock_iam::Outcome;

@@ -4,8 +4,8 @@
 mod account;
 
 use super::Scene;
-use crate::fleet::table;
 use crate::output::{self, Format, ProgressLine};
+use crate::words::table;
 use account::Played;
 use anyhow::{anyhow, bail};
 use interlock_api::identities::condition as words;

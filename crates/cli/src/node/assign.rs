@@ -60,7 +60,7 @@ pub(super) struct Args {
     #[arg(long)]
     wait: bool,
     /// How long to wait
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = crate::fleet::time)]
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = crate::words::time)]
     timeout: Duration,
     #[command(flatten)]
     common: Common,

@@ -3,7 +3,7 @@
 use super::dpu;
 use super::hub::Hub;
 use crate::declare::{confirm, reason, requester, short_id};
-use crate::fleet::Location;
+use crate::location::Location;
 use crate::output::{complain, say};
 use anyhow::{Context, bail};
 use interlock_api::nodes::{
@@ -53,7 +53,7 @@ pub(super) struct Args {
     #[arg(long, short)]
     yes: bool,
     /// How long to wait for the outcome
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = crate::fleet::time)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = crate::words::time)]
     timeout: Duration,
     #[command(flatten)]
     location: Location,

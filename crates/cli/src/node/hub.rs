@@ -1,7 +1,8 @@
 //! The hub and the control planes of tenants, as the commands about machines need them.
 
-use crate::fleet::connection::{from_secret, in_logical_cluster};
-use crate::fleet::{Found, Location, did_you_mean};
+use crate::connection::{from_secret, in_logical_cluster};
+use crate::location::{Found, Location};
+use crate::words::did_you_mean;
 use anyhow::{Context, anyhow, bail};
 use interlock_api::nodes::{DpuReport, PhysicalNode, Plane, Rack, Tenant};
 use interlock_nodes::kinds::LEASE_NAMESPACE;

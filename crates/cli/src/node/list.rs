@@ -3,8 +3,8 @@
 use super::Common;
 use super::hub::Hub;
 use super::picture::{Row, rows};
-use crate::fleet::{age_or_dash, table};
 use crate::output::{Format, say, say_json};
+use crate::words::{age_or_dash, table};
 use interlock_api::nodes::NodePhase;
 use jiff::Timestamp;
 use std::process::ExitCode;

@@ -1,7 +1,7 @@
 //! What is shown of a cluster and of a request: one serialized form for programs, and the same as text.
 
 use super::record::Known;
-use crate::fleet::{age_or_dash, table};
+use crate::words::{age_or_dash, table};
 use interlock_api::rollouts::{
     ClusterUpdate, FailedObject, ObjectCounts, Requested, UpdatePhase, condition,
 };

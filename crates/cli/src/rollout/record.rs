@@ -1,8 +1,8 @@
 //! The record of a cluster, its report and its requests, as the hub has them.
 
 use super::Common;
-use crate::fleet::did_you_mean;
 use crate::hub::Hub;
+use crate::words::did_you_mean;
 use anyhow::bail;
 use interlock_api::placement::WorkloadCluster;
 use interlock_api::rollouts::{

@@ -71,13 +71,13 @@ pub(super) struct Args {
 #[derive(Debug, clap::Args)]
 struct How {
     /// From the start until all objects are healthy
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = crate::fleet::time)]
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = crate::words::time)]
     deadline: Duration,
     /// For how long all objects have to be healthy without a break
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = crate::fleet::time)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = crate::words::time)]
     soak: Duration,
     /// How long it may wait for its start
-    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = crate::fleet::time)]
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = crate::words::time)]
     start_deadline: Duration,
     /// Check by a dry run of each object that would change, too
     #[arg(long)]

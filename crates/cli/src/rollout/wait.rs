@@ -22,7 +22,7 @@ pub(super) struct Waiting {
     #[arg(long)]
     wait: bool,
     /// How long to wait
-    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = crate::fleet::time)]
+    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = crate::words::time)]
     timeout: Duration,
 }
 

@@ -1,6 +1,8 @@
 //! What the applier of a cluster asks beside the API: bundles of the hub, the kinds of its cluster, and whether late writes
 //! are refused there.
 
+mod servers;
+
 use interlock_api::rollouts::{BundleRevision, part_name};
 use interlock_kernel::Kind;
 use interlock_rollouts::applier::outside::{Answer, Held, Nothing, Probe, Question, Reach};
@@ -9,16 +11,12 @@ use interlock_shell::Driver;
 use kube::Client;
 use kube::api::Api;
 use serde::Deserialize;
+pub(crate) use servers::ApiServers;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How many bundles are kept: the target, the last good one, and a few of the history.
 const MOST_BUNDLES: usize = 6;
-/// Asked only of a server that does not say that its policies are exact.
-const NO_PROBE: &str = "the API server of the cluster does not say that its policies are exact (condition \
-    interlock.dev/Exact of ValidatingAdmissionPolicy interlock-rollout-fence), and this agent reaches it \
-    within the process, where there are no addresses to probe";
-
 /// The driver of the applier of one cluster.
 #[derive(Clone)]
 pub(super) struct Questions {
@@ -26,6 +24,7 @@ pub(super) struct Questions {
     hub: Option<Client>,
     /// The cluster, as the account of the applier.
     cluster: Option<Client>,
+    servers: ApiServers,
     known: Arc<Mutex<Known>>,
 }
 
@@ -39,8 +38,12 @@ struct Known {
 }
 
 impl Questions {
-    pub(super) fn new(hub: Option<Client>, cluster: Option<Client>) -> Questions {
-        Questions { hub, cluster, known: Arc::default() }
+    pub(super) fn new(
+        hub: Option<Client>,
+        cluster: Option<Client>,
+        servers: ApiServers,
+    ) -> Questions {
+        Questions { hub, cluster, servers, known: Arc::default() }
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -153,7 +156,13 @@ impl Driver<Reach> for Questions {
         match question {
             Question::Bundle(digest) => self.bundle(&digest).await.map(Answer::Bundle),
             Question::Served(version, kind) => self.served(version, kind).await.map(Answer::Served),
-            Question::Refuses(_) => Ok(Answer::Refuses(Probe::Unreachable(NO_PROBE.to_owned()))),
+            Question::Refuses(token) => {
+                let probe = self.servers.refuse(self.cluster.as_ref(), token).await;
+                if let Probe::Taken(because) | Probe::Unreachable(because) = &probe {
+                    tracing::warn!(because, "the fence of the cluster is not proven yet");
+                }
+                Ok(Answer::Refuses(probe))
+            }
         }
     }
 

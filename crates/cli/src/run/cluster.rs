@@ -1,6 +1,6 @@
 //! The agent of one workload cluster on this machine: its program, and the drivers that it needs.
 
-use super::applier::Questions;
+use super::applier::{ApiServers, Questions};
 use super::driver::OnThisMachine;
 use super::node;
 use super::storage::OnThisDisk;
@@ -102,6 +102,9 @@ pub(crate) struct Agent {
     pub(crate) heartbeat_every: Duration,
     /// Whether the cluster is a logical cluster of ours, which has no controllers of Deployments and the like but ours.
     pub(crate) is_embedded: bool,
+    /// Whether it brings the cluster to what ClusterUpdates ask for, and how the API servers of the cluster are reached one
+    /// by one: nothing more than that is proven of a fence that is not exact.
+    pub(crate) updates: Option<ApiServers>,
 }
 
 impl Agent {
@@ -113,9 +116,9 @@ impl Agent {
         rooms
     }
 
-    /// What brings it to what it is to run. A cluster that is somebody else's needs the fence and the rights first.
+    /// What brings it to what it is to run.
     fn applier(&self) -> Option<programs::Applier> {
-        self.is_embedded.then(|| programs::Applier::of(self.of.clone()))
+        self.updates.as_ref().map(|_| programs::Applier::of(self.of.clone()))
     }
 
     /// The controllers of its workloads: only where its pods are processes of this machine, and nobody else makes any.
@@ -174,7 +177,8 @@ impl Agent {
                 let server = seats.get(&Account::Applier).and_then(|places| places.server(place));
                 server.map(|at| at.client().clone())
             };
-            let questions = Questions::new(at(Place::HUB), at(Place::CLUSTER));
+            let servers = self.updates.clone().unwrap_or_default();
+            let questions = Questions::new(at(Place::HUB), at(Place::CLUSTER), servers);
             runners.extend(wiring::run(shell, &applier, seats, questions)?);
         }
         Ok(runners)

@@ -4,7 +4,7 @@ pub(crate) mod kept;
 
 use super::fleet_id::{self, FleetId};
 use super::wiring::{self, Seats};
-use crate::fleet::time;
+use crate::words::time;
 use anyhow::{Context, bail};
 use clap::{Args as ClapArgs, ValueEnum};
 use interlock_api::identities::Adopt;

@@ -9,7 +9,7 @@ use super::access::{HUB, Who, grant};
 use super::install;
 use super::supervisor::{Ground, make_logical_cluster};
 use super::wiring::{self, Seats};
-use crate::fleet::connection::{from_secret, in_logical_cluster};
+use crate::connection::{from_secret, in_logical_cluster};
 use anyhow::{Context, anyhow};
 use interlock_api::nodes::{
     DpuAttachment, DpuName, FINALIZER_DPU_CLEAN, LABEL_DPU, PhysicalNode, Rack, Tenant,

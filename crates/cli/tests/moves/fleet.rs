@@ -60,7 +60,7 @@ impl Agents {
             }
         } else {
             command.args(["syncer", name, "--runtime", "process", "--allow-root-processes"]);
-            command.args(["--no-install", "--heartbeat-every", "1s", "--state-dir"]);
+            command.args(["--updates", "--no-install", "--heartbeat-every", "1s", "--state-dir"]);
             command.arg(self.state(name));
             command.arg("--cluster-kubeconfig").arg(self.config(name, "cluster"));
         }
@@ -176,10 +176,10 @@ impl Fleet {
         fleet.start(CONTROLLERS);
         for name in clusters {
             fleet.register(name);
-            fleet.apply("", &["access", name]);
+            fleet.apply("", &["access", name, "--updates"]);
             fleet.admit(name, "hub", "", &format!("interlock-syncer-{name}"));
             let there = format!("/clusters/{name}");
-            fleet.apply(&there, &["cluster", name, "--with-runtime"]);
+            fleet.apply(&there, &["cluster", name, "--with-runtime", "--updates"]);
             fleet.admit(name, "cluster", &there, "interlock-syncer");
             fleet.start(name);
         }
@@ -210,7 +210,10 @@ impl Fleet {
             let within = object["metadata"]["namespace"].as_str();
             let within = within.map_or(String::new(), |name| format!("/namespaces/{name}"));
             let kind = object["kind"].as_str().expect("it has one").to_lowercase();
-            let plural = kind.clone() + if kind.ends_with('s') { "es" } else { "s" };
+            let plural = match kind.strip_suffix('y') {
+                Some(stem) => format!("{stem}ies"),
+                None => kind.clone() + if kind.ends_with('s') { "es" } else { "s" },
+            };
             let path = format!("{cluster}{root}{within}/{plural}");
             // A kind that was just defined is served a moment later.
             until(&format!("{path} can be made"), || {

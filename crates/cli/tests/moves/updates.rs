@@ -1,8 +1,9 @@
-//! Updates of a cluster of `interlock up`: what the processes behind a Deployment say in a file outside is what ran.
+//! Updates of a cluster of `interlock up`, where what the processes behind a Deployment say in a file outside is what ran; and
+//! of a cluster whose agent is a program of its own, which is killed and stopped while it works.
 
-use super::fleet::{interlock, run, until};
+use super::fleet::{Fleet, GROUP, interlock, run, until};
 use super::registering::Up;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
 
@@ -64,4 +65,104 @@ fn a_bad_version_is_rolled_back_and_remembered() {
     let (code, request) = submit(&up, &bundle(&up, "v2", "true"), &[]);
     assert_eq!((code, &request["phase"]), (Some(0), &"Succeeded".into()), "{request:#}");
     up.end();
+}
+
+/// How many objects a bundle of [`update`] has: enough that an agent can be stopped between two of them.
+const OBJECTS: usize = 60;
+const UPDATES: &str = "/apis/interlock.dev/v1alpha1/namespaces/default/clusterupdates";
+const MAPS: &str = "/clusters/west/api/v1/namespaces/default/configmaps";
+
+/// An update of west to a version: every object says which. Those of one version are not named like those of another,
+/// but for the first half. With a number of seconds it never becomes healthy, and is rolled back after so many.
+fn update(version: &str, fails_after: Option<u64>) -> Value {
+    let name = |number: usize| match number < OBJECTS / 2 {
+        true => format!("both-{number}"),
+        false => format!("{version}-{number}"),
+    };
+    let map = |number| {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"version": version},
+            "metadata": {"name": name(number), "namespace": "default"}})
+    };
+    let mut objects: Vec<Value> = (0..OBJECTS).map(map).collect();
+    let pod = json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": format!("gate-{version}"), "namespace": "default"},
+        "spec": {"schedulingGates": [{"name": "example.com/never"}], "containers": [{"name": "a", "image": "none"}]}});
+    objects.extend(fails_after.map(|_| pod));
+    json!({"apiVersion": "interlock.dev/v1alpha1", "kind": "ClusterUpdate",
+        "metadata": {"name": version, "namespace": "default"},
+        "spec": {"cluster": "west", "soakSeconds": 0, "deadlineSeconds": fails_after.unwrap_or(600),
+            "source": {"inline": objects}}})
+}
+
+/// Waits until an update has ended; how.
+fn ended(fleet: &Fleet, name: &str) -> Value {
+    until(&format!("the update {name} ends"), || {
+        let found = fleet.get(&format!("{UPDATES}/{name}"));
+        let phase = found["status"]["phase"].as_str().unwrap_or_default().to_owned();
+        let is_over = ["Succeeded", "RolledBack", "RollbackFailed", "Rejected", "Failed"];
+        match is_over.contains(&phase.as_str()) {
+            true => Ok(found["status"]["phase"].clone()),
+            false => Err(fleet.story(&found)),
+        }
+    })
+}
+
+/// The versions of the ConfigMaps that are the rollouts', by name.
+fn maps(fleet: &Fleet) -> Vec<(String, String)> {
+    let found = fleet.get(&format!("{MAPS}?labelSelector=interlock.dev/rollout"));
+    let word = |map: &Value, pointer: &str| {
+        map.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let items = found["items"].as_array().cloned().unwrap_or_default();
+    let all = items.iter().map(|map| (word(map, "/metadata/name"), word(map, "/data/version")));
+    all.collect()
+}
+
+/// Waits until this version has begun to be applied, and is not there yet.
+fn begun(fleet: &Fleet, version: &str) {
+    until(&format!("{version} begins"), || {
+        let there = maps(fleet).iter().filter(|(_, said)| said == version).count();
+        if there > 0 { Ok(()) } else { Err(fleet.story(&Value::Null)) }
+    });
+}
+
+/// Whatever was the rollouts' is of this version, and all of it is there.
+fn is_exactly(fleet: &Fleet, version: &str) {
+    let all = maps(fleet);
+    assert!(all.iter().all(|(_, said)| said == version), "{version}: {all:?}");
+    assert_eq!(all.len(), OBJECTS, "{version}: {all:?}");
+}
+
+#[test]
+fn an_agent_that_is_killed_or_stopped_in_the_middle_leaves_exactly_the_target() {
+    let fleet = Fleet::of(&["west"]);
+    let submit = |version: &str, fails_after: Option<u64>| {
+        fleet.client().must("POST", UPDATES, Some(&update(version, fails_after)));
+    };
+    submit("v1", None);
+    assert_eq!(ended(&fleet, "v1"), "Succeeded");
+    is_exactly(&fleet, "v1");
+    let report = fleet.get(&format!("{GROUP}/rolloutreports"));
+    assert_eq!(report["items"][0]["status"]["fence"]["mode"], "Exact", "{report:#}");
+
+    // Killed while it applies: the next one finishes, under the same token.
+    submit("v2", None);
+    begun(&fleet, "v2");
+    fleet.kill("west");
+    fleet.start("west");
+    assert_eq!(ended(&fleet, "v2"), "Succeeded");
+    is_exactly(&fleet, "v2");
+
+    // Stopped while it applies what never becomes healthy, and woken after another one has rolled that back.
+    submit("v3", Some(5));
+    begun(&fleet, "v3");
+    fleet.freeze("west");
+    fleet.start("west");
+    assert_eq!(ended(&fleet, "v3"), "RolledBack");
+    is_exactly(&fleet, "v2");
+    fleet.thaw();
+    submit("v4", None);
+    assert_eq!(ended(&fleet, "v4"), "Succeeded");
+    is_exactly(&fleet, "v4");
+    fleet.end(&[]);
 }

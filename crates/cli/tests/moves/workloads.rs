@@ -32,11 +32,13 @@ fn said(log: &Path) -> String {
     std::fs::read_to_string(log).unwrap_or_default()
 }
 
-/// Waits until the status of an object says this.
+/// Waits until the status of an object says this, of the object as it is.
 fn until_status(up: &Up, path: &str, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
     until(&format!("{path}: {what}"), || {
         let found = up.get(path);
-        match holds(&found["status"]) && !found.is_null() {
+        let (status, generation) = (&found["status"], &found["metadata"]["generation"]);
+        let seen = &status["observedGeneration"];
+        match holds(status) && !found.is_null() && (seen.is_null() || seen == generation) {
             true => Ok(found),
             false => {
                 let base = path.split("/apis/").next().unwrap_or_default();
@@ -77,7 +79,6 @@ fn a_deployment_rolls_forward_stops_at_a_bad_version_and_goes_back() {
         status["updatedReplicas"] == 2
             && status["availableReplicas"] == 2
             && status["replicas"] == 2
-            && status["observedGeneration"] == 2
     });
     until("only v2 is said", || {
         let text = said(&log);
@@ -96,7 +97,7 @@ fn a_deployment_rolls_forward_stops_at_a_bad_version_and_goes_back() {
         if text.contains("v3") { Ok(()) } else { Err(text) }
     });
     let held = until_status(&up, &path, "v3 is not ready", |status| {
-        status["unavailableReplicas"].as_i64().unwrap_or(0) > 0 && status["observedGeneration"] == 3
+        status["unavailableReplicas"].as_i64().unwrap_or(0) > 0
     });
     assert!(held["status"]["availableReplicas"].as_i64() >= Some(1), "{held:#}");
     assert!(pods(&up, "default").len() <= 3, "never more than desired and one more");

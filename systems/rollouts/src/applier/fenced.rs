@@ -12,11 +12,12 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube_core::DynamicObject;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The fence of a cluster, by live reads.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Fence {
-    /// Its token; None: there is no ConfigMap of it, or it has no number.
+    /// Its token, 0 if it was never raised; None: there is no ConfigMap of it, or its token is no number.
     pub token: Option<i64>,
     /// The last token that was proven; 0: none.
     pub proven: i64,
@@ -54,13 +55,13 @@ pub(super) fn seen(live_reads: &LiveReads<Reach>, user: &str) -> Option<Fence> {
     let map = live_reads.objects.get(&fence)?;
     let found = |address: &Address| live_reads.objects.get(address).cloned().flatten();
     let (of_policy, of_binding) = (found(&of_policy), found(&of_binding));
-    let number = |key: &str| {
-        let text = map.as_ref()?.data["data"][key].as_str()?;
-        text.parse::<i64>().ok().filter(|token| *token >= 0)
+    let number = |key: &str| match &map.as_ref()?.data["data"][key] {
+        Value::Null => Some(0),
+        text => text.as_str()?.parse::<i64>().ok().filter(|token| *token >= 0),
     };
     let at = map.as_ref().and_then(|map| map.data["data"]["provenAt"].as_str()?.parse().ok());
     let at = at.map(|at: Timestamp| at.as_second());
-    let is_there = |object: &Option<Object>, wanted: &serde_json::Value| {
+    let is_there = |object: &Option<Object>, wanted: &Value| {
         object.as_ref().is_some_and(|object| contains(&object.data["spec"], &wanted["spec"]))
     };
     let is_whole = is_there(&of_policy, &policy(user)) && is_there(&of_binding, &binding());

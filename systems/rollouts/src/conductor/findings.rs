@@ -159,15 +159,19 @@ fn reachable(around: &Around<'_>) -> Finding {
 }
 
 fn fence(around: &Around<'_>) -> Finding {
-    let token = around.status.target.token;
+    let (token, name) = (around.status.target.token, around.cluster_name);
     let Some(fence) = &around.report.fence else {
         let words = "the agent has not reported a fence";
-        return Finding::fails(FENCE_IN_FORCE, "NotReported", words);
+        let next = format!(
+            "run the agent of the cluster with --updates: interlock syncer {name} --updates"
+        );
+        return Finding::fails(FENCE_IN_FORCE, "NotReported", words).next(next);
     };
     if fence.mode == FenceMode::None {
         let words = "the API server of the cluster does not refuse late writes";
-        let next =
-            "apply the agent's manifests to the cluster: interlock manifests agent".to_owned();
+        let next = format!(
+            "on the cluster: interlock manifests cluster {name} --updates | kubectl apply -f -"
+        );
         return Finding::fails(FENCE_IN_FORCE, "FenceMissing", words).next(next);
     }
     if fence.token != token {

@@ -8,11 +8,11 @@ fn the_policy_is_for_one_user_and_knows_its_parameter() {
     assert_eq!(policy["spec"]["failurePolicy"], "Fail");
     assert_eq!(binding()["spec"]["paramRef"]["name"], config_map()["metadata"]["name"]);
     assert_eq!(binding()["spec"]["policyName"], policy["metadata"]["name"]);
-    assert_eq!(binding()["spec"]["paramRef"]["parameterNotFoundAction"], "Deny");
+    assert_eq!(binding()["spec"]["paramRef"]["parameterNotFoundAction"], "Allow");
 }
 
 #[test]
-fn the_fence_comes_before_what_refuses_everything_without_it() {
+fn the_fence_comes_before_the_policy_that_refuses_nothing_without_it() {
     let kinds: Vec<String> = manifests("a")
         .iter()
         .map(|manifest| manifest["kind"].as_str().unwrap_or_default().to_owned())

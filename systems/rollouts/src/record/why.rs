@@ -155,7 +155,7 @@ impl Waits {
             )),
             Waits::Agent(cluster) => Some(format!("interlock status cluster/{cluster}")),
             Waits::Fence(cluster) => Some(format!(
-                "interlock manifests agent {cluster} | kubectl apply -f - (on the cluster)"
+                "interlock manifests cluster {cluster} --updates | kubectl apply -f - (on the cluster)"
             )),
             Waits::Drain(_) => Some("interlock status".to_owned()),
         }

@@ -11,6 +11,7 @@ use kube::api::{
 };
 use kube::{Api, Client, Error};
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 const USER: &str = "interlock-applier";
 const LABEL: &str = "interlock.dev/rollout";
@@ -64,12 +65,22 @@ impl Fenced {
     }
 
     async fn apply_in(&self, namespace: &str, name: &str, token: i64) -> kube::Result<ConfigMap> {
-        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"by": token.to_string()},
+        self.apply_with(namespace, name, token, json!({"by": token.to_string()})).await
+    }
+
+    async fn apply_with(
+        &self,
+        namespace: &str,
+        name: &str,
+        token: i64,
+        data: Value,
+    ) -> kube::Result<ConfigMap> {
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": data,
         "metadata": {"name": name, "labels": {LABEL: "uid-west"}, "annotations": {
             "interlock.dev/id": format!("/ConfigMap/{namespace}/{name}"),
             "interlock.dev/token": token.to_string(),
         }}});
-        let params = PatchParams::apply("interlock-rollouts");
+        let params = PatchParams::apply("interlock-rollouts").force();
         let maps: Api<ConfigMap> = Api::namespaced(self.applier.clone(), namespace);
         maps.patch(name, &params, &Patch::Apply(object)).await
     }
@@ -205,12 +216,36 @@ async fn a_namespace_of_a_grant_is_not_written_to() -> Result<()> {
 }
 
 #[tokio::test]
-async fn without_a_fence_the_applier_writes_nothing_and_others_write_on() -> Result<()> {
+async fn a_fence_that_somebody_deletes_locks_nobody_out() -> Result<()> {
     let fenced = Fenced::new().await?;
     let maps: Api<ConfigMap> = Api::namespaced(fenced.person.clone(), "interlock-system");
     maps.delete("rollout-fence", &DeleteParams::default()).await?;
-    assert!(refused(fenced.apply("a", 7).await).contains("no params found"));
     let theirs = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "default"}});
     fenced.make(theirs).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_fence_that_rises_meanwhile_stops_the_write() -> Result<()> {
+    let fenced = Arc::new(Fenced::new().await?);
+    fenced.raise(1).await?;
+    let writer = tokio::spawn({
+        let fenced = Arc::clone(&fenced);
+        async move {
+            // Each is another one, or nothing would be written.
+            for number in 0.. {
+                let data = json!({"number": number.to_string()});
+                if fenced.apply_with("default", "a", 1, data).await.is_err() {
+                    return;
+                }
+            }
+        }
+    });
+    tokio::task::yield_now().await;
+    let raised = fenced.raise(2).await?;
+    writer.await?;
+    let last = fenced.maps().get("a").await?;
+    let version = |map: &ConfigMap| map.metadata.resource_version.clone()?.parse::<u64>().ok();
+    assert!(version(&last) < version(&raised), "something landed after the fence rose");
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use super::report;
 use crate::run::access::{HUB, Who, allow_for_cluster, forbid_for_cluster};
+use crate::run::applier::ApiServers;
 use crate::run::cluster::{Agent, Runtime, kind};
 use crate::run::streams::Streaming;
 use crate::run::wiring::Seats;
@@ -114,6 +115,7 @@ impl Ground {
             runtime: runtime.clone(),
             heartbeat_every: self.heartbeat_every,
             is_embedded: true,
+            updates: Some(ApiServers::default()),
         };
         let seats = self.seats(&agent, logical_cluster);
         let runners = agent.run(&self.shell, &seats)?;

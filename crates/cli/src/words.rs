@@ -1,9 +1,11 @@
 //! How things are written for people: ages as `kubectl` writes them, tables, colours, nearest
 //! names.
 
+use interlock_api::Period;
 use interlock_kernel::nearest;
 pub(crate) use interlock_quantity::readable as size;
 use jiff::Timestamp;
+use std::time::Duration;
 
 /// How long ago, as `kubectl` writes it: `45s`, `3m20s`, `5h`, `2d4h`.
 pub(crate) fn age(now: Timestamp, then: Timestamp) -> String {
@@ -120,6 +122,12 @@ pub(crate) fn paint(text: &str, colour: Colour, is_wanted: bool) -> String {
         Colour::Red => 31,
     };
     format!("\x1b[{code}m{text}\x1b[0m")
+}
+
+/// A length of time as people write it.
+pub(crate) fn time(text: &str) -> Result<Duration, String> {
+    let period: Period = text.parse().map_err(|_| "write 90s, 10m or 1h30m".to_owned())?;
+    Ok(period.into())
 }
 
 #[cfg(test)]
