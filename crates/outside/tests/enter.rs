@@ -99,10 +99,10 @@ fn a_command_with_a_terminal_has_one_of_its_own() {
     resize(&terminal, 101, 37).unwrap();
     read("37 101");
     assert_eq!(told.recv_timeout(DEADLINE).unwrap(), Left::Code(7));
-    // What a person types reaches it, and its control characters are signals. It is one process: a shell that is just
-    // starting another one can lose a signal.
-    let (entered, told) =
-        enter(&scene, &Entry { terminal: true, ..entry("echo ready; exec sleep 100") }).unwrap();
+    // What a person types reaches it, and its control characters are signals. The shell waits for one by a trap: without
+    // it, one that is just starting another program can lose a signal.
+    let waits = "trap 'exit 130' INT; echo ready; while :; do sleep 0.02; done";
+    let (entered, told) = enter(&scene, &Entry { terminal: true, ..entry(waits) }).unwrap();
     let mut terminal = File::from(entered.terminal.unwrap());
     let mut said = Vec::new();
     until("it is ready", || {

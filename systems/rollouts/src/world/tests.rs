@@ -1,3 +1,5 @@
+//! That each mistake is found is checked in release: `interlock check rollouts --mutants`.
+
 use super::*;
 use interlock_checker::{Options, Size};
 
@@ -12,16 +14,9 @@ fn explored(size: &str) -> interlock_checker::Report {
 fn the_shipped_conductor_keeps_its_promises() {
     for (size, states) in [
         ("flights=0,stale=0,live=1,cancels=1", 7_497),
-        ("flights=0,stale=0,live=1,away=1", 0),
+        ("flights=0,stale=0,live=1,away=1", 187),
         ("requests=1", 352),
     ] {
         assert_eq!(explored(size).distinct_states, states, "{size}");
     }
-}
-
-#[test]
-fn each_mistake_is_found() {
-    let world = Size::parse("").and_then(|size| (ENTRY.build)(&size)).expect("a world");
-    let report = world.check_mutants(NAME, &Options::default());
-    assert!(report.as_ref().is_ok_and(|report| report.all_killed()), "{report:?}");
 }
