@@ -28,7 +28,7 @@ struct Answer {
 type Counts = BTreeMap<String, Count>;
 
 /// What is explored beyond the default sizes, with what no other size has: seconds here, and minutes in a test.
-const LARGER: [(&str, &str); 18] = [
+const LARGER: [(&str, &str); 21] = [
     ("identities/placed", "crash=0,faults=0,epochs=3,forced=2,elapses=4"),
     ("identities/placed", "crash=0,faults=0,flights=1"),
     (
@@ -45,6 +45,9 @@ const LARGER: [(&str, &str); 18] = [
     ("placement", "moves=1,flights=0,stale=0,crash=1,claims=1"),
     ("placement", "moves=1,flights=0,stale=1,crash=0,rights=1"),
     ("placement", "moves=1,flights=0,stale=0,crash=0,rights=1,force=1"),
+    ("rollouts", "flights=0,stale=0,live=1,cancels=1"),
+    ("rollouts", "flights=0,stale=0,live=1,away=1"),
+    ("rollouts", "programs=2,requests=1"),
     ("spec/nodes-device", "epochs=1,uids=2,faults=2"),
     ("spec/nodes-device", "epochs=3"),
     ("spec/nodes-device", "faults=2"),
