@@ -28,6 +28,7 @@ mod testing;
 mod wanted;
 pub mod world;
 
+use crate::fence::{ANNOTATION_FORCE, ANNOTATION_PRUNE};
 use crate::kinds::{CLUSTER_ROLLOUT, ROLLOUT_REPORT};
 use interlock_api::placement::Ref;
 use interlock_api::rollouts::{
@@ -43,12 +44,6 @@ const CORE: GroupVersion = GroupVersion::new("", "v1");
 pub const NAMESPACE: Kind = Kind::cluster_wide(CORE, "Namespace", "namespaces");
 /// What the fence is.
 pub const CONFIG_MAP: Kind = Kind::namespaced(CORE, "ConfigMap", "configmaps");
-
-/// On an object that is to be deleted: the token under which it was marked. It is no annotation of a bundle's content, so
-/// the mark takes no field from those who apply it.
-pub const ANNOTATION_PRUNE: &str = "interlock.dev/prune";
-/// On an object of a target that takes over what others have.
-pub const ANNOTATION_FORCE: &str = "interlock.dev/force";
 
 /// Which cluster an applier serves, and as whom it writes there.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -16,7 +16,6 @@
 #[cfg(test)]
 mod tests;
 
-use crate::applier::{ANNOTATION_FORCE, ANNOTATION_PRUNE};
 use interlock_api::names::ANNOTATION_GRANT;
 use interlock_api::rollouts::{
     ANNOTATION_ID, ANNOTATION_TOKEN, FENCE_NAME, FENCE_POLICY, LABEL_ROLLOUT, SYSTEM_NAMESPACE,
@@ -25,6 +24,12 @@ use interlock_kernel::{GroupVersion, Kind};
 use serde_json::{Value, json};
 
 const ADMISSION: GroupVersion = GroupVersion::new("admissionregistration.k8s.io", "v1");
+/// On an object that is to be deleted: the token under which it was marked. It is no annotation of a bundle's content, so
+/// the mark takes no field from those who apply it.
+pub const ANNOTATION_PRUNE: &str = "interlock.dev/prune";
+/// On an object of a target that takes over what others have.
+pub const ANNOTATION_FORCE: &str = "interlock.dev/force";
+
 /// The policy of the fence.
 pub const POLICY: Kind =
     Kind::cluster_wide(ADMISSION, "ValidatingAdmissionPolicy", "validatingadmissionpolicies");
