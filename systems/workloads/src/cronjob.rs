@@ -9,6 +9,7 @@ mod observe;
 #[cfg(test)]
 mod tests;
 
+use crate::job::ANNOTATION_SCHEDULED;
 use crate::kinds::{CRON_JOB, JOB, NAMESPACE};
 use crate::owned::{controller_of_kind, subject_of};
 use interlock_kernel::metadata::{name_of, namespace_of};
@@ -18,8 +19,6 @@ use interlock_kernel::{
 };
 use jiff::tz::TimeZone;
 
-/// On a Job that a CronJob made, upstream's own: the time that it was made for.
-pub const ANNOTATION_SCHEDULED: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 /// On a CronJob: why no Job is made of it. Its status has no conditions.
 pub const ANNOTATION_PROBLEM: &str = "interlock.dev/problem";
 

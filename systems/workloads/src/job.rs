@@ -25,6 +25,8 @@ use interlock_kernel::{
 };
 use std::sync::Arc;
 
+/// On a Job that a CronJob made, upstream's own: the time that it was made for.
+pub const ANNOTATION_SCHEDULED: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 /// On a pod of a Job, upstream's own: it stays until its end is counted.
 pub const FINALIZER_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 /// On a pod of an indexed Job, upstream's own: its index, as a label and as an annotation.

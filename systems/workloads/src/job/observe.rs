@@ -3,8 +3,7 @@
 use super::decide::{Asked, Facts, Job, Stranger, Times};
 use super::pods::{End, JobPod};
 use super::status::{Status, finished_at};
-use super::{FINALIZER_TRACKING, FOREGROUND, MANAGED_HERE};
-use crate::cronjob::ANNOTATION_SCHEDULED;
+use super::{ANNOTATION_SCHEDULED, FINALIZER_TRACKING, FOREGROUND, MANAGED_HERE};
 use crate::kinds::{CRON_JOB, JOB, POD};
 use crate::live::{Listing, Source};
 use crate::owned::{Claim, Owner, controller_of_kind, name_in, selector_of};
