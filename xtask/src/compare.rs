@@ -1,5 +1,6 @@
 //! TLC beside us: the same modules, the same sizes, the same numbers.
 
+use crate::record::Record;
 use crate::tlc::{Said, Tlc};
 use crate::{interlock, root, say};
 use anyhow::Context;
@@ -41,7 +42,8 @@ pub(crate) fn run(id: &str, all: bool) -> anyhow::Result<bool> {
     let runs: Vec<Run> = serde_json::from_str(&text).context("cannot read specs/runs.json")?;
     let chosen: Vec<&Run> =
         runs.iter().filter(|run| run.id.contains(id) && (all || run.ci)).collect();
-    let bench = Bench { binary: interlock::build()?, tlc: Tlc::get()?, is_anew: all };
+    let binary = interlock::build()?;
+    let bench = Bench { binary, tlc: Tlc::get()?, record: Record::read()?, is_anew: all };
     let (next, passed, failed) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {
@@ -63,18 +65,26 @@ pub(crate) fn run(id: &str, all: bool) -> anyhow::Result<bool> {
 struct Bench {
     binary: PathBuf,
     tlc: Tlc,
-    /// TLC runs even if it said before what it says of these files.
+    record: Record,
+    /// TLC runs even if it is on record what it says of these files.
     is_anew: bool,
+}
+
+/// What TLC says of a run.
+struct Told {
+    said: Said,
+    /// It was read from the record.
+    is_on_record: bool,
 }
 
 impl Bench {
     /// Runs both, says how they compare, and whether they agree.
     fn report(&self, run: &Run) -> bool {
-        let outcome = match self.is_anew {
-            true => self.tlc.run(&run.module, &run.config, run.check_deadlock, 1),
-            false => self.tlc.run_once(&run.module, &run.config, run.check_deadlock),
-        };
-        let outcome = outcome.and_then(|said| Ok((figures(&said), self.differences(run, &said)?)));
+        let outcome = self.told(run);
+        let outcome = outcome.and_then(|told| {
+            let differences = self.differences(run, &told.said)?;
+            Ok((figures(&told), differences))
+        });
         match outcome {
             Ok((figures, differences)) if differences.is_empty() => {
                 say(&format!("same    {}  {figures}", run.id));
@@ -90,6 +100,23 @@ impl Bench {
                 false
             }
         }
+    }
+
+    /// What TLC says: from the record, unless it is the turn of this run to be asked again.
+    fn told(&self, run: &Run) -> anyhow::Result<Told> {
+        let key = self.tlc.key(&run.module, &run.config, run.check_deadlock)?;
+        let on_record = self.record.said(&run.config, &key);
+        if let Some(said) = &on_record
+            && !self.is_anew
+            && !self.record.is_due(&key)
+        {
+            return Ok(Told { said: said.clone(), is_on_record: true });
+        }
+        let said = self.tlc.run(&run.module, &run.config, run.check_deadlock, 1)?;
+        if on_record.is_none() {
+            self.record.keep(&run.config, key, said.clone())?;
+        }
+        Ok(Told { said, is_on_record: false })
     }
 
     fn differences(&self, run: &Run, said: &Said) -> anyhow::Result<Vec<String>> {
@@ -111,15 +138,15 @@ impl Bench {
     }
 }
 
-fn figures(said: &Said) -> String {
+fn figures(told: &Told) -> String {
     let shown = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |n| n.to_string());
+    let Told { said, is_on_record } = told;
     format!(
-        "TLC: {} generated, {} distinct, depth {}, {:.1} s{}",
+        "TLC: {} generated, {} distinct, depth {}, {}",
         shown(said.generated),
         shown(said.distinct),
         shown(said.depth),
-        said.seconds,
-        if said.is_kept { ", as before" } else { "" }
+        if *is_on_record { "on record".to_owned() } else { format!("{:.1} s", said.seconds) }
     )
 }
 

@@ -12,6 +12,7 @@ mod kube_rs;
 mod kubernetes;
 mod program;
 mod real;
+mod record;
 mod serving;
 mod tlc;
 mod upstream;
@@ -47,7 +48,7 @@ enum Command {
         /// Only runs whose id contains this
         #[arg(long, default_value = "")]
         id: String,
-        /// The long runs too, and TLC runs anew even where it said before what it says of these files
+        /// The long runs too, and TLC runs anew even where specs/tlc.json has what it says of these files
         #[arg(long)]
         all: bool,
     },
@@ -115,11 +116,12 @@ fn say(text: &str) {
     let _ = out.flush();
 }
 
-/// Cargo, in the workspace, as a person would start it. What started us tells of *our* package; a build
+/// Cargo, in the workspace, as a person would start it: by its name, so that rustup says which toolchain is meant,
+/// also to a compiler that runs in the folder of a dependency. What started us tells of *our* package; a build
 /// script of a dependency that looks at that would be run again, and all that rests on it built anew, by
 /// each of us in turn.
 fn cargo() -> std::process::Command {
-    let mut cargo = std::process::Command::new(env!("CARGO"));
+    let mut cargo = std::process::Command::new("cargo");
     let is_ours =
         |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
     for (name, _) in std::env::vars_os() {

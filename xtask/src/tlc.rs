@@ -3,7 +3,7 @@
 use crate::{root, scratch};
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -27,10 +27,8 @@ pub(crate) struct Said {
     pub(crate) deadlock: bool,
     pub(crate) temporal: bool,
     pub(crate) trace_states: u64,
-    pub(crate) seconds: f64,
-    /// Whether this is what it said of the same files before.
     #[serde(skip)]
-    pub(crate) is_kept: bool,
+    pub(crate) seconds: f64,
 }
 
 impl Tlc {
@@ -73,29 +71,9 @@ impl Tlc {
         self.run_with(module, config, &args)
     }
 
-    /// The same, or what was said before of the same modules, configuration and jar.
-    pub(crate) fn run_once(
-        &self,
-        module: &str,
-        config: &str,
-        deadlock: bool,
-    ) -> anyhow::Result<Said> {
-        let kept = scratch().join("tlc-said").join(format!("{}.json", config.replace('/', "-")));
-        let key = self.key(module, config, deadlock)?;
-        if let Some(said) = kept_under(&kept, key) {
-            return Ok(said);
-        }
-        let said = self.run(module, config, deadlock, 1)?;
-        if let Some(folder) = kept.parent() {
-            std::fs::create_dir_all(folder)?;
-        }
-        std::fs::write(&kept, serde_json::to_string(&(key, &said))?)?;
-        Ok(said)
-    }
-
     /// A hash of all that an answer depends on: every module beside the one that is run (it may import
     /// them), the configuration, the jar, and whether a deadlock counts.
-    fn key(&self, module: &str, config: &str, deadlock: bool) -> anyhow::Result<u64> {
+    pub(crate) fn key(&self, module: &str, config: &str, deadlock: bool) -> anyhow::Result<String> {
         let specs = root().join("specs");
         let folder = specs.join(module).parent().map(Path::to_path_buf).unwrap_or_default();
         let mut files = vec![specs.join(config), self.jar.clone()];
@@ -107,14 +85,17 @@ impl Tlc {
         }
         // By name alone: where the clone is makes no difference.
         files.sort_by_key(|file| file.file_name().map(ToOwned::to_owned));
-        let mut hasher = DefaultHasher::new();
-        (module, config, deadlock).hash(&mut hasher);
+        let mut hash = Sha256::new();
+        hash.update(format!("{module}\n{config}\n{deadlock}\n"));
         for file in files {
             let bytes = std::fs::read(&file);
             let bytes = bytes.with_context(|| format!("cannot read {}", file.display()))?;
-            (file.file_name(), bytes).hash(&mut hasher);
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            hash.update(format!("{name}\n{}\n", bytes.len()));
+            hash.update(bytes);
         }
-        Ok(hasher.finish())
+        // Half of it is enough: nobody makes modules that collide.
+        Ok(hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect())
     }
 
     /// Random walks, for the rate.
@@ -164,13 +145,6 @@ impl Tlc {
         }
         Ok(said)
     }
-}
-
-/// What was said, if it was kept under this key. A file that cannot be read is no answer.
-fn kept_under(path: &Path, key: u64) -> Option<Said> {
-    let text = std::fs::read_to_string(path).ok()?;
-    let (of, said) = serde_json::from_str::<(u64, Said)>(&text).ok()?;
-    (of == key).then_some(Said { is_kept: true, ..said })
 }
 
 /// Downloads the package without installing it.
@@ -264,17 +238,5 @@ mod tests {
         let said = read(text, 1.0);
         assert_eq!(said.violated_invariant.as_deref(), Some("Inv_X"));
         assert_eq!(said.trace_states, 2);
-    }
-
-    #[test]
-    fn an_answer_is_kept_for_the_same_files_only() {
-        let path = std::env::temp_dir().join(format!("tlc-said-{}.json", std::process::id()));
-        let said = Said { distinct: Some(7), ..Said::default() };
-        std::fs::write(&path, serde_json::to_string(&(1_u64, &said)).unwrap()).unwrap();
-        assert_eq!(kept_under(&path, 1), Some(Said { is_kept: true, ..said }));
-        assert_eq!(kept_under(&path, 2), None);
-        std::fs::write(&path, "half of").unwrap();
-        assert_eq!(kept_under(&path, 1), None);
-        std::fs::remove_file(&path).unwrap();
     }
 }
