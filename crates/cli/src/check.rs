@@ -4,6 +4,7 @@ use crate::catalog::{Subject, entries, list};
 use crate::output::{Format, ProgressLine, color, say, say_json, stop_on_interrupt, write_file};
 use crate::{memory, output};
 use anyhow::bail;
+use interlock_checker::report::Trace;
 use interlock_checker::{AnyModel, Liveness, MutantsReport, Options, Report, Verdict, render};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -46,8 +47,8 @@ pub(crate) struct Args {
     /// Check every mutant of the model (one rule broken on purpose); the check must find each of them
     #[arg(long)]
     mutants: bool,
-    /// Check only this mutant
-    #[arg(long, value_name = "NAME")]
+    /// Check only this mutant, and not the model itself
+    #[arg(long, value_name = "NAME", conflicts_with = "mutants")]
     mutant: Option<String>,
     /// Print the shortest trace to each violation
     #[arg(long)]
@@ -88,7 +89,7 @@ Examples:
 #[derive(Serialize)]
 struct Answer {
     #[serde(flatten)]
-    report: Report,
+    report: Option<Report>,
     #[serde(skip_serializing_if = "Option::is_none")]
     mutants: Option<MutantsReport>,
 }
@@ -108,13 +109,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let entry = args.subject.find()?;
     let model = args.subject.build(&entry)?;
-    let report = check_one(entry.name, &*model, &options, &line)?;
+    let is_of_model = args.mutant.is_none();
+    let check = || check_one(entry.name, &*model, &options, &line);
+    let report = is_of_model.then(check).transpose()?;
     let mutants = mutants_of(entry.name, &*model, args, &options, &line)?;
-    write_traces(args, &report)?;
-    let code = exit_code(args, &report, mutants.as_ref(), &options);
+    let answer = Answer { report, mutants };
+    write_traces(args, &answer)?;
+    let code = exit_code(args, &answer, &options);
     match args.output {
-        Format::Json => say_json(&Answer { report, mutants })?,
-        Format::Text => tell(args, &report, mutants.as_ref())?,
+        Format::Json => say_json(&answer)?,
+        Format::Text => tell(args, &answer)?,
     }
     Ok(code)
 }
@@ -210,18 +214,14 @@ fn with_progress(name: &str, options: &Options, line: &ProgressLine) -> Options 
     }
 }
 
-fn exit_code(
-    args: &Args,
-    report: &Report,
-    mutants: Option<&MutantsReport>,
-    options: &Options,
-) -> ExitCode {
+fn exit_code(args: &Args, answer: &Answer, options: &Options) -> ExitCode {
     if options.is_stopped() {
         output::complain("interrupted: these are the results so far");
         keep_note(args);
         return ExitCode::from(130);
     }
-    if !report.complete && !args.first && args.max_depth.is_none() {
+    let is_complete = answer.report.as_ref().is_none_or(|report| report.complete);
+    if !is_complete && !args.first && args.max_depth.is_none() {
         let limit = options.max_memory.unwrap_or_default() >> 20;
         output::complain(&format!(
             "error: the states do not fit in {limit} MiB; allow more with --max-memory, or take a \
@@ -230,8 +230,9 @@ fn exit_code(
         keep_note(args);
         return ExitCode::from(2);
     }
-    let killed = mutants.is_none_or(MutantsReport::all_killed);
-    if report.all_hold() && killed { ExitCode::SUCCESS } else { ExitCode::from(1) }
+    let hold = answer.report.as_ref().is_none_or(Report::all_hold);
+    let killed = answer.mutants.as_ref().is_none_or(MutantsReport::all_killed);
+    if hold && killed { ExitCode::SUCCESS } else { ExitCode::from(1) }
 }
 
 fn keep_note(args: &Args) {
@@ -255,17 +256,27 @@ fn violations(report: &Report) -> Vec<String> {
     invariants.chain(deadlock).chain(properties).chain(refines).collect()
 }
 
-fn write_traces(args: &Args, report: &Report) -> anyhow::Result<()> {
+/// The trace to write, and what it is a trace of: of the model, or of the one mutant.
+fn first_trace(answer: &Answer) -> Option<(String, &Trace)> {
+    if let Some(report) = &answer.report {
+        let name = violations(report).into_iter().next()?;
+        let title = format!("{} {}: {name}", report.model, report.size);
+        return Some((title, report.trace(&name)?));
+    }
+    let report = answer.mutants.as_ref()?;
+    let mutant = report.mutants.first()?;
+    Some((format!("{} {}: {}", report.model, mutant.size, mutant.name), mutant.trace.as_ref()?))
+}
+
+fn write_traces(args: &Args, answer: &Answer) -> anyhow::Result<()> {
     if args.diagram.is_none() && args.tla.is_none() {
         return Ok(());
     }
-    let Some(name) = violations(report).into_iter().next() else {
+    let Some((title, trace)) = first_trace(answer) else {
         output::complain("no promise is violated, so there is no trace to write");
         return Ok(());
     };
-    let Some(trace) = report.trace(&name) else { return Ok(()) };
     if let Some(path) = &args.diagram {
-        let title = format!("{} {}: {name}", report.model, report.size);
         write_file(path, &render::diagram(&title, trace))?;
     }
     if let Some(path) = &args.tla {
@@ -275,31 +286,37 @@ fn write_traces(args: &Args, report: &Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn tell(args: &Args, report: &Report, mutants: Option<&MutantsReport>) -> anyhow::Result<()> {
+fn tell(args: &Args, answer: &Answer) -> anyhow::Result<()> {
+    let of_model = answer.report.as_ref().map(|report| told(args, report));
+    let of_mutants = answer.mutants.as_ref().map(|report| mutants_told(args, report));
+    let parts: Vec<String> = of_model.into_iter().chain(of_mutants).collect();
+    say(&parts.join("\n"))
+}
+
+fn told(args: &Args, report: &Report) -> String {
     let mut text = render::table(report, &command(report), color());
-    if args.trace {
-        for name in violations(report) {
-            if let Some(trace) = report.trace(&name) {
-                text += "\n";
-                text += &render::story(&name, trace);
-            }
-            let finding = report.properties.iter().find(|finding| finding.name == name);
-            for reason in finding.into_iter().flat_map(|finding| &finding.fairness) {
-                text += &format!("   fair to {reason}\n");
-            }
+    for name in violations(report).into_iter().filter(|_| args.trace) {
+        if let Some(trace) = report.trace(&name) {
+            text += "\n";
+            text += &render::story(&name, trace);
+        }
+        let finding = report.properties.iter().find(|finding| finding.name == name);
+        for reason in finding.into_iter().flat_map(|finding| &finding.fairness) {
+            text += &format!("   fair to {reason}\n");
         }
     }
-    if let Some(mutants) = mutants {
-        text += "\n";
-        text += &render::mutants(mutants, color());
-        for mutant in mutants.mutants.iter().filter(|_| args.trace) {
-            if let Some(trace) = &mutant.trace {
-                text += "\n";
-                text += &render::story(&mutant.name, trace);
-            }
+    text
+}
+
+fn mutants_told(args: &Args, report: &MutantsReport) -> String {
+    let mut text = render::mutants(report, color());
+    for mutant in report.mutants.iter().filter(|_| args.trace) {
+        if let Some(trace) = &mutant.trace {
+            text += "\n";
+            text += &render::story(&mutant.name, trace);
         }
     }
-    say(&text)
+    text
 }
 
 /// The command that checks the same again.
