@@ -9,6 +9,7 @@ use std::net::{SocketAddr, TcpStream};
 pub(crate) struct Client {
     address: SocketAddr,
     token: Option<String>,
+    acts_as: Option<String>,
     stream: Option<BufReader<TcpStream>>,
 }
 
@@ -106,12 +107,18 @@ impl Read for Chunked {
 
 impl Client {
     pub(crate) fn new(address: SocketAddr) -> Client {
-        Client { address, token: Some(TOKEN.to_owned()), stream: None }
+        Client { address, token: Some(TOKEN.to_owned()), acts_as: None, stream: None }
     }
 
     /// The same, but as somebody else, or as nobody.
     pub(crate) fn with_token(mut self, token: Option<&str>) -> Client {
         self.token = token.map(str::to_owned);
+        self
+    }
+
+    /// The same, but as a user whom whoever has the token impersonates.
+    pub(crate) fn acting_as(mut self, user: &str) -> Client {
+        self.acts_as = Some(user.to_owned());
         self
     }
 
@@ -128,12 +135,16 @@ impl Client {
             Some(token) => format!("Authorization: Bearer {token}\r\n"),
             None => String::new(),
         };
+        let acts_as = match &self.acts_as {
+            Some(user) => format!("Impersonate-User: {user}\r\n"),
+            None => String::new(),
+        };
         let kind = match method {
             "PATCH" => "application/merge-patch+json",
             _ => "application/json",
         };
         let request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: {}\r\nUser-Agent: crash-test\r\n{authorization}\
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nUser-Agent: crash-test\r\n{authorization}{acts_as}\
              Content-Type: {kind}\r\nContent-Length: {}\r\n\r\n{body}",
             self.address,
             body.len(),

@@ -19,6 +19,7 @@ mod registering;
 mod repository;
 mod resuming;
 mod rights;
+mod rollouts;
 mod tokens;
 mod turns;
 mod updates;

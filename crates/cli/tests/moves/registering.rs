@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// A machine that is busy with other things takes longer than the 5 s that are promised.
 const SERVED_WITHIN: Duration = Duration::from_secs(120);
 
-/// `interlock up` with one cluster, west.
+/// `interlock up`, with one cluster, west, unless others are named.
 pub(crate) struct Up {
     pub(crate) process: Process,
     at: DataDirectory,
@@ -19,9 +19,14 @@ pub(crate) struct Up {
 
 impl Up {
     pub(crate) fn start() -> Up {
+        Up::with("west")
+    }
+
+    /// The same with these clusters, their names with commas between them.
+    pub(crate) fn with(clusters: &str) -> Up {
         let at = DataDirectory::new();
         let mut command = interlock();
-        command.args(["up", "--clusters", "west", "--listen", "127.0.0.1:0", "--insecure-http"]);
+        command.args(["up", "--clusters", clusters, "--listen", "127.0.0.1:0", "--insecure-http"]);
         command.arg("--data-dir").arg(at.data()).arg("--token-file").arg(at.tokens());
         command.arg("--allow-root-processes");
         let process = Process::spawn(command).ready();
