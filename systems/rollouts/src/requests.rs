@@ -5,7 +5,7 @@
 //! `specs/protocol/RolloutsRequests.tla` is the text it follows.
 
 mod promises;
-mod state;
+pub(crate) mod state;
 mod steps;
 #[cfg(test)]
 mod tests;
@@ -94,6 +94,8 @@ pub struct RolloutsRequests {
     cancels: u8,
     is_calm: bool,
     rules: Rules,
+    /// What the rooms that ship do beside the text, and do not: [`RolloutsRequests::shipped`].
+    is_shipped: bool,
 }
 
 impl RolloutsRequests {
@@ -104,7 +106,21 @@ impl RolloutsRequests {
     }
 
     fn new([requests, tries, cancels, calm]: [u8; 4], rules: Rules) -> Self {
-        RolloutsRequests { requests: requests.into(), tries, cancels, is_calm: calm == 1, rules }
+        let (requests, is_calm) = (usize::from(requests), calm == 1);
+        RolloutsRequests { requests, tries, cancels, is_calm, rules, is_shipped: false }
+    }
+
+    /// The protocol as the rooms that ship have it, where a rollback is tried once: what their world is compared with.
+    /// Beside what the text says, a request ends well at once if the cluster is at its content already. Nobody asks for
+    /// a drain. Whoever counts cancels counts them elsewhere.
+    pub(crate) fn shipped(requests: usize, cancels: bool, is_calm: bool) -> Self {
+        let size = [requests as u8, 1, u8::from(cancels), u8::from(is_calm)];
+        RolloutsRequests { is_shipped: true, ..RolloutsRequests::new(size, Rules::ALL) }
+    }
+
+    /// Whether a request asks for a drain.
+    fn drains(&self, r: usize) -> bool {
+        !self.is_shipped && state::drains(r)
     }
 
     fn without(&self, change: impl FnOnce(&mut Rules)) -> Self {
@@ -165,7 +181,8 @@ impl Model for RolloutsRequests {
                 Alone::Fail | Alone::RbBad => Action::new(name, "conductor"),
             })
             .collect();
-        for (kind, name) in OF_REQUEST {
+        let is_taken = |kind: OfRequest| self.is_shipped || kind != OfRequest::FoundThere;
+        for (kind, name) in OF_REQUEST.into_iter().filter(|(kind, _)| is_taken(*kind)) {
             actions.extend((1..=self.requests).map(|r| {
                 let name = format!("{name}({r})");
                 match kind {
@@ -176,7 +193,8 @@ impl Model for RolloutsRequests {
                     | OfRequest::Refuse
                     | OfRequest::StartDeadline
                     | OfRequest::Lock
-                    | OfRequest::Locked => Action::new(name, "conductor"),
+                    | OfRequest::Locked
+                    | OfRequest::FoundThere => Action::new(name, "conductor"),
                     OfRequest::Start => Action::new(name, "conductor").to("applier"),
                 }
             }));
@@ -199,7 +217,7 @@ impl Model for RolloutsRequests {
     }
 
     fn invariants(&self) -> Vec<Invariant<State>> {
-        promises::invariants()
+        promises::invariants(self)
     }
 
     fn step_rules(&self) -> Vec<StepRule<State>> {

@@ -8,6 +8,7 @@ mod agent;
 mod mistakes;
 mod people;
 mod promises;
+mod refine;
 #[cfg(test)]
 mod tests;
 mod truth;
@@ -16,11 +17,11 @@ use crate::conductor::Conductor;
 use crate::kinds::{CLUSTER_ROLLOUT, NAMESPACE, ROLLOUT_REPORT, WORKLOAD_CLUSTER};
 use crate::mirror::Mirror;
 use interlock_api::rollouts::{FINALIZER_ROLLOUT, record_name};
-use interlock_checker::{Entry, SizeKey};
+use interlock_checker::{Entry, Refinement, SizeKey};
 use interlock_kernel::{Bent, Name};
 use interlock_world::{
     CLUSTERS, Chance, Goal, Hostility, Mistake, Move, Program, Promise, Rule, Scene, Servers,
-    System, World, shipped,
+    State, System, World, shipped,
 };
 use jiff::Timestamp;
 use people::MOST_REQUESTS;
@@ -82,6 +83,8 @@ pub struct Rollouts {
     cancels: bool,
     fails: bool,
     away: bool,
+    /// Whether every step is compared with the protocol.
+    is_refined: bool,
     conductor: Bent<Conductor>,
     mirror: Bent<Mirror>,
 }
@@ -95,6 +98,7 @@ impl Rollouts {
             cancels: false,
             fails: true,
             away: false,
+            is_refined: true,
             conductor: Bent::new(Conductor),
             mirror: Bent::new(Mirror),
         }
@@ -212,6 +216,10 @@ impl System for Rollouts {
 
     fn goals(&self) -> Vec<Goal<Self>> {
         if self.hostility.is_live() { promises::goals() } else { Vec::new() }
+    }
+
+    fn refines(&self, world: &World<Self>) -> Vec<Refinement<State>> {
+        if self.is_refined { refine::refines(self, world) } else { Vec::new() }
     }
 
     fn mistakes(&self) -> Vec<Mistake<Self>> {

@@ -1,10 +1,11 @@
 //! What the record promises, and the rules whose loss each promise must notice.
 
-use super::state::{Drain, MOST_REQUESTS, Phase, digest, drains};
+use super::state::{Drain, MOST_REQUESTS, Phase, digest};
 use super::{RolloutsRequests, Rules, State};
 use interlock_checker::{Formula, Invariant, Mutant, Property, Reachable, StepRule};
 
-pub(super) fn invariants() -> Vec<Invariant<State>> {
+pub(super) fn invariants(model: &RolloutsRequests) -> Vec<Invariant<State>> {
+    let drained: Vec<usize> = (0..model.requests).filter(|r| model.drains(*r)).collect();
     vec![
         Invariant::new("TypeInvariants", "every variable has a value of its type", |_: &State| {
             true
@@ -37,9 +38,9 @@ pub(super) fn invariants() -> Vec<Invariant<State>> {
         Invariant::new(
             "DrainedFirst",
             "a request that asks for a drain is active only while the cluster is drained",
-            |s: &State| {
-                let is_active = |r: usize| drains(r) && s.requests[r].phase.is_active();
-                s.drain == Drain::Done || !(0..MOST_REQUESTS).any(is_active)
+            move |s: &State| {
+                let is_active = |r: &usize| s.requests[*r].phase.is_active();
+                s.drain == Drain::Done || !drained.iter().any(is_active)
             },
         ),
     ]

@@ -3,11 +3,11 @@
 use super::RolloutsRequests;
 use interlock_checker::{Coder, Rng};
 
-pub(super) const MOST_REQUESTS: usize = 3;
+pub(crate) const MOST_REQUESTS: usize = 3;
 
 /// Where a request is in its life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Phase {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub(crate) enum Phase {
     #[default]
     New,
     /// Submitted, without a number.
@@ -45,25 +45,25 @@ const PHASES: [Phase; 13] = [
 ];
 
 impl Phase {
-    pub(super) fn is_active(self) -> bool {
+    pub(crate) fn is_active(self) -> bool {
         matches!(self, Phase::Applying | Phase::Verifying | Phase::RollingBack)
     }
 
-    pub(super) fn is_final(self) -> bool {
+    pub(crate) fn is_final(self) -> bool {
         !self.is_active() && !matches!(self, Phase::New | Phase::Pending | Phase::Queued)
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Request {
-    pub(super) phase: Phase,
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub(crate) struct Request {
+    pub(crate) phase: Phase,
     /// 0: it has no number.
-    pub(super) version: u8,
+    pub(crate) version: u8,
 }
 
 /// What the applier says of the request that waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Preflight {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub(crate) enum Preflight {
     #[default]
     None,
     Good,
@@ -73,8 +73,8 @@ pub(super) enum Preflight {
 const PREFLIGHTS: [Preflight; 3] = [Preflight::None, Preflight::Good, Preflight::Bad];
 
 /// The drain that a request asks placement for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Drain {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub(crate) enum Drain {
     #[default]
     None,
     Asked,
@@ -84,43 +84,43 @@ pub(super) enum Drain {
 const DRAINS: [Drain; 3] = [Drain::None, Drain::Asked, Drain::Done];
 
 /// The variables of the specification; a request is known by its place.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct State {
-    pub(super) requests: [Request; MOST_REQUESTS],
-    pub(super) last_version: u8,
-    pub(super) lock: Option<u8>,
-    pub(super) active: Option<u8>,
-    pub(super) good: Option<u8>,
-    pub(super) is_degraded: bool,
+    pub(crate) requests: [Request; MOST_REQUESTS],
+    pub(crate) last_version: u8,
+    pub(crate) lock: Option<u8>,
+    pub(crate) active: Option<u8>,
+    pub(crate) good: Option<u8>,
+    pub(crate) is_degraded: bool,
     /// Digests that are remembered as bad, a bit for each.
-    pub(super) bad: u8,
+    pub(crate) bad: u8,
     /// Digests that failed by themselves.
-    pub(super) failed: u8,
-    pub(super) tries: u8,
-    pub(super) preflight: Preflight,
-    pub(super) drain: Drain,
+    pub(crate) failed: u8,
+    pub(crate) tries: u8,
+    pub(crate) preflight: Preflight,
+    pub(crate) drain: Drain,
     /// The agent of the cluster is away, for ever.
-    pub(super) is_away: bool,
-    pub(super) cancels: u8,
+    pub(crate) is_away: bool,
+    pub(crate) cancels: u8,
 }
 
 /// The bit of the digest of a request: the third has that of the second.
-pub(super) fn digest(r: usize) -> u8 {
+pub(crate) fn digest(r: usize) -> u8 {
     1 << r.min(1)
 }
 
 /// The second request asks for a drain.
-pub(super) fn drains(r: usize) -> bool {
+pub(crate) fn drains(r: usize) -> bool {
     r == 1
 }
 
 impl State {
-    pub(super) fn queued(&self) -> impl Iterator<Item = usize> + '_ {
+    pub(crate) fn queued(&self) -> impl Iterator<Item = usize> + '_ {
         let is_queued = |r: &usize| self.requests[*r].phase == Phase::Queued;
         (0..MOST_REQUESTS).filter(is_queued)
     }
 
-    pub(super) fn code(&mut self, requests: usize, coder: &mut Coder) {
+    pub(crate) fn code(&mut self, requests: usize, coder: &mut Coder) {
         for request in &mut self.requests[..requests] {
             coder.of(&mut request.phase, &PHASES);
             coder.u8(&mut request.version, 3);
@@ -141,7 +141,7 @@ impl State {
         coder.u8(&mut self.cancels, 2);
     }
 
-    pub(super) fn describe(&self, requests: usize) -> Vec<(&'static str, String)> {
+    pub(crate) fn describe(&self, requests: usize) -> Vec<(&'static str, String)> {
         let each = |show: &dyn Fn(&Request) -> String| {
             let all: Vec<_> = self.requests[..requests].iter().map(show).collect();
             format!("<<{}>>", all.join(", "))
@@ -171,7 +171,7 @@ impl State {
         ]
     }
 
-    pub(super) fn arbitrary(model: &RolloutsRequests, rng: &mut Rng) -> State {
+    pub(crate) fn arbitrary(model: &RolloutsRequests, rng: &mut Rng) -> State {
         let below = |rng: &mut Rng, bound: u8| rng.below(usize::from(bound)) as u8;
         let place = |rng: &mut Rng| below(rng, model.requests as u8 + 1).checked_sub(1);
         let mut state = State {

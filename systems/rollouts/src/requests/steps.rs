@@ -1,7 +1,7 @@
 //! The steps of the record.
 
 use super::RolloutsRequests;
-use super::state::{Drain, Phase, Preflight, State, digest, drains};
+use super::state::{Drain, Phase, Preflight, State, digest};
 use interlock_checker::{ActionId, Steps};
 
 #[derive(Clone, Copy, PartialEq)]
@@ -41,9 +41,10 @@ pub(super) enum OfRequest {
     StartDeadline,
     Lock,
     Locked,
+    FoundThere,
 }
 
-pub(super) const OF_REQUEST: [(OfRequest, &str); 8] = [
+pub(super) const OF_REQUEST: [(OfRequest, &str); 9] = [
     (OfRequest::Submit, "Submit"),
     (OfRequest::Number, "Number"),
     (OfRequest::Cancel, "Cancel"),
@@ -52,6 +53,7 @@ pub(super) const OF_REQUEST: [(OfRequest, &str); 8] = [
     (OfRequest::StartDeadline, "StartDeadline"),
     (OfRequest::Lock, "Lock"),
     (OfRequest::Locked, "Locked"),
+    (OfRequest::FoundThere, "FoundThere"),
 ];
 
 impl RolloutsRequests {
@@ -109,9 +111,19 @@ impl RolloutsRequests {
             step(OfRequest::StartDeadline, ended(Phase::Failed));
         }
         if state.cancels < self.cancels {
-            let next = State { cancels: state.cancels + 1, ..ended(Phase::Cancelled) };
+            let next = State { cancels: self.cancelled(state), ..ended(Phase::Cancelled) };
             step(OfRequest::Cancel, next);
         }
+        if self.is_shipped && is_there(state, r) {
+            let next = State { good: Some(r as u8), ..ended(Phase::Succeeded) };
+            step(OfRequest::FoundThere, next);
+        }
+    }
+
+    /// How many cancels there are after one more.
+    fn cancelled(&self, state: &State) -> u8 {
+        // The world counts them itself.
+        if self.is_shipped { state.cancels } else { state.cancels + 1 }
     }
 
     /// The request has a number; what waited before is superseded or not.
@@ -128,7 +140,7 @@ impl RolloutsRequests {
 
     fn may_start(&self, state: &State, r: usize) -> bool {
         state.preflight == Preflight::Good
-            && (!drains(r) || state.drain == Drain::Done)
+            && (!self.drains(r) || state.drain == Drain::Done)
             && (!self.rules.bad_at_start || state.bad & digest(r) == 0)
     }
 
@@ -175,7 +187,8 @@ impl RolloutsRequests {
     }
 
     pub(super) fn drain_steps(&self, state: &State, steps: &mut Steps<State>) {
-        let phases = || (0..self.requests).filter(|r| drains(*r)).map(|r| state.requests[r].phase);
+        let drained = |r: &usize| self.drains(*r);
+        let phases = || (0..self.requests).filter(drained).map(|r| state.requests[r].phase);
         match state.drain {
             Drain::None if phases().any(|phase| phase == Phase::Queued) => {
                 steps.step(Alone::AskDrain as u16, State { drain: Drain::Asked, ..state.clone() });
@@ -243,11 +256,17 @@ impl RolloutsRequests {
             steps.step(Alone::Fail as u16, other.clone());
         }
         if state.cancels < self.cancels {
-            let next = State { cancels: state.cancels + 1, ..other.clone() };
+            let next = State { cancels: self.cancelled(state), ..other.clone() };
             steps.step(Alone::Fail as u16, next);
         }
         for _ in state.queued().filter(|newer| state.requests[*newer].version > version) {
             steps.step(Alone::Fail as u16, other.clone());
         }
     }
+}
+
+/// Whether the cluster is at the content of a request already, with nothing in flight.
+fn is_there(state: &State, r: usize) -> bool {
+    let is_good = state.good.is_some_and(|good| digest(usize::from(good)) == digest(r));
+    is_good && state.active.is_none() && !state.is_degraded
 }

@@ -1,5 +1,8 @@
 //! The conductor and the mirror with mistakes made on purpose. Each must be found.
 
+mod ends;
+mod refined;
+
 use super::Rollouts;
 use crate::conductor::Conductor;
 use crate::conductor::decide::{Decision, decide};
@@ -41,6 +44,10 @@ fn but(facts: &Facts, change: fn(&mut Facts)) -> Facts {
 }
 
 pub(super) fn mistakes() -> Vec<Mistake<Rollouts>> {
+    [of_promises(), ends::mistakes(), refined::mistakes()].into_iter().flatten().collect()
+}
+
+fn of_promises() -> Vec<Mistake<Rollouts>> {
     let calm = || Rollouts::new(CALM);
     let live = || Rollouts::new(Hostility::LIVE);
     vec![

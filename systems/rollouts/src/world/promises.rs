@@ -34,10 +34,7 @@ pub(super) fn promises() -> Vec<Promise<Rollouts>> {
         Promise {
             name: "IdleIsGood",
             sentence: "while nothing is in flight, the target is the last good version, but on a cluster that is Degraded",
-            holds: |_, truth| {
-                let good = truth.good.as_ref().map(|(_, digest)| digest);
-                truth.active.is_some() || truth.is_degraded || truth.target.as_ref() == good
-            },
+            holds: |_, truth| truth.active.is_some() || is_at_rest(truth),
         },
         Promise {
             name: "LastGoodSucceeded",
@@ -81,6 +78,16 @@ fn entries<'a>(
     })
 }
 
+fn is_waiting(entry: &Entry) -> bool {
+    entry.phase == UpdatePhase::Queued
+}
+
+/// Whether nothing is in flight, and the cluster is at the last good version or says that it is not.
+fn is_at_rest(truth: &Truth) -> bool {
+    let good = truth.good.as_ref().map(|(_, digest)| digest);
+    truth.active.is_none() && (truth.is_degraded || truth.target.as_ref() == good)
+}
+
 /// The request that starts in a step.
 fn started<'a>(before: &Truth, after: &'a Truth) -> Option<&'a Entry> {
     let uid = |truth: &Truth| truth.active.as_ref().map(|(uid, _)| uid.clone());
@@ -106,9 +113,14 @@ pub(super) fn rules() -> Vec<Rule<Rollouts>> {
         },
         Rule {
             name: "NoApplicationOfOutdatedReq",
-            sentence: "no request starts that is older than one that waits or has succeeded",
+            sentence: "what starts has waited until then, and is not older than one that waits or has succeeded",
             allows: |_, before, after| {
                 started(before, after).is_none_or(|it| {
+                    let is_it = |old: &Entry| old.version == it.version;
+                    let mut waiting = before.entries().filter(|old| is_waiting(old));
+                    if !waiting.any(is_it) {
+                        return false;
+                    }
                     let counts = [UpdatePhase::Queued, UpdatePhase::Succeeded];
                     let mut others = after.entries().filter(|other| counts.contains(&other.phase));
                     others.all(|other| other.version <= it.version)
@@ -262,10 +274,16 @@ pub(super) fn goals() -> Vec<Goal<Rollouts>> {
             then: |_, truth| truth.sent().all(super::truth::Request::is_over),
         },
         Goal {
+            name: "EveryReqInQueueIsProcessed",
+            sentence: "every request that waits is started or ends",
+            while_true: |_, truth| truth.entries().any(is_waiting),
+            then: |_, truth| !truth.entries().any(is_waiting),
+        },
+        Goal {
             name: "NoPartialUpdateTermination",
             sentence: "the cluster comes to rest at the last good version, or is Degraded",
-            while_true: |_, truth| truth.active.is_some(),
-            then: |_, truth| truth.active.is_none(),
+            while_true: |_, truth| !is_at_rest(truth),
+            then: |_, truth| is_at_rest(truth),
         },
     ]
 }

@@ -20,6 +20,12 @@ pub struct Truth {
     pub(super) good: Option<(i64, String)>,
     pub(super) bad: Vec<String>,
     pub(super) is_degraded: bool,
+    /// The last number that a request got.
+    pub(super) last_version: i64,
+    /// How often the rollback of the request in flight was tried again.
+    pub(super) tries: u32,
+    /// Whether the agent refuses the request that it is asked to check; None: it has not answered.
+    pub(super) is_refused: Option<bool>,
     pub(super) said: Said,
     /// Whether somebody cancelled the first request.
     pub(super) is_cancelled: bool,
@@ -78,6 +84,8 @@ impl Truth {
             Some(Request { uid, entry, shown: shown.unwrap_or_default().phase, is_held })
         };
         let good = |good: &Good| (good.version, good.digest.clone());
+        let asked = decided.preflight.as_ref().map(|it| (&it.uid, &it.digest));
+        let answer = said.preflight.as_ref().filter(|it| asked == Some((&it.uid, &it.digest)));
         Truth {
             requests: [0, 1, 2].map(request),
             active: decided.active.as_ref().map(|active| (active.uid.clone(), active.phase)),
@@ -86,6 +94,9 @@ impl Truth {
             good: decided.last_good.as_ref().map(good),
             bad: decided.bad.iter().map(|bad| bad.digest.clone()).collect(),
             is_degraded: decided.is_degraded,
+            last_version: decided.last_version,
+            tries: decided.active.as_ref().map_or(0, |active| active.tries),
+            is_refused: answer.map(|answer| !answer.failures.is_empty()),
             said: Said {
                 token: said.token,
                 verdict: said.verdict,
