@@ -140,6 +140,23 @@ fn a_run_that_ignores_term_is_ended_by_kill() {
 }
 
 #[test]
+fn a_run_that_makes_processes_all_the_time_is_ended_by_one_kill() {
+    let scene = Scene::new();
+    // Each leads a session of its own, leaves a sleeper behind and goes on in another one.
+    let script = r#"
+        trap '' TERM
+        export HOP='sleep 0.05; setsid sh -c "exec sleep 1000" & setsid sh -c "$HOP" & exec sleep 1000'
+        setsid sh -c "$HOP" &
+        sleep 0.5; touch ready; exec sleep 1000"#;
+    scene.start("pod", script);
+    scene.until_file("pod", "ready");
+    let reached = scene.processes.signal("pod", Signal::Kill).unwrap();
+    assert!(reached.len() > 2, "too little: {reached:?}");
+    scene.until_gone("pod");
+    assert_eq!(scene.processes.running().unwrap(), []);
+}
+
+#[test]
 fn when_a_run_was_first_asked_to_end_outlives_the_one_who_asked() {
     let scene = Scene::new();
     scene.start("pod", "trap '' TERM; touch ready; while :; do sleep 1000; done");

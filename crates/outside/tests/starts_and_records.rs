@@ -111,14 +111,26 @@ fn a_damaged_record_is_kept_while_its_run_lives() {
 }
 
 #[test]
-fn a_command_that_does_not_exist_leaves_no_record_and_a_free_lock() {
-    let scene = Scene::new();
-    let mut run = scene.shell("pod", "");
-    run.command = vec!["no-such-command".to_owned()];
-    let error = scene.processes.start(&run, scene.lock("volumes")).unwrap_err();
-    assert_eq!(error.to_string(), "cannot start \"no-such-command\" for run pod");
-    assert_eq!(scene.processes.observe("pod").unwrap(), Observed::NoRecord);
-    until("the lock is free", || scene.processes.is_free("volumes").unwrap());
+fn a_command_that_cannot_be_executed_ends_at_once_with_why_and_a_free_lock() {
+    // There is no such file, and nobody may execute that one.
+    for (command, number) in [("no-such-command", 2), ("/dev/null", 13)] {
+        let scene = Scene::new();
+        let mut run = scene.shell("pod", "");
+        run.command = vec![command.to_owned()];
+        let started = scene.processes.start(&run, scene.lock("volumes")).unwrap();
+        let Observed::Exited { ending, when } = scene.processes.observe("pod").unwrap() else {
+            panic!("{command} runs")
+        };
+        assert_eq!(ending, Ending::NotExecuted(number), "{command}");
+        assert!(when.is_some_and(|when| when >= started.since), "{command}");
+        until("the lock is free", || scene.processes.is_free("volumes").unwrap());
+        // Like any other start it is there until it is forgotten, and then may be made again.
+        let again = scene.processes.start(&run, scene.lock("volumes"));
+        assert!(matches!(again, Err(Error::HasRecord { .. })), "{again:?}");
+        scene.until_gone("pod");
+        scene.processes.forget("pod").unwrap();
+        scene.start("pod", SLEEP);
+    }
 }
 
 #[test]

@@ -91,6 +91,7 @@ impl OnThisMachine {
         let ending = match ending {
             processes::Ending::Code(code) => Ending::Code(code),
             processes::Ending::Signal(signal) => Ending::Signal(signal),
+            processes::Ending::NotExecuted(number) => Ending::NotExecuted(number),
             processes::Ending::Unknown => Ending::Unknown,
         };
         Ok(Known::Gone { run, ending, finished: finished.map(timestamp) })

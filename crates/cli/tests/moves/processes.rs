@@ -55,6 +55,16 @@ pub(crate) fn left_in(directory: &Path) -> Vec<(u32, String)> {
     others.filter(|(_, line)| line.contains(&*directory)).collect()
 }
 
+/// Every process of the pod with this uid, by what its environment says.
+pub(crate) fn of_run(uid: &str) -> Vec<u32> {
+    let mark = format!("INTERLOCK_RUN={uid}/");
+    let is_its = |pid: &u32| {
+        let bytes = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        bytes.split(|byte| *byte == 0).any(|variable| variable.starts_with(mark.as_bytes()))
+    };
+    all().into_iter().filter(is_its).filter(|pid| since(*pid).is_some()).collect()
+}
+
 /// Sends a signal: `KILL`, `STOP`, `TERM`.
 pub(crate) fn signal(pid: u32, name: &str) {
     let mut command = Command::new("kill");

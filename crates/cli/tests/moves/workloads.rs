@@ -33,7 +33,12 @@ fn said(log: &Path) -> String {
 }
 
 /// Waits until the status of an object says this, of the object as it is.
-fn until_status(up: &Up, path: &str, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
+pub(crate) fn until_status(
+    up: &Up,
+    path: &str,
+    what: &str,
+    holds: impl Fn(&Value) -> bool,
+) -> Value {
     until(&format!("{path}: {what}"), || {
         let found = up.get(path);
         let (status, generation) = (&found["status"], &found["metadata"]["generation"]);

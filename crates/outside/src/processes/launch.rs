@@ -167,6 +167,7 @@ fn end_of(child: &Child) -> Option<Exit> {
     Some(Exit {
         code: status.exit_status(),
         signal: status.terminating_signal(),
+        not_executed: None,
         at_unix_milliseconds: now_unix_milliseconds(),
     })
 }

@@ -17,6 +17,8 @@
 //! | 5. open the gate; the child executes | the child runs, holds the lock, and is found again |
 //! | 6. close our copy of the lock | nothing: only the run holds the lock now |
 //!
+//! A command that cannot be executed has ended in step 5; how is written by whoever opened the gate.
+//!
 //! So the command never runs before its pid is on disk, and a run with a record is never started
 //! again before somebody has called [`Processes::forget`], which needs it to be gone.
 //!
@@ -106,7 +108,7 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// The runs, locks and volumes under one directory.
 ///
 /// Every call is short, a few reads of `/proc` and at most a few synced writes, except
-/// [`Processes::stop_all`], which waits. Several programs may open one directory at once.
+/// [`Processes::stop_all`], which waits, and a kill of a run that makes processes all the time. Several programs may open one directory at once.
 #[derive(Debug)]
 pub struct Processes {
     directory: PathBuf,

@@ -38,6 +38,8 @@ pub enum Ending {
     Code(i32),
     /// By this signal.
     Signal(i32),
+    /// It did nothing: the command could not be executed, for the reason with this number of the kernel.
+    NotExecuted(i32),
     /// Nobody of us was there: the program that started it, or the machine, was restarted.
     Unknown,
 }
@@ -81,8 +83,9 @@ impl Processes {
         let path = self.exit_path(record)?;
         let Some(bytes) = durable::read(&path)? else { return Ok(None) };
         let exited = match serde_json::from_slice::<Exit>(&bytes) {
-            Ok(Exit { code, signal, at_unix_milliseconds }) => {
-                let by_signal = signal.map_or(Ending::Unknown, Ending::Signal);
+            Ok(Exit { code, signal, not_executed, at_unix_milliseconds }) => {
+                let unseen = not_executed.map_or(Ending::Unknown, Ending::NotExecuted);
+                let by_signal = signal.map_or(unseen, Ending::Signal);
                 let ending = code.map_or(by_signal, Ending::Code);
                 Observed::Exited { ending, when: Some(time_of(at_unix_milliseconds)) }
             }

@@ -44,6 +44,9 @@ pub(super) struct Leader {
 pub(super) struct Exit {
     pub(super) code: Option<i32>,
     pub(super) signal: Option<i32>,
+    /// The kernel's number for why the command could not be executed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) not_executed: Option<i32>,
     pub(super) at_unix_milliseconds: u64,
 }
 

@@ -3,11 +3,13 @@
 use super::error::{Error, Result};
 use super::launch::Launch;
 use super::lock::{self, LOCK_VARIABLE, Lock, RecordsGuard};
-use super::record::{Leader, Record, now_unix_milliseconds, time_of};
+use super::record::{Exit, Leader, Record, now_unix_milliseconds, time_of};
 use super::{Mount, Processes, durable, table};
+use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -45,7 +47,7 @@ pub struct Run {
     pub grace_seconds: u64,
 }
 
-/// A run whose command now executes.
+/// A run whose command now executes, or could not be executed and has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Started {
     /// The process that leads the run.
@@ -63,7 +65,9 @@ struct Recorded {
 
 impl Processes {
     /// Starts the command and hands the lock over to it. Refused if the run has a record of an
-    /// earlier start, whatever became of it. When this fails nothing runs, and the lock is free.
+    /// earlier start, whatever became of it. When this fails nothing runs, and the lock is free. A
+    /// command that cannot be executed is no failure of a start but how the run ended: it has a
+    /// record, says why, and counts as a start to whoever waits between two of them.
     pub fn start(&self, run: &Run, lock: Lock) -> Result<Started> {
         let stopping = self.stopping.read().unwrap_or_else(PoisonError::into_inner);
         if *stopping {
@@ -143,8 +147,25 @@ impl Processes {
         let start_time = process.start_time;
         record.leader = Some(Leader { pid, start_time, since_unix_milliseconds });
         self.write_record(record)?;
-        launch.open_the_gate().map_err(failed)?;
+        if let Err(error) = launch.open_the_gate() {
+            match flaw_of_command(&error) {
+                Some(number) => self.note_not_executed(record, number)?,
+                None => return Err(failed(error)),
+            }
+        }
         Ok(Started { pid, since: time_of(since_unix_milliseconds) })
+    }
+
+    /// Notes that the command could not be executed. The process that was to do so is gone.
+    fn note_not_executed(&self, record: &Record, number: i32) -> Result<()> {
+        let exit = Exit {
+            code: None,
+            signal: None,
+            not_executed: Some(number),
+            at_unix_milliseconds: now_unix_milliseconds(),
+        };
+        let bytes = serde_json::to_vec(&exit).expect("numbers are always JSON");
+        durable::replace(&self.exit_path(record)?, &bytes)
     }
 
     fn command(&self, run: &Run, lock: &Lock, recorded: &Recorded) -> Result<Command> {
@@ -162,6 +183,28 @@ impl Processes {
         command.current_dir(folder).stdin(Stdio::null()).stdout(log).stderr(errors);
         Ok(command)
     }
+}
+
+/// The kernel's number for why it is the command itself that cannot be executed. None if the machine could not do it
+/// now: it had no memory or no more processes, and another try may succeed.
+fn flaw_of_command(error: &io::Error) -> Option<i32> {
+    let errno = Errno::from_io_error(error)?;
+    let is_of_command = matches!(
+        errno,
+        Errno::NOENT
+            | Errno::ACCESS
+            | Errno::PERM
+            | Errno::NOEXEC
+            | Errno::NOTDIR
+            | Errno::ISDIR
+            | Errno::LOOP
+            | Errno::NAMETOOLONG
+            | Errno::TOOBIG
+            | Errno::INVAL
+            | Errno::LIBBAD
+            | Errno::TXTBSY
+    );
+    is_of_command.then(|| errno.raw_os_error())
 }
 
 /// The folders of its volumes, without links on the way to them.

@@ -5,7 +5,7 @@ use super::lock::{Lock, RecordsGuard};
 use super::{Living, Processes, durable};
 use rustix::io::Errno;
 use rustix::process::{self, Pid, PidfdFlags};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use std::sync::PoisonError;
@@ -14,6 +14,8 @@ use tracing::{info, warn};
 
 /// How long a killed process may take to go before it is reported instead of waited for.
 const KILL_WAIT: Duration = Duration::from_secs(5);
+/// For how long a kill goes after processes that are born while it is carried out.
+const CATCHING_UP: Duration = Duration::from_secs(2);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 /// A request to end.
@@ -36,11 +38,32 @@ pub struct StillThere {
 
 impl Processes {
     /// Sends the signal to every process of the run that can be seen, and returns their pids. One
-    /// that is born meanwhile may be missed: read again with [`Processes::is_gone`].
+    /// that is born meanwhile may be missed by SIGTERM: read again with [`Processes::is_gone`].
+    /// SIGKILL goes after those, for a while: nobody kills a run a second time, and one that makes
+    /// processes all the time would else go on in those that were born in this moment.
     pub fn signal(&self, id: &str, signal: Signal) -> Result<Vec<i32>> {
-        let members = self.members(id)?;
-        info!(run = id, ?signal, processes = members.len(), "signalling a run");
+        let mut reached = BTreeSet::new();
+        let give_up_at = Instant::now() + CATCHING_UP;
+        while self.signal_others(id, signal, &mut reached)? {
+            if signal == Signal::Term || Instant::now() >= give_up_at {
+                break;
+            }
+        }
+        Ok(reached.into_iter().map(|(pid, _)| pid).collect())
+    }
+
+    /// Signals the processes of the run that were not reached yet, by pid and start time. Whether there were any.
+    fn signal_others(
+        &self,
+        id: &str,
+        signal: Signal,
+        reached: &mut BTreeSet<(i32, u64)>,
+    ) -> Result<bool> {
+        let mut members = self.members(id)?;
+        members
+            .retain(|member| !reached.contains(&(member.process.pid, member.process.start_time)));
         if !members.is_empty() {
+            info!(run = id, ?signal, processes = members.len(), "signalling a run");
             self.note_asked(id, signal);
         }
         let in_group = members.iter().find(|member| member.is_in_group);
@@ -59,8 +82,10 @@ impl Processes {
             ended_is_fine(signal_exactly(pid, start_time, signal.number()))
                 .map_err(|source| Error::Signal { id: id.to_owned(), pid, source })?;
         }
-        let reached = members.iter().filter(|member| member.is_proven);
-        Ok(reached.map(|member| member.process.pid).collect())
+        let before = reached.len();
+        let proven = members.iter().filter(|member| member.is_proven);
+        reached.extend(proven.map(|member| (member.process.pid, member.process.start_time)));
+        Ok(reached.len() > before)
     }
 
     /// Whether no process of the run lives and none of them holds its lock.

@@ -3,8 +3,8 @@
 use super::decide::{Decision, FailedProbe, Report, Why};
 use super::describe::without_effect;
 use super::observe::{PodScene, Scene, holder_of, in_hand, permit_address, pod_address};
-use super::outside::{Action as MachineAction, LockName, Machine, Question, Run};
-use super::status::FIELD_WITHOUT_EFFECT;
+use super::outside::{Action as MachineAction, Ending, Known, LockName, Machine, Question, Run};
+use super::status::{FIELD_WITHOUT_EFFECT, why_not_executed};
 use super::tokens::request;
 use crate::kinds::POD;
 use crate::syncer::marks::FINALIZER_PROCESS;
@@ -227,9 +227,41 @@ fn write_status(scene: &PodScene, status: Value, because: &str) -> Step<Machine>
 
 fn tell(scene: &PodScene, report: Report) -> Step<Machine> {
     match scene.status_saying(report) {
-        Some(status) => write_status(scene, status, "the status of the pod is out of date"),
+        Some(status) => {
+            let step = write_status(scene, status, "the status of the pod is out of date");
+            match event_of_end(scene, report) {
+                Some(event) => step.telling(event),
+                None => step,
+            }
+        }
         None => about_nothing(Decision::Report(report)),
     }
+}
+
+/// The event about an end that is reported, as kubelet has it; None: the status says enough.
+fn event_of_end(scene: &PodScene, report: Report) -> Option<Event> {
+    let Known::Gone { ending, .. } = scene.known else { return None };
+    let (reason, note) = match (ending, report) {
+        (Ending::NotExecuted(number), _) => {
+            ("Failed", format!("Error: {}", why_not_executed(&scene.pod, number)))
+        }
+        (_, Report::StartsAgain(seconds @ 1..)) => {
+            let container = &scene.pod.data["spec"]["containers"][0]["name"];
+            let name = container.as_str().unwrap_or_default();
+            let note = format!("Back-off restarting failed container {name}: {seconds} s");
+            ("BackOff", note)
+        }
+        (_, Report::StartsAgain(0) | Report::Running(_) | Report::Succeeded | Report::Failed) => {
+            return None;
+        }
+    };
+    Some(Event {
+        about: pod_address(&scene.pod),
+        uid: uid_of(&scene.pod).to_owned(),
+        importance: Importance::Warning,
+        reason,
+        note,
+    })
 }
 
 fn tell_problem(scene: &PodScene) -> Step<Machine> {

@@ -258,6 +258,8 @@ pub enum Ending {
     Code(i32),
     /// By this signal.
     Signal(i32),
+    /// It did nothing: its command could not be executed, for the reason with this number of the operating system.
+    NotExecuted(i32),
     /// Nobody was there to see it.
     Unknown,
 }

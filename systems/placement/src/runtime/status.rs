@@ -13,6 +13,9 @@ use std::net::Ipv4Addr;
 /// That a pod says what means nothing to a process.
 pub(super) const FIELD_WITHOUT_EFFECT: &str = "FieldWithoutEffect";
 
+/// The exit code of what never ran, as containerd gives it.
+const NOT_EXECUTED: i32 = 128;
+
 /// When a status is written, and what is said of the pod in it beside its process.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct At {
@@ -48,12 +51,25 @@ impl Ended {
         self.ending == Ending::Code(0)
     }
 
-    /// The status of a pod whose process starts again so many seconds after this end.
+    /// The status of a pod whose process starts again so many seconds after this end. As kubelet has it, a container
+    /// that starts again at once is in no loop yet; and one that never ran waits from the first time on.
     fn starts_again(&self, pod: &Object, wait_seconds: u64, now: Timestamp) -> Value {
         let mut container = self.container(pod);
         let message = format!("the container ended; it restarts {wait_seconds} s after it ended");
-        container["state"] = json!({"waiting": {"reason": "CrashLoopBackOff", "message": message}});
-        container["lastState"] = self.as_state(pod, now);
+        let waiting = match (wait_seconds, self.ending) {
+            (0, Ending::NotExecuted(number)) => {
+                Some(("RunContainerError", why_not_executed(pod, number)))
+            }
+            (0, Ending::Code(_) | Ending::Signal(_) | Ending::Unknown) => None,
+            (1.., _) => Some(("CrashLoopBackOff", message)),
+        };
+        match waiting {
+            None => container["state"] = self.as_state(pod, now),
+            Some((reason, message)) => {
+                container["state"] = json!({"waiting": {"reason": reason, "message": message}});
+                container["lastState"] = self.as_state(pod, now);
+            }
+        }
         status(pod, Phase::Running { is_ready: false }, container, now)
     }
 
@@ -76,6 +92,7 @@ impl Ended {
             Ending::Code(0) => (0, None, "Completed"),
             Ending::Code(code) => (code, None, "Error"),
             Ending::Signal(signal) => (128 + signal, Some(signal), "Error"),
+            Ending::NotExecuted(_) => (NOT_EXECUTED, None, "StartError"),
             Ending::Unknown => (137, None, "ContainerStatusUnknown"),
         };
         let mut terminated = json!({
@@ -88,8 +105,17 @@ impl Ended {
         if let Some(signal) = signal {
             terminated["signal"] = json!(signal);
         }
+        if let Ending::NotExecuted(number) = self.ending {
+            terminated["message"] = json!(why_not_executed(pod, number));
+        }
         json!({"terminated": terminated})
     }
+}
+
+/// Why the command of a pod was not executed, out of the number that the operating system has for it.
+pub(super) fn why_not_executed(pod: &Object, number: i32) -> String {
+    let program = pod.data["spec"]["containers"][0]["command"][0].as_str().unwrap_or_default();
+    format!("cannot execute {program:?}: {}", std::io::Error::from_raw_os_error(number))
 }
 
 /// The status that says this of the process of a pod; None: there is no such process to say it of.

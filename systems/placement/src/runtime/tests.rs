@@ -501,6 +501,55 @@ fn each_restart_waits_twice_as_long_as_the_one_before() {
 }
 
 #[test]
+fn a_first_end_is_reported_as_it_was_and_only_a_second_one_is_a_loop() {
+    let mut case = Case::usual().gone(Ending::Code(7), 1);
+    assert!(case.turn());
+    let first = case.status()["containerStatuses"][0].clone();
+    let end = &first["state"]["terminated"];
+    assert_eq!((&end["exitCode"], &end["reason"]), (&json!(7), &json!("Error")), "{first:#}");
+    assert!(case.world.events.is_empty(), "it starts again at once");
+    assert_eq!(case.settle(), "it runs");
+    let mut case = case.gone(Ending::Code(7), 1);
+    assert_eq!(case.settle(), "the pod restarts after its backoff");
+    let second = case.status()["containerStatuses"][0].clone();
+    assert_eq!(second["state"]["waiting"]["reason"], "CrashLoopBackOff", "{second:#}");
+    assert_eq!(second["lastState"]["terminated"]["exitCode"], 7, "{second:#}");
+    let told: Vec<&str> = case.world.events.iter().map(|event| event.reason).collect();
+    assert_eq!(told, ["BackOff"]);
+}
+
+#[test]
+fn a_command_that_cannot_be_executed_is_reported_with_why() {
+    let no_such_file = std::io::Error::from_raw_os_error(2);
+    let why = format!("cannot execute \"x\": {no_such_file}");
+    let mut case = Case::usual().gone(Ending::NotExecuted(2), 1);
+    assert!(case.turn());
+    let first = case.status()["containerStatuses"][0].clone();
+    let waiting = &first["state"]["waiting"];
+    assert_eq!(
+        (&waiting["reason"], &waiting["message"]),
+        (&json!("RunContainerError"), &json!(why))
+    );
+    let end = &first["lastState"]["terminated"];
+    assert_eq!(
+        (&end["exitCode"], &end["reason"]),
+        (&json!(128), &json!("StartError")),
+        "{first:#}"
+    );
+    assert_eq!(end["message"], why);
+    let told = case.world.events.last().expect("an event");
+    assert_eq!((told.reason, &told.note), ("Failed", &format!("Error: {why}")));
+    // Where it is not to start again, the pod has failed.
+    let mut case = Case::usual().gone(Ending::NotExecuted(2), 1);
+    let never = json!({"spec": {"restartPolicy": "Never"}});
+    case.world.change("a", &POD, &Name::within("g", "p"), &never);
+    assert_eq!(case.settle(), "the pod has finished, and is not restarted");
+    assert_eq!(case.status()["phase"], "Failed");
+    let end = &case.status()["containerStatuses"][0]["state"]["terminated"];
+    assert_eq!((&end["exitCode"], &end["reason"]), (&json!(128), &json!("StartError")));
+}
+
+#[test]
 fn a_pod_that_leaves_is_asked_to_stop_and_killed_when_its_time_is_over() {
     let run = Started { pid: 7, since: jiff::Timestamp::UNIX_EPOCH };
     let leaving = |at: &str| json!({"metadata": {"deletionTimestamp": at}});
