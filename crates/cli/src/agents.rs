@@ -6,7 +6,7 @@ use crate::location::{Found, Location};
 use crate::run::access;
 use crate::run::applier::ApiServers;
 use crate::run::cluster::{Agent, Runtime};
-use crate::run::machines::{self, Elsewhere, Machines, Reach};
+use crate::run::machines::{self, Elsewhere, Machines, Planes, Reach};
 use crate::run::wiring::{self, Seats};
 use crate::run::{
     CONTROLLERS_LEASE, Intervals, Lease, hub_program, identities, install, instance, page,
@@ -107,7 +107,8 @@ pub(crate) fn controllers(args: &ControllersArgs) -> anyhow::Result<ExitCode> {
         if args.machines {
             runners.extend(machines::at_hub(&shell, &seats)?);
             let (own, installs) = (Arc::clone(&shell), !args.no_install);
-            let there = Elsewhere { hub: server, config, shell: own, installs };
+            let planes = Planes::OfTenants;
+            let there = Elsewhere { hub: server, config, shell: own, installs, planes };
             let reach = Reach::Elsewhere(Box::new(there));
             // No DPU is served here, so nothing is ever kept in this folder.
             let device = machines::Device::Local(default_directory()?.join("dpus"));

@@ -3,7 +3,7 @@
 use crate::agents::connect;
 use crate::location::Location;
 use crate::node::dpu;
-use crate::run::machines::{Device, Elsewhere, Machines, Reach};
+use crate::run::machines::{Device, Elsewhere, Machines, Planes, Reach};
 use crate::run::{page, settings};
 use crate::serving::{Signals, block_on, default_directory, log};
 use anyhow::{Context, bail};
@@ -29,6 +29,12 @@ pub(crate) struct Args {
     here: DpuName,
     #[command(flatten)]
     location: Location,
+    /// The folder with a kubeconfig for the control plane of each tenant, in a file of the name of the tenant [default: what the Tenants name]
+    #[arg(long, value_name = "DIR")]
+    tenants_dir: Option<PathBuf>,
+    /// The same as entries of a Secret of the hub, in namespace interlock-system
+    #[arg(long, value_name = "SECRET", conflicts_with = "tenants_dir")]
+    tenants_secret: Option<String>,
     /// What the ports are
     #[arg(long, value_enum, default_value_t = Hardware::Local)]
     driver: Hardware,
@@ -69,9 +75,12 @@ enum Hardware {
 const EXPLAINED: &str = "\
 The agent reads the hub, and for each tenant that has a machine at this DPU the control plane of the tenant. It opens a port only
 where both agree, and reports what it reads back. It writes its DpuReport and its Lease at the hub, and nothing else there.
-Several agents of one DPU may run at once if they share the state folder.
+Several agents of one DPU may run at once if they share the state folder. Without --tenants-dir and --tenants-secret it enters the
+control planes of tenants as the controllers do, by the Secrets that the Tenants name.
 
-  interlock dpu-agent r1/d1 --driver linux --port p1 --port p2";
+  interlock dpu-agent r1/d1 --driver linux --port p1 --port p2
+  interlock manifests dpu r1/d1                         # an account at the hub with these rights and no others
+  interlock manifests tenant blue --dpu r1/d1           # and one on the control plane of a tenant";
 
 /// Runs the agent until SIGTERM or SIGINT. Its ports stay as they are.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -107,7 +116,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         args.page.serve(&shell).await?;
         let hub = Server::new("hub", client);
         let (own, installs) = (Arc::clone(&shell), false);
-        let there = Elsewhere { hub, config, shell: own, installs };
+        let there = Elsewhere { hub, config, shell: own, installs, planes: planes(args) };
         let serves = Serves::Dpu(args.here.clone());
         let machines = Machines::start(Reach::Elsewhere(Box::new(there)), serves, device);
         tracing::info!("ready");
@@ -119,6 +128,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         Ok(ExitCode::SUCCESS)
     })
+}
+
+/// With whose credentials the agent enters the control planes of tenants.
+fn planes(args: &Args) -> Planes {
+    match (&args.tenants_dir, &args.tenants_secret) {
+        (Some(folder), _) => Planes::Folder(folder.clone()),
+        (None, Some(name)) => Planes::Secret(name.clone()),
+        (None, None) => Planes::OfTenants,
+    }
 }
 
 /// The address of the DPU in the network between DPUs: the one that was given, or that of its Rack.

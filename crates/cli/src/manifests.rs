@@ -1,25 +1,18 @@
 //! `interlock manifests`: what to apply so that Interlock runs on clusters of your own.
 
+mod cluster;
+mod hub;
+mod machines;
+mod objects;
+
+use crate::node::dpu;
 use crate::output;
-use crate::run::identities::kept;
-use crate::run::install::{self, NAMESPACE};
-use crate::run::{CONTROLLERS_LEASE, fleet_id, syncer_lease};
 use anyhow::bail;
 use clap::{Args as ClapArgs, ValueEnum};
 use interlock_api::manifest::yaml;
-use interlock_kernel::Place;
-use interlock_programs::roles::{self, Rules, cluster_role, cluster_role_binding};
-use interlock_programs::{Account, Listed};
+use interlock_api::nodes::DpuName;
 use serde_json::{Value, json};
 use std::process::ExitCode;
-
-/// The account of the hub's controllers.
-const CONTROLLERS: &str = "interlock-controllers";
-/// The account of a syncer on its own cluster.
-const SYNCER: &str = "interlock-syncer";
-/// The Secret that tells a syncer where the hub is, and what it is there.
-const HUB_SECRET: &str = "interlock-hub";
-const HUB_FOLDER: &str = "/etc/interlock";
 
 /// Options of `manifests`.
 #[derive(Debug, ClapArgs)]
@@ -27,8 +20,8 @@ pub(crate) struct Args {
     /// Which manifests to print
     #[arg(value_enum)]
     part: Part,
-    /// The WorkloadCluster, for `access` and `cluster`
-    cluster: Option<String>,
+    /// The WorkloadCluster, for `access` and `cluster`; RACK/DPU, for `dpu`; the Tenant, for `tenant`
+    name: Option<String>,
     /// The container image with the `interlock` binary
     #[arg(long, default_value = concat!("interlock:", env!("CARGO_PKG_VERSION")))]
     image: String,
@@ -38,6 +31,9 @@ pub(crate) struct Args {
     /// With `access` and `cluster`: also the rights to bring the cluster to what ClusterUpdates ask for
     #[arg(long)]
     updates: bool,
+    /// With `tenant`: also the account of the agent of this DPU; may be given several times
+    #[arg(long = "dpu", value_name = "RACK/DPU", value_parser = dpu)]
+    dpus: Vec<DpuName>,
     /// Print a List in JSON
     #[arg(long)]
     json: bool,
@@ -50,40 +46,78 @@ enum Part {
     Hub,
     /// For the hub, in addition: the rights of the controllers of cloud identities
     Identities,
+    /// For the hub, in addition: the rights of the controllers of machines
+    Machines,
     /// For the hub, once for each workload cluster: the rights of its syncer
     Access,
     /// For a workload cluster: the syncer and its rights
     Cluster,
+    /// For the hub, once for each DPU: the account of its agent
+    Dpu,
+    /// For the control plane of a tenant: the accounts of controllers, and of agents of DPUs
+    Tenant,
+}
+
+/// Manifests, and what was asked for to get them.
+struct Printed {
+    title: String,
+    objects: Vec<Value>,
 }
 
 /// Prints manifests.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let (title, objects) = match (args.part, args.cluster.as_deref()) {
-        (Part::Hub, None) => ("hub".to_owned(), hub(&args.image)),
-        (Part::Identities, None) => ("identities".to_owned(), identities()),
-        (Part::Hub | Part::Identities, Some(name)) => {
-            bail!("what the hub needs is the same for all clusters: remove `{name}`")
-        }
-        (Part::Access, Some(name)) => {
-            let updates = if args.updates { updates_at_hub(name) } else { Vec::new() };
-            (format!("access {name}"), [access(name), updates].concat())
-        }
-        (Part::Cluster, Some(name)) => {
-            let updates = if args.updates { updates_on_cluster(name) } else { Vec::new() };
-            let of_machine = args.with_runtime.then(machine).transpose()?;
-            let objects = of_machine.unwrap_or_else(|| cluster(name, args.updates, &args.image));
-            (format!("cluster {name}"), [objects, updates].concat())
-        }
-        (Part::Access | Part::Cluster, None) => {
-            bail!("name the WorkloadCluster, for example: interlock manifests cluster west")
-        }
-    };
+    let Printed { title, objects } = asked_for(args)?;
     let text = match args.json {
         true => json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string() + "\n",
         false => documents(&title, &objects),
     };
     output::say(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn asked_for(args: &Args) -> anyhow::Result<Printed> {
+    let printed = |title: String, objects: Vec<Value>| Ok(Printed { title, objects });
+    match (args.part, args.name.as_deref()) {
+        (Part::Hub, None) => printed("hub".to_owned(), hub::hub(&args.image)),
+        (Part::Identities, None) => printed("identities".to_owned(), hub::identities()),
+        (Part::Machines, None) => printed("machines".to_owned(), machines::machines()),
+        (Part::Hub | Part::Identities | Part::Machines, Some(name)) => {
+            bail!(
+                "what the hub needs is the same for all clusters, tenants and DPUs: remove `{name}`"
+            )
+        }
+        (Part::Access, Some(name)) => {
+            let updates = if args.updates { hub::updates_at_hub(name) } else { Vec::new() };
+            printed(format!("access {name}"), [hub::access(name), updates].concat())
+        }
+        (Part::Cluster, Some(name)) => {
+            let updates = if args.updates { cluster::updates_on_cluster(name) } else { Vec::new() };
+            let of_machine = args.with_runtime.then(cluster::machine).transpose()?;
+            let objects =
+                of_machine.unwrap_or_else(|| cluster::cluster(name, args.updates, &args.image));
+            printed(format!("cluster {name}"), [objects, updates].concat())
+        }
+        (Part::Dpu, Some(name)) => {
+            let here = dpu(name).map_err(anyhow::Error::msg)?;
+            printed(format!("dpu {name}"), machines::dpu(&here))
+        }
+        (Part::Tenant, Some(name)) => {
+            let title = format!("tenant {name}{}", options(&args.dpus));
+            printed(title, machines::tenant(name, &args.dpus))
+        }
+        (Part::Access | Part::Cluster, None) => {
+            bail!("name the WorkloadCluster, for example: interlock manifests cluster west")
+        }
+        (Part::Dpu, None) => bail!("name the DPU, for example: interlock manifests dpu r1/d1"),
+        (Part::Tenant, None) => {
+            bail!("name the Tenant, for example: interlock manifests tenant blue")
+        }
+    }
+}
+
+/// DPUs, as they were named on the command line.
+fn options(dpus: &[DpuName]) -> String {
+    dpus.iter().map(|of| format!(" --dpu {}/{}", of.rack, of.dpu)).collect()
 }
 
 /// Objects as one file.
@@ -93,229 +127,10 @@ fn documents(title: &str, objects: &[Value]) -> String {
     head + &documents.join("---\n")
 }
 
-/// What the hub needs once.
-fn hub(image: &str) -> Vec<Value> {
-    let account = account(CONTROLLERS);
-    let (controllers, rollouts) = (Account::Controllers.role(), Account::Rollouts.role());
-    let mut objects = vec![
-        namespace(),
-        service_account(CONTROLLERS),
-        role(&roles::of_hub(), Account::Controllers, Place::HUB),
-        cluster_role_binding(controllers, controllers, &account),
-        role(&roles::of_rollouts(), Account::Rollouts, Place::HUB),
-        cluster_role_binding(rollouts, rollouts, &account),
-        role(&roles::of_agent(false, &[]), Account::Syncer, Place::HUB),
-        install::runtime_class(),
-    ];
-    objects.extend(leading(CONTROLLERS_LEASE, &account));
-    objects.push(deployment(
-        CONTROLLERS,
-        2,
-        &container(image, &["controllers", "--no-install"]),
-        &json!([]),
-    ));
-    objects
-}
-
-/// What the hub needs for cloud identities: the pods of the controllers have these rights, too, and
-/// are started with the options of `interlock controllers` for cloud identities.
-fn identities() -> Vec<Value> {
-    let (account, role_name) = (account(CONTROLLERS), Account::Identities.role());
-    // The first start writes down which fleet this is, and no start changes it.
-    let at = json!({"name": fleet_id::NAME, "namespace": NAMESPACE});
-    let config_maps =
-        |verb: &str| json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": [verb]});
-    let mut read = config_maps("get");
-    read["resourceNames"] = json!([fleet_id::NAME, kept::NAME]);
-    // Each start writes down its options.
-    let mut replace = config_maps("update");
-    replace["resourceNames"] = json!([kept::NAME]);
-    let own = json!({
-        "apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"], "resourceNames": [NAMESPACE],
-    });
-    vec![
-        role(&roles::of_identities(), Account::Identities, Place::HUB),
-        cluster_role_binding(role_name, role_name, &account),
-        json!({
-            "apiVersion": roles::RBAC, "kind": "Role", "metadata": at,
-            "rules": [config_maps("create"), read, replace, own],
-        }),
-        json!({
-            "apiVersion": roles::RBAC, "kind": "RoleBinding", "metadata": at,
-            "roleRef": {
-                "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": fleet_id::NAME,
-            },
-            "subjects": [account],
-        }),
-    ]
-}
-
-/// What the hub needs for one workload cluster.
-fn access(cluster: &str) -> Vec<Value> {
-    let name = syncer_lease(cluster);
-    let account = account(&name);
-    let all = Account::Syncer.role();
-    let own = format!("{all}:{cluster}");
-    let mut objects = vec![
-        service_account(&name),
-        cluster_role(&own, &Rules::of_syncer_of(cluster)),
-        cluster_role_binding(&own, &own, &account),
-        cluster_role_binding(&format!("{own}:all"), all, &account),
-    ];
-    objects.extend(leading(&name, &account));
-    objects
-}
-
-/// What the syncer of a cluster needs at the hub, in addition, to bring it to what it is to run.
-fn updates_at_hub(cluster: &str) -> Vec<Value> {
-    let role = format!("{}:{cluster}", Account::Applier.role());
-    let rules = Rules::of(&roles::of_applier(), Account::Applier, Place::HUB);
-    let account = account(&syncer_lease(cluster));
-    vec![cluster_role(&role, &rules), cluster_role_binding(&role, &role, &account)]
-}
-
-/// What a cluster needs, in addition, to be brought to what it is to run: the fence, the user that it is for, and the
-/// right of the syncer to act as this user.
-fn updates_on_cluster(cluster: &str) -> Vec<Value> {
-    let user = Account::Applier.user(Some(cluster));
-    let act_as = format!("{}:act-as", Account::Applier.role());
-    let [role, binding] = roles::of_applier_on_cluster(cluster).written();
-    let mut objects = vec![
-        role,
-        binding,
-        cluster_role(&act_as, &Rules::to_act_as(&user)),
-        cluster_role_binding(&act_as, &act_as, &account(SYNCER)),
-    ];
-    objects.extend(interlock_rollouts::fence::manifests(&user));
-    objects
-}
-
-/// The account of a syncer on its cluster, and what it may do there.
-fn rights() -> Vec<Value> {
-    let syncer = Account::Syncer.role();
-    vec![
-        namespace(),
-        service_account(SYNCER),
-        role(&roles::of_agent(false, &[]), Account::Syncer, Place::CLUSTER),
-        cluster_role_binding(syncer, syncer, &account(SYNCER)),
-    ]
-}
-
-/// What a workload cluster needs: the syncer is a pod of it.
-fn cluster(name: &str, updates: bool, image: &str) -> Vec<Value> {
-    let kubeconfig = format!("{HUB_FOLDER}/kubeconfig");
-    let mut words =
-        vec!["syncer", name, "--in-cluster", "--no-install", "--kubeconfig", &kubeconfig];
-    if updates {
-        words.push("--updates");
-    }
-    let mut container = container(image, &words);
-    container["volumeMounts"] = json!([{"name": "hub", "mountPath": HUB_FOLDER, "readOnly": true}]);
-    let volumes = json!([{"name": "hub", "secret": {"secretName": HUB_SECRET}}]);
-    [rights(), vec![deployment(SYNCER, 1, &container, &volumes)]].concat()
-}
-
-/// What a workload cluster needs whose pods are processes of a machine: the syncer runs on that
-/// machine, and so is no pod.
-fn machine() -> anyhow::Result<Vec<Value>> {
-    let rules = Rules::at(&roles::of_agent(true, &[]), Place::CLUSTER);
-    let (runtime, workloads) = (Account::Runtime.role(), Account::Workloads.role());
-    let definitions = interlock_api::volume_definitions().into_iter();
-    let definitions = definitions.map(serde_json::to_value).collect::<Result<Vec<_>, _>>()?;
-    let mut objects = [rights(), definitions].concat();
-    objects.extend([
-        install::runtime_class(),
-        install::storage_class(true),
-        install::snapshot_class(),
-        cluster_role(runtime, &rules),
-        cluster_role_binding(runtime, runtime, &account(SYNCER)),
-        role(&roles::of_workloads(), Account::Workloads, Place::CLUSTER),
-        cluster_role_binding(workloads, workloads, &account(SYNCER)),
-    ]);
-    Ok(objects)
-}
-
-/// The role of one account of a program, at a place.
-fn role(rooms: &[Listed], account: Account, place: Place) -> Value {
-    cluster_role(account.role(), &Rules::of(rooms, account, place))
-}
-
-fn namespace() -> Value {
-    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-}
-
-fn service_account(name: &str) -> Value {
-    json!({
-        "apiVersion": "v1", "kind": "ServiceAccount",
-        "metadata": {"name": name, "namespace": NAMESPACE},
-    })
-}
-
-fn account(name: &str) -> Value {
-    json!({"kind": "ServiceAccount", "name": name, "namespace": NAMESPACE})
-}
-
-/// The lease that one of several leads by. It is made beforehand, so that nobody needs to be
-/// allowed to make leases, and each may change its own only.
-fn leading(lease: &str, account: &Value) -> Vec<Value> {
-    let at = json!({"name": lease, "namespace": NAMESPACE});
-    vec![
-        json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": at}),
-        json!({
-            "apiVersion": roles::RBAC, "kind": "Role",
-            "metadata": at, "rules": Rules::to_lead(lease).written(),
-        }),
-        json!({
-            "apiVersion": roles::RBAC, "kind": "RoleBinding", "metadata": at,
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": lease},
-            "subjects": [account],
-        }),
-    ]
-}
-
-fn container(image: &str, args: &[&str]) -> Value {
-    json!({
-        "name": "interlock", "image": image, "args": args,
-        "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}},
-        "securityContext": {
-            "allowPrivilegeEscalation": false,
-            "capabilities": {"drop": ["ALL"]},
-            "readOnlyRootFilesystem": true,
-        },
-    })
-}
-
-fn deployment(name: &str, replicas: i32, container: &Value, volumes: &Value) -> Value {
-    let labels = json!({"app.kubernetes.io/name": name});
-    let spread = json!([{
-        "maxSkew": 1, "topologyKey": "kubernetes.io/hostname",
-        "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {"matchLabels": labels},
-    }]);
-    let mut pod = json!({
-        "serviceAccountName": name,
-        "securityContext": {
-            "runAsNonRoot": true, "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"},
-        },
-        "containers": [container],
-    });
-    if replicas > 1 {
-        pod["topologySpreadConstraints"] = spread;
-    }
-    if volumes.as_array().is_some_and(|volumes| !volumes.is_empty()) {
-        pod["volumes"] = volumes.clone();
-    }
-    json!({
-        "apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels},
-        "spec": {
-            "replicas": replicas, "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": pod},
-        },
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use super::cluster::cluster;
+    use super::hub::{access, hub, identities};
     use super::*;
     use std::path::Path;
 
@@ -335,6 +150,13 @@ mod tests {
                 documents("cluster west", &cluster("west", false, IMAGE)),
                 "cluster west",
             ),
+            ("machines.yaml", documents("machines", &machines::machines()), "machines"),
+            ("dpu.yaml", documents("dpu r1/d1", &machines::dpu(&d1())), "dpu r1/d1"),
+            (
+                "tenant.yaml",
+                documents("tenant blue --dpu r1/d1", &machines::tenant("blue", &[d1()])),
+                "tenant blue --dpu r1/d1",
+            ),
         ];
         for (file, wanted, command) in files {
             let committed = std::fs::read_to_string(folder.join(file)).unwrap_or_default();
@@ -345,7 +167,11 @@ mod tests {
 
     #[test]
     fn every_account_that_something_is_bound_to_is_made() {
-        for objects in [hub(IMAGE), access("west"), cluster("west", false, IMAGE)] {
+        let with_machines = [hub(IMAGE), machines::machines()].concat();
+        let tenant = machines::tenant("blue", &[d1()]);
+        let west = cluster("west", false, IMAGE);
+        let of_dpu = machines::dpu(&d1());
+        for objects in [with_machines, access("west"), west, of_dpu, tenant] {
             let made = |name: &Value| {
                 let accounts = objects.iter().filter(|object| object["kind"] == "ServiceAccount");
                 accounts.into_iter().any(|account| account["metadata"]["name"] == *name)
@@ -357,5 +183,40 @@ mod tests {
                 assert!(made(&pod["spec"]["template"]["spec"]["serviceAccountName"]));
             }
         }
+    }
+    fn d1() -> DpuName {
+        DpuName::new("r1", "d1")
+    }
+
+    #[test]
+    fn a_token_is_for_an_account_of_the_same_manifests() {
+        let tenant = machines::tenant("blue", &[d1()]);
+        for (objects, wanted) in [(machines::dpu(&d1()), 1), (tenant, 2)] {
+            let of_kind = |kind: &str| -> Vec<Value> {
+                objects.iter().filter(|object| object["kind"] == kind).cloned().collect()
+            };
+            let tokens = of_kind("Secret");
+            assert_eq!(tokens.len(), wanted);
+            let accounts = of_kind("ServiceAccount");
+            for token in tokens {
+                let metadata = &token["metadata"];
+                let of = &metadata["annotations"]["kubernetes.io/service-account.name"];
+                let mut names = accounts.iter().map(|account| &account["metadata"]["name"]);
+                assert!(names.any(|name| name == of), "{token:#}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_agent_of_a_dpu_is_on_the_control_planes_of_those_who_let_it_in() {
+        let agents = |dpus: &[DpuName]| {
+            let objects = machines::tenant("blue", dpus);
+            let roles = objects.iter().filter(|object| object["kind"] == "ClusterRole");
+            let names = roles.filter_map(|role| role["metadata"]["name"].as_str());
+            let of_dpus = names.filter(|name| name.starts_with("interlock:dpu:"));
+            of_dpus.map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert!(agents(&[]).is_empty());
+        assert_eq!(agents(&[d1()]), ["interlock:dpu:r1.d1"]);
     }
 }

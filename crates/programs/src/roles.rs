@@ -242,6 +242,11 @@ impl Rules {
         })
     }
 
+    /// What it takes to read one Secret, in the namespace where a Role says so.
+    pub fn to_read_secret(name: &str) -> Rules {
+        Rules::default().naming("", "secrets", name, "get")
+    }
+
     /// These and events. The shell sends them; no controller has to say so.
     fn telling(mut self) -> Rules {
         let key = ("events.k8s.io".to_owned(), "events".to_owned(), None);

@@ -4,17 +4,19 @@
 //! It writes no object of nodes. One program started twice or stopped early is safe: a call that is under way meets the
 //! record of its port. So nothing here has to be exact.
 
+mod planes;
+mod reach;
+
+pub(crate) use planes::Planes;
+pub(crate) use reach::{Elsewhere, Reach};
+
 use super::SOON;
-use super::access::{HUB, Who, grant};
-use super::install;
-use super::supervisor::{Ground, make_logical_cluster};
+use super::access::Who;
 use super::wiring::{self, Seats};
-use crate::connection::{from_secret, in_logical_cluster};
 use anyhow::{Context, anyhow};
 use interlock_api::nodes::{
     DpuAttachment, DpuName, FINALIZER_DPU_CLEAN, LABEL_DPU, PhysicalNode, Rack, Tenant,
 };
-use interlock_api::placement::SecretKey;
 use interlock_dpu::{Driver, Settings, Wiring};
 use interlock_kernel::{Place, Selector, Watch};
 use interlock_nodes::kinds::{PHYSICAL_NODE, RACK, TENANT, TENANT_PLANE};
@@ -25,7 +27,7 @@ use interlock_programs::served::{PlaneName, Serves, Unit, wanted};
 use interlock_programs::{Account, DpuAgent, DpuTenant, Machines as AtHub, TenantPlane};
 use interlock_shell::{Cache, NoDriver, Places, Runner, Server, Shell, Stop, Stopper};
 use kube::api::{Api, ListParams};
-use kube::{Client, Config, Resource, ResourceExt};
+use kube::{Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -61,106 +63,6 @@ impl interlock_shell::Driver<Power> for NoPower {
         Err(NO_POWER.to_owned())
     }
 }
-
-/// How this process reaches the hub and the control planes of tenants.
-pub(crate) enum Reach {
-    /// The server runs in this process, and each account is a user of its own.
-    Here(Arc<Ground>),
-    /// They are somewhere else, and whoever gave the kubeconfig of the hub decides who this process is.
-    Elsewhere(Box<Elsewhere>),
-}
-
-/// A hub that is somewhere else.
-pub(crate) struct Elsewhere {
-    pub(crate) hub: Server,
-    pub(crate) config: Config,
-    pub(crate) shell: Arc<Shell>,
-    /// Whether the kinds of tenants are installed on their control planes.
-    pub(crate) installs: bool,
-}
-
-impl Reach {
-    fn shell(&self) -> &Shell {
-        match self {
-            Reach::Here(ground) => &ground.shell,
-            Reach::Elsewhere(there) => &there.shell,
-        }
-    }
-
-    /// The hub, with the caches that all share.
-    fn known(&self) -> &Server {
-        match self {
-            Reach::Here(ground) => &ground.known,
-            Reach::Elsewhere(there) => &there.hub,
-        }
-    }
-
-    /// The hub, for what this module itself asks.
-    fn hub(&self) -> &Client {
-        match self {
-            Reach::Here(ground) => &ground.hub,
-            Reach::Elsewhere(there) => there.hub.client(),
-        }
-    }
-
-    /// The hub, as an account of a program.
-    fn hub_as(&self, who: Who<'_>) -> Server {
-        match self {
-            Reach::Here(ground) => ground.known.acting_as(who.client(&ground.server, HUB)),
-            Reach::Elsewhere(there) => there.hub.clone(),
-        }
-    }
-
-    /// The control plane of a tenant, as an account of a program.
-    fn plane_as(&self, who: Who<'_>, name: &PlaneName, there: &Server) -> Server {
-        match (self, name) {
-            (Reach::Here(ground), PlaneName::LogicalCluster(name)) => {
-                there.acting_as(who.client(&ground.server, name))
-            }
-            // The tenant, or whoever started this process, has given one kubeconfig.
-            (Reach::Here(_), PlaneName::Elsewhere { .. }) | (Reach::Elsewhere(_), _) => {
-                there.clone()
-            }
-        }
-    }
-
-    /// Makes the control plane of a tenant, if it is a logical cluster of a server in this process, and finds it.
-    async fn open(&self, plane: &PlaneName) -> anyhow::Result<Server> {
-        let (name, client, installs) = match (plane, self) {
-            (PlaneName::LogicalCluster(name), Reach::Here(ground)) => {
-                make_logical_cluster(&ground.hub, name).await?;
-                install::install_for_tenant(&Who::Owner.client(&ground.server, name)).await?;
-                (name, Who::Caches.client(&ground.server, name), false)
-            }
-            (PlaneName::LogicalCluster(name), Reach::Elsewhere(there)) => {
-                let config = in_logical_cluster(there.config.clone(), name)?;
-                (name, Client::try_from(config).context(NO_CLIENT)?, there.installs)
-            }
-            (PlaneName::Elsewhere { namespace, name, key }, _) => {
-                let (namespace, key) = (namespace.clone(), key.clone());
-                let secret = SecretKey { namespace, name: name.clone(), key };
-                let config = from_secret(self.hub(), &secret).await?;
-                (name, Client::try_from(config).context(NO_CLIENT)?, true)
-            }
-        };
-        if installs {
-            install::install_for_tenant(&client).await?;
-        }
-        Ok(Server::new(name, client))
-    }
-
-    /// Lets the accounts of programs do what they do. Elsewhere an administrator has done so.
-    async fn allow(&self, plane: Option<&PlaneName>, grants: &OnPlane) -> anyhow::Result<()> {
-        let Reach::Here(ground) = self else { return Ok(()) };
-        grant(&ground.hub, &grants.at_hub).await?;
-        if let Some(PlaneName::LogicalCluster(name)) = plane {
-            grant(&Who::Owner.client(&ground.server, name), &grants.on_plane).await?;
-        }
-        Ok(())
-    }
-}
-
-const NO_CLIENT: &str = "cannot make a client of the control plane of the tenant";
 
 /// What the driver of a DPU is made of.
 #[derive(Debug, Clone)]
@@ -356,8 +258,9 @@ struct Parts {
     reach: Reach,
     serves: Serves,
     device: Device,
-    /// The control planes of tenants, with the caches that all share who work there.
-    planes: Mutex<BTreeMap<PlaneName, Server>>,
+    /// The control planes of tenants, by the name of the tenant and where it says that it is, with the caches that all
+    /// share who work there.
+    planes: Mutex<BTreeMap<(String, PlaneName), Server>>,
     /// The drivers of DPUs.
     drivers: Arc<Mutex<BTreeMap<DpuName, Driver>>>,
 }
@@ -367,7 +270,7 @@ impl Parts {
         let shell = self.reach.shell();
         match unit {
             Unit::Tenant { tenant, plane } => {
-                let there = self.plane(plane).await?;
+                let there = self.plane(&tenant.name, plane).await?;
                 if let PlaneName::LogicalCluster(name) = plane {
                     self.reach.allow(Some(plane), &on_plane(&tenant.name, name)).await?;
                 }
@@ -388,7 +291,7 @@ impl Parts {
                 Ok(wiring::run(shell, &program, &seats.into(), driver)?)
             }
             Unit::DpuTenant { here, vtep, tenant, plane } => {
-                let there = self.plane(plane).await?;
+                let there = self.plane(&tenant.name, plane).await?;
                 if let PlaneName::LogicalCluster(name) = plane {
                     let grants = of_dpu_on_plane(here, &tenant.name, name);
                     self.reach.allow(Some(plane), &grants).await?;
@@ -416,7 +319,7 @@ impl Parts {
         if !is_there {
             return Ok(false);
         }
-        let there = self.plane(plane).await?;
+        let there = self.plane(&tenant.name, plane).await?;
         let attachments: Api<DpuAttachment> = Api::all(there.client().clone());
         let only = ListParams::default().labels(&format!("{LABEL_DPU}={here}"));
         let attachments = attachments.list(&only).await.context("cannot list attachments")?;
@@ -426,17 +329,18 @@ impl Parts {
     }
 
     /// The control plane of a tenant.
-    async fn plane(&self, plane: &PlaneName) -> anyhow::Result<Server> {
+    async fn plane(&self, tenant: &str, plane: &PlaneName) -> anyhow::Result<Server> {
+        let key = (tenant.to_owned(), plane.clone());
         let known = || {
             let planes = self.planes.lock().unwrap_or_else(PoisonError::into_inner);
-            planes.get(plane).cloned()
+            planes.get(&key).cloned()
         };
         if let Some(known) = known() {
             return Ok(known);
         }
-        let server = self.reach.open(plane).await?;
+        let server = self.reach.open(tenant, plane).await?;
         let mut planes = self.planes.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(planes.entry(plane.clone()).or_insert(server).clone())
+        Ok(planes.entry(key).or_insert(server).clone())
     }
 
     /// The places of an account: the hub, and the control plane of a tenant.

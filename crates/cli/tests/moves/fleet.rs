@@ -141,6 +141,20 @@ pub(crate) fn interlock() -> Command {
     command
 }
 
+/// Where an object of its kind is made.
+pub(crate) fn collection(object: &Value) -> String {
+    let version = object["apiVersion"].as_str().expect("it has one");
+    let root = if version == "v1" { "/api/v1".into() } else { format!("/apis/{version}") };
+    let within = object["metadata"]["namespace"].as_str();
+    let within = within.map_or(String::new(), |name| format!("/namespaces/{name}"));
+    let kind = object["kind"].as_str().expect("it has one").to_lowercase();
+    let plural = match kind.strip_suffix('y') {
+        Some(stem) => format!("{stem}ies"),
+        None => kind.clone() + if kind.ends_with('s') { "es" } else { "s" },
+    };
+    format!("{root}{within}/{plural}")
+}
+
 impl Fleet {
     /// A fleet with these clusters, all of them ready.
     pub(crate) fn of(clusters: &[&str]) -> Fleet {
@@ -205,16 +219,7 @@ impl Fleet {
 
     fn create(&self, cluster: &str, objects: &[Value]) {
         for object in objects {
-            let version = object["apiVersion"].as_str().expect("it has one");
-            let root = if version == "v1" { "/api/v1".into() } else { format!("/apis/{version}") };
-            let within = object["metadata"]["namespace"].as_str();
-            let within = within.map_or(String::new(), |name| format!("/namespaces/{name}"));
-            let kind = object["kind"].as_str().expect("it has one").to_lowercase();
-            let plural = match kind.strip_suffix('y') {
-                Some(stem) => format!("{stem}ies"),
-                None => kind.clone() + if kind.ends_with('s') { "es" } else { "s" },
-            };
-            let path = format!("{cluster}{root}{within}/{plural}");
+            let path = format!("{cluster}{}", collection(object));
             // A kind that was just defined is served a moment later.
             until(&format!("{path} can be made"), || {
                 let made = self.client().call("POST", &path, Some(object));

@@ -13,6 +13,7 @@ mod endings;
 mod fleet;
 mod forcing;
 mod machines;
+mod machines_apart;
 mod measuring;
 mod numbers;
 mod ordinals;

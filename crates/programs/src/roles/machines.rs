@@ -1,11 +1,11 @@
 //! Who the programs are that hand machines to tenants, and what each may do: at the hub, and on the control planes of
 //! tenants.
 
-use super::{CACHES, CACHES_USER, ENTER, Grant, Rules, granted};
+use super::{CACHES, CACHES_USER, ENTER, Grant, Rules, asked_for, granted};
 use crate::{Account, DpuAgent, DpuTenant, Listed, Machines, TenantPlane, list};
 use interlock_api::nodes::DpuName;
-use interlock_kernel::Place;
-use interlock_nodes::kinds::TENANT_PLANE;
+use interlock_kernel::{Kind, Place, Right, Verb, Watch};
+use interlock_nodes::kinds::{DPU_REPORT, LEASE, PHYSICAL_NODE, RACK, TENANT, TENANT_PLANE};
 
 /// Who enters a logical cluster of this server, where that is the control plane of a tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,6 +74,86 @@ pub fn of_dpu_on_plane(dpu: &DpuName, tenant: &str, logical_cluster: &str) -> On
     }
 }
 
+/// What one process needs at the hub that runs the controllers of all tenants under one account.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OfAllTenants {
+    /// In the whole hub.
+    pub in_cluster: Rules,
+    /// In the namespace of what is Interlock's alone: the Leases of networks, and the kubeconfigs of control planes.
+    pub in_namespace: Rules,
+}
+
+/// What the controllers of all tenants together need at the hub, where they are one process.
+pub fn of_all_tenants_at_hub() -> OfAllTenants {
+    let rules = Rules::at(&of_tenant(), Place::HUB);
+    let leases = rules.clone().about(&LEASE, Part::Only);
+    let secrets = Rules::default().and_to("", "secrets", "get");
+    OfAllTenants {
+        in_cluster: rules.about(&LEASE, Part::Others).and(read_to_serve()),
+        in_namespace: leases.and(secrets),
+    }
+}
+
+/// What the agent of a DPU needs at the hub, where it is a process of its own that fills its own caches. Its Lease is made
+/// beforehand, so that it needs no right to make any.
+pub fn of_dpu_apart(dpu: &DpuName) -> Rules {
+    let rules = Rules::of(&of_dpu(), Account::Dpu, Place::HUB).without(&LEASE, Verb::Create);
+    let own = rules.confined(&DPU_REPORT, &dpu.to_string()).confined(&LEASE, &dpu.lease());
+    own.and(read_to_serve())
+}
+
+/// What a process reads at the hub to see which tenants and DPUs it serves.
+fn read_to_serve() -> Rules {
+    let mut rules = Rules::default();
+    for kind in [TENANT, RACK, PHYSICAL_NODE] {
+        for right in Right::to_watch(&Watch::all(Place::HUB, &kind)) {
+            let (key, verb) = asked_for(&right.kind, right.verb);
+            rules.verbs.entry(key).or_default().insert(verb);
+        }
+    }
+    rules
+}
+
+/// Which rules are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// Those about a kind.
+    Only,
+    /// Those about any other kind.
+    Others,
+}
+
+impl Rules {
+    /// Those of these that are about a kind, or the others.
+    fn about(mut self, kind: &Kind, part: Part) -> Rules {
+        let (group, resource) = (kind.group.to_string(), kind.plural.to_string());
+        self.verbs.retain(|(of, about, _), _| {
+            (*of == group && *about == resource) == (part == Part::Only)
+        });
+        self
+    }
+
+    /// The same, with all that is about a kind for one object of it only.
+    fn confined(self, kind: &Kind, name: &str) -> Rules {
+        let (group, resource) = (kind.group.to_string(), kind.plural.to_string());
+        let status = format!("{resource}/status");
+        let mut rules = Rules::default();
+        for ((of, about, known), verbs) in self.verbs {
+            let is_of_kind = of == group && (about == resource || about == status);
+            let known = if is_of_kind { Some(name.to_owned()) } else { known };
+            rules.verbs.entry((of, about, known)).or_default().extend(verbs);
+        }
+        rules
+    }
+
+    /// These and a verb on a resource.
+    fn and_to(mut self, group: &str, resource: &str, verb: &'static str) -> Rules {
+        let key = (group.to_owned(), resource.to_owned(), None);
+        self.verbs.entry(key).or_default().insert(verb);
+        self
+    }
+}
+
 fn of_tenant() -> Vec<Listed> {
     list(&TenantPlane::default())
 }
@@ -123,6 +203,54 @@ mod tests {
             assert!(names == &["r1.d1"] || names == &["dpu-r1.d1"], "{rule}");
         }
         assert!(verbs(&[grant], "physicalnodes/status").is_empty());
+    }
+
+    fn written(rules: &Rules) -> Vec<serde_json::Value> {
+        rules.written().as_array().cloned().expect("rules")
+    }
+
+    #[test]
+    fn an_agent_with_an_account_of_its_own_sees_no_other_report_and_no_other_lease() {
+        let rules = written(&of_dpu_apart(&DpuName::new("r1", "d1")));
+        let about = |resource: &str| {
+            let is_about = |rule: &&serde_json::Value| {
+                let resources = rule["resources"].as_array().into_iter().flatten();
+                resources.into_iter().any(|it| it == resource)
+            };
+            rules.iter().filter(is_about).cloned().collect::<Vec<_>>()
+        };
+        for (resource, name) in
+            [("dpureports", "r1.d1"), ("dpureports/status", "r1.d1"), ("leases", "dpu-r1.d1")]
+        {
+            let found = about(resource);
+            assert!(!found.is_empty(), "{resource}");
+            for rule in found {
+                assert_eq!(rule["resourceNames"], serde_json::json!([name]), "{rule}");
+            }
+        }
+        let verbs = rules.iter().flat_map(|rule| rule["verbs"].as_array().cloned());
+        let events = about("events").len();
+        let makes = verbs.flatten().filter(|verb| verb == "create").count();
+        assert_eq!((events, makes), (1, 1), "it makes events and nothing else");
+        assert!(about("secrets").is_empty());
+    }
+
+    #[test]
+    fn who_serves_tenants_or_dpus_reads_what_says_which() {
+        let OfAllTenants { in_cluster, in_namespace } = of_all_tenants_at_hub();
+        for rules in [in_cluster, of_dpu_apart(&DpuName::new("r1", "d1"))] {
+            let grant = [granted("any", rules, Vec::new())];
+            for resource in ["tenants", "racks", "physicalnodes"] {
+                for verb in ["get", "list", "watch"] {
+                    let known = verbs(&grant, resource);
+                    assert!(known.contains(&verb.to_owned()), "{verb} {resource}: {known:?}");
+                }
+            }
+            assert!(!verbs(&grant, "nodefences").contains(&"create".to_owned()));
+        }
+        let grant = [granted("any", in_namespace, Vec::new())];
+        assert_eq!(verbs(&grant, "leases"), ["create", "get"]);
+        assert_eq!(verbs(&grant, "secrets"), ["get"]);
     }
 
     #[test]
