@@ -1,6 +1,7 @@
 //! What the project does to itself: `cargo xtask --help`.
 
 mod bench;
+mod chaos;
 mod compare;
 mod conformance;
 mod counts;
@@ -78,6 +79,8 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         binary: Option<PathBuf>,
     },
+    /// A fleet of separate processes that are killed and stopped while namespaces move, judged from outside and by its audit
+    Chaos(chaos::Run),
     /// Measure, with a peer beside us in the same run
     Bench {
         /// What to measure
@@ -97,6 +100,7 @@ fn main() -> ExitCode {
         Command::Conformance(run) => conformance::run(&run),
         Command::Differential(run) => differential::run(&run),
         Command::Kubernetes { binary } => kubernetes::run(binary),
+        Command::Chaos(run) => chaos::run(&run),
         Command::Bench { subject } => bench::run(&subject),
     };
     match outcome {

@@ -9,7 +9,7 @@ use crate::run::cluster::{Agent, Runtime};
 use crate::run::machines::{self, Elsewhere, Machines, Planes, Reach};
 use crate::run::wiring::{self, Seats};
 use crate::run::{
-    CONTROLLERS_LEASE, Intervals, Lease, hub_program, identities, install, instance, page,
+    CONTROLLERS_LEASE, Intervals, Lease, audit, hub_program, identities, install, instance, page,
     shell_that_leads, syncer_lease,
 };
 use crate::serving::{Signals, block_on, default_directory, log};
@@ -41,6 +41,8 @@ pub(crate) struct ControllersArgs {
     #[command(flatten)]
     page: page::Args,
     #[command(flatten)]
+    recording: audit::Recording,
+    #[command(flatten)]
     intervals: Intervals,
     #[command(flatten)]
     identities: identities::Args,
@@ -64,6 +66,8 @@ pub(crate) fn controllers(args: &ControllersArgs) -> anyhow::Result<ExitCode> {
             let (client, _) = connect(&args.location).await?;
             return crate::identity::dry_run(client, &args.identities).await;
         }
+        let instance = instance();
+        let recorder = args.recording.begin(&instance)?;
         let cloud = match args.identities.is_asked_for() {
             true => Some(args.identities.account_of_environment().await?),
             false => None,
@@ -83,9 +87,9 @@ pub(crate) fn controllers(args: &ControllersArgs) -> anyhow::Result<ExitCode> {
             }
         }
         let server = Server::new("hub", client.clone());
-        let instance = instance();
         let lease = Lease { name: CONTROLLERS_LEASE, instance: &instance };
         let shell = shell_that_leads(&server, lease, &args.intervals);
+        let shell = audit::recorded(shell, recorder);
         args.page.serve(&shell).await?;
         let places: Places = [(Place::HUB, server.clone())].into();
         let accounts =
@@ -149,6 +153,8 @@ pub(crate) struct SyncerArgs {
     #[command(flatten)]
     page: page::Args,
     #[command(flatten)]
+    recording: audit::Recording,
+    #[command(flatten)]
     intervals: Intervals,
     /// Enable debug logging
     #[arg(long, short)]
@@ -169,10 +175,12 @@ pub(crate) fn syncer(args: &SyncerArgs) -> anyhow::Result<ExitCode> {
     log(args.verbose);
     block_on(async {
         let mut signals = Signals::new()?;
+        let recorder = args.recording.begin(&instance())?;
         let (shell, agent, seats) = tokio::select! {
             _ = signals.next() => return Ok(ExitCode::SUCCESS),
             agent = retried(|| agent_of(args)) => agent?,
         };
+        let shell = audit::recorded(shell, recorder);
         args.page.serve(&shell).await?;
         let runners = agent.run(&shell, &seats)?;
         until_stopped(Arc::new(shell), Running { runners, tenants: None }, &mut signals).await

@@ -40,6 +40,7 @@ pub(crate) struct Args {
 
 const AFTER: &str = "\
 `interlock up` records every step, unless it was started with --no-audit, and audits itself all the time.
+A program of its own records with --audit-dir: name each with --log.
 
 Exit status: 0 every step is explained; 1 a step is not explained, or a line cannot be read; 2 usage error.";
 

@@ -4,7 +4,7 @@ use crate::agents::connect;
 use crate::location::Location;
 use crate::node::dpu;
 use crate::run::machines::{Device, Elsewhere, Machines, Planes, Reach};
-use crate::run::{page, settings};
+use crate::run::{audit, instance, page, settings};
 use crate::serving::{Signals, block_on, default_directory, log};
 use anyhow::{Context, bail};
 use clap::{Args as ClapArgs, ValueEnum};
@@ -58,6 +58,8 @@ pub(crate) struct Args {
     state_dir: Option<PathBuf>,
     #[command(flatten)]
     page: page::Args,
+    #[command(flatten)]
+    recording: audit::Recording,
     /// Enable debug logging
     #[arg(long, short)]
     verbose: bool,
@@ -96,6 +98,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     log(args.verbose);
     block_on(async {
         let mut signals = Signals::new()?;
+        let recorder = args.recording.begin(&instance())?;
         let (client, config) = connect(&args.location).await?;
         let vtep = vtep(args, &client).await?;
         let folder = match &args.state_dir {
@@ -112,7 +115,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 Device::Linux(folder, Wiring { ports, vtep, nft })
             }
         };
-        let shell = Arc::new(Shell::new(settings()));
+        let shell = Arc::new(audit::recorded(Shell::new(settings()), recorder));
         args.page.serve(&shell).await?;
         let hub = Server::new("hub", client);
         let (own, installs) = (Arc::clone(&shell), false);

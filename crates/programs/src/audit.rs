@@ -48,6 +48,17 @@ struct Writer {
     begins: Begins,
     /// The number of its last step; None: its log was begun before what was read.
     last: Option<u64>,
+    /// When its last step was decided, also of the process that wrote this log before.
+    decided: Option<Timestamp>,
+}
+
+/// A time of which it is not known what was done.
+#[derive(Clone, Copy, Default)]
+struct Gap {
+    /// The last step before it in its log; None: it is not known.
+    since: Option<Timestamp>,
+    /// When it was over; None: with the step that comes next.
+    until: Option<Timestamp>,
 }
 
 /// What was found so far.
@@ -129,9 +140,12 @@ impl Audit {
     pub fn hear(&mut self, log: usize, line: Line) -> Vec<Finding> {
         match line {
             Line::Begins(begins) => self.begin(log, begins),
-            Line::Missing(count) => self.miss(count),
+            Line::Missing(count) => {
+                let since = self.writers.get(&log).and_then(|writer| writer.decided);
+                self.miss(count, Gap { since, until: None })
+            }
             Line::Step(record) => {
-                let mut found = self.number(log, record.number);
+                let mut found = self.number(log, &record);
                 found.extend(self.judge(log, &record));
                 for next in self.order.put(*record) {
                     found.extend(self.hold(&next));
@@ -144,7 +158,7 @@ impl Audit {
     /// A line of a log that cannot be read: steps may be missing.
     pub fn unreadable(&mut self) -> Vec<Finding> {
         self.report.unreadable += 1;
-        self.miss(0)
+        self.miss(0, Gap::default())
     }
 
     /// Holds all steps against the promises that were decided before a time: no earlier one follows.
@@ -170,28 +184,42 @@ impl Audit {
             (false, false) => Some(0),
         };
         let is_gap = before.is_some() && !goes_on;
-        self.writers.insert(log, Writer { begins, last });
-        if is_gap { self.forget() } else { Vec::new() }
+        let decided = before.and_then(|before| before.decided);
+        let gap = Gap { since: decided, until: Some(begins.time) };
+        self.writers.insert(log, Writer { begins, last, decided });
+        if is_gap { self.forget(gap) } else { Vec::new() }
     }
 
-    /// Whether steps are missing before one of this number.
-    fn number(&mut self, log: usize, number: u64) -> Vec<Finding> {
+    /// Whether steps are missing before this one.
+    fn number(&mut self, log: usize, record: &Record) -> Vec<Finding> {
         let Some(writer) = self.writers.get_mut(&log) else { return Vec::new() };
-        let last = writer.last.replace(number);
-        match last.map(|last| number.saturating_sub(last + 1)) {
+        let last = writer.last.replace(record.number);
+        let since = writer.decided.replace(record.time);
+        match last.map(|last| record.number.saturating_sub(last + 1)) {
             None | Some(0) => Vec::new(),
-            Some(missing) => self.miss(missing),
+            Some(missing) => self.miss(missing, Gap { since, until: None }),
         }
     }
 
-    fn miss(&mut self, count: u64) -> Vec<Finding> {
+    fn miss(&mut self, count: u64, gap: Gap) -> Vec<Finding> {
         self.report.missing += count;
-        self.forget()
+        self.forget(gap)
     }
 
-    /// What was done in between is not known, so nothing that the promises remember is certain any more.
-    fn forget(&mut self) -> Vec<Finding> {
-        let found = self.end();
+    /// What was done in the gap is not known, so nothing that the promises remember is certain any more. What others
+    /// decided in it is not held against them: it may rest on what was done and is not in the log.
+    fn forget(&mut self, gap: Gap) -> Vec<Finding> {
+        let found = match gap.since {
+            Some(since) => {
+                let since = since.checked_sub(RECORDED_WITHIN).unwrap_or(since);
+                let steps = self.order.leave_out_after(since);
+                steps.iter().filter_map(|step| self.hold(step)).collect()
+            }
+            None => self.end(),
+        };
+        if let Some(until) = gap.until {
+            self.order.begin_at(until);
+        }
         for watched in &mut self.promises {
             watched.keeper = (watched.promise.keeper)();
         }
@@ -254,6 +282,10 @@ impl Audit {
         finding
     }
 }
+
+/// How long after its effect a step is recorded at most: one that a process recorded later may rest on one that it did
+/// not come to record.
+const RECORDED_WITHIN: SignedDuration = SignedDuration::from_secs(1);
 
 /// How long a step may take from its decision to its record, before it is taken to be out of order.
 pub const LONGEST_STEP: SignedDuration = SignedDuration::from_secs(15);

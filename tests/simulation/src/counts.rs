@@ -46,6 +46,10 @@ pub struct Counts {
     pub cloud_calls: u64,
     /// Those of them that took effect when nobody waited for them any more.
     pub late_calls: u64,
+    /// Requests for a version that succeeded.
+    pub updates: u64,
+    /// Requests for a version that were rolled back.
+    pub rollbacks: u64,
 }
 
 impl AddAssign for Counts {
@@ -72,6 +76,8 @@ impl AddAssign for Counts {
             by_hand,
             cloud_calls,
             late_calls,
+            updates,
+            rollbacks,
         } = other;
         self.steps += steps;
         self.requests += requests;
@@ -93,6 +99,8 @@ impl AddAssign for Counts {
         self.by_hand += by_hand;
         self.cloud_calls += cloud_calls;
         self.late_calls += late_calls;
+        self.updates += updates;
+        self.rollbacks += rollbacks;
     }
 }
 
@@ -109,6 +117,8 @@ impl fmt::Display for Counts {
             ("changed by hand", self.by_hand),
             ("calls to a cloud", self.cloud_calls),
             ("late calls", self.late_calls),
+            ("updates", self.updates),
+            ("rolled back", self.rollbacks),
             ("deaths", self.deaths),
             ("aimed faults", self.moments),
             ("second instances", self.twins),

@@ -1,7 +1,7 @@
-//! All of placement, volumes and identities in one process, in every order that a seed can think of.
+//! All of placement, volumes, identities and rollouts in one process, in every order that a seed can think of.
 //!
 //! Real: the store and the API server, the shell's `step_once`, and every controller of placement, of
-//! volumes and of identities. Made up: time, chance, the lines in between, the machines (processes and locks as data)
+//! volumes, of identities and of rollouts. Made up: time, chance, the lines in between, the machines (processes and locks as data)
 //! and their disks (volumes, snapshots and copies as data).
 //!
 //! Nothing runs by itself. The simulation picks, by the seed, what happens next: news comes to a
@@ -14,6 +14,7 @@ mod engine;
 mod fleet;
 mod identities;
 mod many;
+mod rollouts;
 
 pub use counts::Counts;
 pub use fleet::Flaw;
@@ -24,6 +25,7 @@ use engine::Simulated;
 use engine::chance::{Chance, SimulatedClock};
 use fleet::Fleet;
 use identities::Tenants;
+use rollouts::Updates;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -41,17 +43,21 @@ pub enum SimulatedWorld {
     Fleet,
     /// Identities.
     Identities,
+    /// Rollouts.
+    Rollouts,
 }
 
 impl SimulatedWorld {
     /// All of them.
-    pub const ALL: [SimulatedWorld; 2] = [SimulatedWorld::Fleet, SimulatedWorld::Identities];
+    pub const ALL: [SimulatedWorld; 3] =
+        [SimulatedWorld::Fleet, SimulatedWorld::Identities, SimulatedWorld::Rollouts];
 
     /// What it is called on the command line.
     pub fn name(self) -> &'static str {
         match self {
             SimulatedWorld::Fleet => "fleet",
             SimulatedWorld::Identities => "identities",
+            SimulatedWorld::Rollouts => "rollouts",
         }
     }
 }
@@ -143,6 +149,10 @@ fn live(world: SimulatedWorld, seed: u64, flaw: Flaw, is_aloud: bool) -> Result<
             }
             SimulatedWorld::Identities => {
                 let make = |clock: &_, chance: &_| Tenants::new(seed, flaw, clock, chance);
+                one_life(seed, make, is_aloud).await
+            }
+            SimulatedWorld::Rollouts => {
+                let make = |_: &Arc<SimulatedClock>, _: &Arc<Chance>| Updates::new(flaw);
                 one_life(seed, make, is_aloud).await
             }
         }

@@ -32,6 +32,37 @@ pub(crate) struct Args {
     no_audit: bool,
 }
 
+/// Options of a program that records and leaves the audit to others.
+#[derive(Debug, Clone, clap::Args)]
+#[group(skip)]
+pub(crate) struct Recording {
+    /// Record every step into this directory, for `interlock audit --log DIR`; one process writes to it at a time [default: none]
+    #[arg(long, value_name = "DIR")]
+    audit_dir: Option<PathBuf>,
+}
+
+impl Recording {
+    /// Begins to record, if that is asked for. It is begun before the program does anything else: what the process before
+    /// it did and could not record any more lies between its last record and this beginning.
+    pub(crate) fn begin(&self, instance: &str) -> anyhow::Result<Option<Recorder>> {
+        let Some(directory) = &self.audit_dir else { return Ok(None) };
+        let settings = LogSettings::new(directory);
+        let opened = Recorder::open(settings, env!("CARGO_PKG_VERSION"), instance);
+        let opened = opened.with_context(|| {
+            format!("cannot record steps in {}: set another --audit-dir", directory.display())
+        })?;
+        Ok(Some(opened))
+    }
+}
+
+/// A shell that records its steps, if there is where to.
+pub(crate) fn recorded(shell: Shell, recorder: Option<Recorder>) -> Shell {
+    match recorder {
+        Some(recorder) => shell.with_recorder(recorder),
+        None => shell,
+    }
+}
+
 /// A shell that records its steps, if they are to be audited.
 pub(crate) fn recording(shell: Shell, auditing: Option<&Auditing>) -> Shell {
     match auditing {

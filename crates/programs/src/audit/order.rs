@@ -11,11 +11,16 @@ pub(super) struct Order {
     waiting: BTreeMap<(Timestamp, u64), Record>,
     /// Tells apart what was decided at one time, in the order in which it came.
     came: u64,
+    /// What was decided before is not put in order any more.
+    begins: Option<Timestamp>,
 }
 
 impl Order {
     /// Takes a step; those that no earlier one can follow any more, in order.
     pub(super) fn put(&mut self, record: Record) -> Vec<Record> {
+        if self.begins.is_some_and(|begins| record.time < begins) {
+            return Vec::new();
+        }
         self.came += 1;
         self.waiting.insert((record.time, self.came), record);
         let newest = self.waiting.last_key_value().map(|((time, _), _)| *time);
@@ -27,6 +32,17 @@ impl Order {
     pub(super) fn until(&mut self, time: Timestamp) -> Vec<Record> {
         let later = self.waiting.split_off(&(time, 0));
         std::mem::replace(&mut self.waiting, later).into_values().collect()
+    }
+
+    /// Those that were decided up to a time; those after it are left out.
+    pub(super) fn leave_out_after(&mut self, time: Timestamp) -> Vec<Record> {
+        self.waiting.retain(|(decided, _), _| *decided <= time);
+        self.all()
+    }
+
+    /// Takes only steps from now on that were decided at a time or later.
+    pub(super) fn begin_at(&mut self, time: Timestamp) {
+        self.begins = self.begins.max(Some(time));
     }
 
     /// All.

@@ -140,6 +140,33 @@ fn after_a_gap_the_promises_are_audited_anew() {
 }
 
 #[test]
+fn what_others_decided_while_steps_of_a_log_are_lost_is_not_held_against_them() {
+    let begins_at = |process: &str, second: i64| {
+        let time = Timestamp::from_second(second).expect("a time");
+        let version = "1.0.0".to_owned();
+        Line::Begins(Begins { version, process: process.to_owned(), time, goes_on: false })
+    };
+    let hear = |last: i64| {
+        let mut audit = Audit::default();
+        audit.hear(0, begins_at("a", 1));
+        audit.hear(1, begins_at("b", 1));
+        // The cluster is given, and taken back by a process whose last steps are lost.
+        audit.hear(0, gives(1, 10));
+        audit.hear(1, right(1, last));
+        audit.hear(0, gives(2, 12));
+        let mut found = audit.hear(1, begins_at("c", 15));
+        // Decided before, and recorded late.
+        found.extend(audit.hear(0, gives(3, 14)));
+        found.extend(audit.hear(0, gives(4, 16)));
+        found.extend(audit.end());
+        found.len()
+    };
+    assert_eq!(hear(11), 0);
+    // What it recorded well after a step shows that nothing before that step is lost.
+    assert_eq!(hear(13), 1);
+}
+
+#[test]
 fn every_controller_of_every_program_has_a_judge() {
     let judges = Judges::shipped();
     let names: Vec<&str> = judges.names().collect();

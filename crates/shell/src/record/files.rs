@@ -19,7 +19,7 @@ pub struct LogSettings {
     pub directory: PathBuf,
     /// How large a file may become.
     pub file_bytes: u64,
-    /// How many files there are at most.
+    /// How many full files there are at most. Sixteen that were ended early may be in the place of one.
     pub files: usize,
 }
 
@@ -42,6 +42,9 @@ pub(super) struct Files {
     /// When the disk is tried again after it took nothing.
     tried_again: Option<Instant>,
 }
+
+/// Into how many parts a full file is divided when the files of a log are counted.
+const PARTS: u64 = 16;
 
 /// How long a disk that takes nothing is left alone.
 const DISK_AGAIN: Duration = Duration::from_secs(5);
@@ -130,14 +133,28 @@ impl Files {
         Ok(())
     }
 
+    /// A program that is started again and again keeps what it recorded before: a file that was ended early counts by
+    /// its size.
     fn remove_oldest(&self) {
         let all = list(&self.settings.directory).unwrap_or_default();
-        let surplus = all.len().saturating_sub(self.settings.files.max(1));
-        for path in all.iter().take(surplus) {
-            if let Err(error) = std::fs::remove_file(path) {
+        let room = self.settings.files.max(1) as u64 * PARTS;
+        // The newest was just begun, and may become full.
+        let mut taken = PARTS;
+        for path in all.iter().rev().skip(1) {
+            taken += self.parts(path);
+            if taken > room
+                && let Err(error) = std::fs::remove_file(path)
+            {
                 warn!("cannot remove {}: {error}", path.display());
             }
         }
+    }
+
+    /// How many parts of a full file a file counts for.
+    fn parts(&self, path: &Path) -> u64 {
+        let bytes = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+        let full = self.settings.file_bytes.max(1);
+        if bytes.saturating_mul(2) >= full { PARTS } else { (bytes * PARTS).div_ceil(full).max(1) }
     }
 }
 

@@ -130,6 +130,19 @@ fn the_oldest_files_go_and_nobody_else_may_read_them() {
 }
 
 #[test]
+fn a_program_that_is_started_again_and_again_keeps_what_it_recorded() {
+    let directory = directory("restarts");
+    std::fs::create_dir_all(&directory).expect("it can be made");
+    for number in 0..40 {
+        let name = format!("{number:014}-1-000001{}", files::ENDING);
+        std::fs::write(directory.join(name), "{}\n").expect("it is ours");
+    }
+    drop(open(LogSettings { files: 3, ..LogSettings::new(&directory) }));
+    let files = files::list(&directory).expect("it is there");
+    assert_eq!(files.len(), 33, "two full ones are 32 parts, and one may become full");
+}
+
+#[test]
 fn a_log_is_read_while_it_is_written() {
     let directory = directory("follow");
     let settings = LogSettings { file_bytes: 1000, ..LogSettings::new(&directory) };

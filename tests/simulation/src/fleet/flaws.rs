@@ -52,11 +52,29 @@ pub enum Flaw {
     NamesCollide,
     /// The controller of roles takes the Grant that its cache shows for the one that it asked for.
     RoleBelievesItsCache,
+    /// A conductor starts the request that waits although another one is in flight.
+    UpdatesRunTogether,
+    /// A conductor that rolls a version back does not remember that it failed.
+    BadIsNotRemembered,
+    /// A conductor takes what a report says of the target before for the new one.
+    OldReportsCount,
+    /// A conductor takes a request that its cache does not show for deleted.
+    AbsenceIsACancel,
+    /// A conductor that numbers a request leaves the one before it in the queue.
+    SupersededWaits,
+    /// A conductor that rolls a version back raises the token, and does not change the target.
+    RollbackStays,
+    /// An applier writes objects before the fence is raised to their token.
+    WritesBeforeTheFence,
+    /// An applier leaves what the target does not have, and says that the target is verified.
+    NothingIsPruned,
+    /// An applier takes what a controller said of an older generation for the health of a new one.
+    UnseenIsHealthy,
 }
 
 impl Flaw {
     /// All of them.
-    pub const ALL: [Flaw; 17] = [
+    pub const ALL: [Flaw; 26] = [
         Flaw::GoneTooEarly,
         Flaw::LocksAreAlwaysFree,
         Flaw::SyncerSeesNoLocks,
@@ -74,6 +92,15 @@ impl Flaw {
         Flaw::SentIsForgotten,
         Flaw::NamesCollide,
         Flaw::RoleBelievesItsCache,
+        Flaw::UpdatesRunTogether,
+        Flaw::BadIsNotRemembered,
+        Flaw::OldReportsCount,
+        Flaw::AbsenceIsACancel,
+        Flaw::SupersededWaits,
+        Flaw::RollbackStays,
+        Flaw::WritesBeforeTheFence,
+        Flaw::NothingIsPruned,
+        Flaw::UnseenIsHealthy,
     ];
 
     /// The world that it is in; None: it is nothing that is broken.
@@ -84,6 +111,15 @@ impl Flaw {
             | Flaw::SentIsForgotten
             | Flaw::NamesCollide
             | Flaw::RoleBelievesItsCache => Some(SimulatedWorld::Identities),
+            Flaw::UpdatesRunTogether
+            | Flaw::BadIsNotRemembered
+            | Flaw::OldReportsCount
+            | Flaw::AbsenceIsACancel
+            | Flaw::SupersededWaits
+            | Flaw::RollbackStays
+            | Flaw::WritesBeforeTheFence
+            | Flaw::NothingIsPruned
+            | Flaw::UnseenIsHealthy => Some(SimulatedWorld::Rollouts),
             Flaw::GoneTooEarly
             | Flaw::LocksAreAlwaysFree
             | Flaw::SyncerSeesNoLocks
@@ -112,7 +148,7 @@ impl Flaw {
             Flaw::SnapshotIsNotHeld => ("placement/syncer", Lie::Shown(as_held)),
             Flaw::RuntimeBelievesItsCache => ("placement/runtime", Lie::CacheForPermit),
             Flaw::RoleBelievesItsCache => ("identities/role", Lie::CachedGrant),
-            // These are about machines, disks, clients and people.
+            // These are about machines, disks, clients and people, or rooms that are bent.
             Flaw::None
             | Flaw::GoneTooEarly
             | Flaw::LocksAreAlwaysFree
@@ -123,7 +159,16 @@ impl Flaw {
             | Flaw::CopyIsEmpty
             | Flaw::ProcessNameStays
             | Flaw::SentIsForgotten
-            | Flaw::NamesCollide => return None,
+            | Flaw::NamesCollide
+            | Flaw::UpdatesRunTogether
+            | Flaw::BadIsNotRemembered
+            | Flaw::OldReportsCount
+            | Flaw::AbsenceIsACancel
+            | Flaw::SupersededWaits
+            | Flaw::RollbackStays
+            | Flaw::WritesBeforeTheFence
+            | Flaw::NothingIsPruned
+            | Flaw::UnseenIsHealthy => return None,
         };
         (controller == about).then_some(lie)
     }

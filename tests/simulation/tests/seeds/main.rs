@@ -3,6 +3,7 @@
 
 mod fleet;
 mod identities;
+mod rollouts;
 
 use interlock_simulation::{Flaw, Search, SimulatedWorld, Summary, run, run_many};
 use std::ops::RangeInclusive;
