@@ -32,7 +32,7 @@ pub struct Counts {
     pub twins: u64,
     /// Moments that matter at which something went wrong.
     pub moments: u64,
-    /// Namespaces that went from one cluster to another.
+    /// Namespaces that went from one cluster to another, and epochs for which machines were opened.
     pub moves: u64,
     /// Copies of a snapshot into a volume that came to their end.
     pub copies: u64,

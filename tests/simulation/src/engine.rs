@@ -90,7 +90,7 @@ pub(crate) trait Simulated: Sized {
         Ok(())
     }
 
-    /// A program is about to start a process: the event until which it is stopped there.
+    /// A program is about to start a process, or to open a port: the event until which it is stopped there.
     async fn before_start(_engine: &mut Engine<Self>, _instance: u64) -> Result<u64, Broken> {
         Ok(0)
     }

@@ -14,6 +14,7 @@ mod engine;
 mod fleet;
 mod identities;
 mod many;
+mod nodes;
 mod rollouts;
 
 pub use counts::Counts;
@@ -25,6 +26,7 @@ use engine::Simulated;
 use engine::chance::{Chance, SimulatedClock};
 use fleet::Fleet;
 use identities::Tenants;
+use nodes::Nodes;
 use rollouts::Updates;
 use std::fmt;
 use std::str::FromStr;
@@ -45,12 +47,18 @@ pub enum SimulatedWorld {
     Identities,
     /// Rollouts.
     Rollouts,
+    /// Nodes.
+    Nodes,
 }
 
 impl SimulatedWorld {
     /// All of them.
-    pub const ALL: [SimulatedWorld; 3] =
-        [SimulatedWorld::Fleet, SimulatedWorld::Identities, SimulatedWorld::Rollouts];
+    pub const ALL: [SimulatedWorld; 4] = [
+        SimulatedWorld::Fleet,
+        SimulatedWorld::Identities,
+        SimulatedWorld::Nodes,
+        SimulatedWorld::Rollouts,
+    ];
 
     /// What it is called on the command line.
     pub fn name(self) -> &'static str {
@@ -58,6 +66,7 @@ impl SimulatedWorld {
             SimulatedWorld::Fleet => "fleet",
             SimulatedWorld::Identities => "identities",
             SimulatedWorld::Rollouts => "rollouts",
+            SimulatedWorld::Nodes => "nodes",
         }
     }
 }
@@ -153,6 +162,11 @@ fn live(world: SimulatedWorld, seed: u64, flaw: Flaw, is_aloud: bool) -> Result<
             }
             SimulatedWorld::Rollouts => {
                 let make = |_: &Arc<SimulatedClock>, _: &Arc<Chance>| Updates::new(flaw);
+                one_life(seed, make, is_aloud).await
+            }
+            SimulatedWorld::Nodes => {
+                let make =
+                    |_: &Arc<SimulatedClock>, chance: &Arc<Chance>| Nodes::new(seed, flaw, chance);
                 one_life(seed, make, is_aloud).await
             }
         }

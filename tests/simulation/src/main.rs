@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Runs seeds of the simulation. Exits 1 if a promise was broken.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// What is simulated: fleet (placement and volumes), identities or rollouts; a flaw is run in its own world
+    /// What is simulated: fleet (placement and volumes), identities, nodes or rollouts; a flaw is run in its own world
     #[arg(long, value_name = "NAME", default_value = "fleet")]
     world: SimulatedWorld,
     /// Runs this one seed, and tells every event of it

@@ -34,7 +34,7 @@ pub(crate) enum Way {
 pub(crate) enum Errand {
     /// A request to a server, or a question or a action to a machine.
     Any,
-    /// To start a process.
+    /// To start a process, or to open a port.
     Start,
 }
 

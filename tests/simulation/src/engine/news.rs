@@ -25,7 +25,7 @@ impl<W: Simulated> Engine<W> {
             let of = actor.caches[cache].place;
             let version = match place {
                 None => oldest + self.chance.below((newest - oldest + 1) as usize) as u64,
-                Some(old) if old == of => oldest,
+                Some(old) if (old == Place::HUB) == (of == Place::HUB) => oldest,
                 Some(_) => newest,
             };
             self.fill(actor, cache, version);
@@ -36,7 +36,8 @@ impl<W: Simulated> Engine<W> {
             None => format!("and lists what was there up to {age} versions ago"),
             Some(place) => {
                 let until = self.for_a_while();
-                self.turn_deaf(actor, until, |cache| cache.place == place);
+                let is_at_hub = place == Place::HUB;
+                self.turn_deaf(actor, until, |cache| (cache.place == Place::HUB) == is_at_hub);
                 format!("and lists what was there at the {place} {age} versions ago")
             }
         }

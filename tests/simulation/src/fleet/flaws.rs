@@ -70,11 +70,27 @@ pub enum Flaw {
     NothingIsPruned,
     /// An applier takes what a controller said of an older generation for the health of a new one.
     UnseenIsHealthy,
+    /// A DPU opens a port at an epoch that is at or under the floor of its record.
+    FloorIsNotCompared,
+    /// The ports of a DPU come up open for what they were open for last.
+    PortsComeUpOpen,
+    /// A DPU raises the floor and leaves the port open, and its agent does not read the hardware.
+    PortIsNotClosed,
+    /// The agent of a DPU reports a floor before the record of the port has it.
+    FloorIsOnlyReported,
+    /// A machine returns to the pool before its DPUs have reported.
+    ReturnedWithoutReports,
+    /// The agent of a DPU does not compare an attachment with tenant and claim at the hub.
+    TenantIsNotCompared,
+    /// A tenant takes the first network, whoever has its Lease.
+    NetworkWithoutALease,
+    /// A person says that a DPU is off while it is on.
+    DpuIsSaidToBeOff,
 }
 
 impl Flaw {
     /// All of them.
-    pub const ALL: [Flaw; 26] = [
+    pub const ALL: [Flaw; 34] = [
         Flaw::GoneTooEarly,
         Flaw::LocksAreAlwaysFree,
         Flaw::SyncerSeesNoLocks,
@@ -101,6 +117,14 @@ impl Flaw {
         Flaw::WritesBeforeTheFence,
         Flaw::NothingIsPruned,
         Flaw::UnseenIsHealthy,
+        Flaw::FloorIsNotCompared,
+        Flaw::PortsComeUpOpen,
+        Flaw::PortIsNotClosed,
+        Flaw::FloorIsOnlyReported,
+        Flaw::ReturnedWithoutReports,
+        Flaw::TenantIsNotCompared,
+        Flaw::NetworkWithoutALease,
+        Flaw::DpuIsSaidToBeOff,
     ];
 
     /// The world that it is in; None: it is nothing that is broken.
@@ -120,6 +144,14 @@ impl Flaw {
             | Flaw::WritesBeforeTheFence
             | Flaw::NothingIsPruned
             | Flaw::UnseenIsHealthy => Some(SimulatedWorld::Rollouts),
+            Flaw::FloorIsNotCompared
+            | Flaw::PortsComeUpOpen
+            | Flaw::PortIsNotClosed
+            | Flaw::FloorIsOnlyReported
+            | Flaw::ReturnedWithoutReports
+            | Flaw::TenantIsNotCompared
+            | Flaw::NetworkWithoutALease
+            | Flaw::DpuIsSaidToBeOff => Some(SimulatedWorld::Nodes),
             Flaw::GoneTooEarly
             | Flaw::LocksAreAlwaysFree
             | Flaw::SyncerSeesNoLocks
@@ -168,7 +200,16 @@ impl Flaw {
             | Flaw::RollbackStays
             | Flaw::WritesBeforeTheFence
             | Flaw::NothingIsPruned
-            | Flaw::UnseenIsHealthy => return None,
+            | Flaw::UnseenIsHealthy
+            // Rooms of nodes are bent in their own world.
+            | Flaw::FloorIsNotCompared
+            | Flaw::PortsComeUpOpen
+            | Flaw::PortIsNotClosed
+            | Flaw::FloorIsOnlyReported
+            | Flaw::ReturnedWithoutReports
+            | Flaw::TenantIsNotCompared
+            | Flaw::NetworkWithoutALease
+            | Flaw::DpuIsSaidToBeOff => return None,
         };
         (controller == about).then_some(lie)
     }

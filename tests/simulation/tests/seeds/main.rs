@@ -3,6 +3,7 @@
 
 mod fleet;
 mod identities;
+mod nodes;
 mod rollouts;
 
 use interlock_simulation::{Flaw, Search, SimulatedWorld, Summary, run, run_many};
