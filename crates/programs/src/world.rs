@@ -5,7 +5,9 @@
 //! other is a stand-in or is not there. Here nothing stands in for a controller: what the syncers ask of
 //! the storage, the storage, the populator, the sources and the destinations do.
 
+pub mod drain;
 mod machine;
+pub mod rights;
 mod truth;
 
 use interlock_api::names::{ANNOTATION_CLUSTER, FINALIZER_LIVE_GRANTS, LOCAL_CLASS, LOCAL_DRIVER};
@@ -67,7 +69,7 @@ const KEYS: [SizeKey; 10] = [
 
 /// The worlds of several systems, by name.
 pub fn models() -> Vec<Entry> {
-    vec![ENTRY]
+    vec![ENTRY, drain::ENTRY, rights::ENTRY]
 }
 
 const ENTRY: Entry = Entry {
