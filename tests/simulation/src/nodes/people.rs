@@ -165,7 +165,7 @@ impl Engine<Nodes> {
         self.fence(machine, *dpu).await
     }
 
-    /// Whoever waits for a DPU that never comes back is told so.
+    /// Whoever waits for a DPU that never comes back hears so.
     pub(crate) async fn declare_dead(&mut self) -> Result<(), Broken> {
         for (machine, dpu) in self.releasing(|world, dpu| world.dpus().is_dead(dpu)) {
             self.fence(&machine, dpu).await?;

@@ -1,4 +1,4 @@
-//! What stands in at the ends: clusters that start and release namespaces, agents, and people who send updates.
+//! The ends of the world: clusters that start and release namespaces, agents, and people who send updates.
 
 use super::{CLUSTER_UIDS, Drains, Machine, grant, record, submitted};
 use interlock_api::rollouts::{ClusterRolloutStatus, RolloutReportStatus};

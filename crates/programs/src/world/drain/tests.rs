@@ -20,8 +20,3 @@ fn a_cluster_is_updated_while_it_is_empty() {
 fn two_updates_that_drain_their_clusters_end_one_after_the_other() {
     holds("requests=2,begun=1,flights=0,live=1");
 }
-
-#[test]
-fn two_drains_that_wait_for_one_another_end_at_the_deadline() {
-    holds("spaces=2,requests=2,begun=1,flights=0,live=1");
-}
