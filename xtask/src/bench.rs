@@ -14,6 +14,7 @@ mod nodes;
 mod placement;
 pub(crate) mod process;
 mod restic;
+mod rollouts;
 mod spread;
 mod store;
 
@@ -52,6 +53,8 @@ pub(crate) enum Subject {
     Identities(identities::Run),
     /// Machines: effects of controllers for each, processor, memory of an agent
     Nodes(nodes::Run),
+    /// Updates: a bundle against `kubectl apply --server-side`, the same once more, and a fleet of clusters
+    Rollouts(rollouts::Run),
     /// The mover against the restic program
     Restic(Size),
     /// Snapshots and volumes from snapshots against `cp -a`, as they grow
@@ -105,6 +108,7 @@ pub(crate) fn run(subject: &Subject) -> anyhow::Result<bool> {
         Subject::Audit(run) => audit::run(run),
         Subject::Identities(run) => identities::run(run),
         Subject::Nodes(run) => nodes::run(run),
+        Subject::Rollouts(run) => rollouts::run(run),
         Subject::Restic(size) => restic::run(size.quick),
         Subject::Clone(size) => clone::run(size.quick),
     }

@@ -9,7 +9,7 @@ use super::process::{Directory, Running, free_port};
 use super::say_goals;
 use super::spread::{count, grouped};
 use crate::{interlock, say};
-use anyhow::{Context, bail};
+use anyhow::bail;
 use hub::{Fleet, Hub};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -25,7 +25,6 @@ const TO_ASSIGN: f64 = 5.0 + 3.0;
 const TO_RELEASE: f64 = 6.0 + 4.0;
 /// Reports of a DPU are about all its machines, and how many of them are in one is a matter of moments.
 const SLACK: f64 = 1.1;
-const TICKS_PER_SECOND: f64 = 100.0;
 
 /// How it is measured.
 #[derive(Debug, clap::Args)]
@@ -238,7 +237,8 @@ impl Bench {
 
     /// One work on all machines of the fleet, from its first request until the last machine is as it is to be.
     fn done(&self, work: Work, begin: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<Row> {
-        let (effects, processor, began) = (self.effects()?, self.processor()?, Instant::now());
+        let (effects, processor, began) =
+            (self.effects()?, self.up.processor_seconds()?, Instant::now());
         begin()?;
         self.wait(work.words(), || match work {
             Work::Register => self.hub.all_are(self.fleet, "Available"),
@@ -254,7 +254,7 @@ impl Bench {
             machines: self.fleet.machines,
             work,
             seconds,
-            processor_seconds: self.processor()? - processor,
+            processor_seconds: self.up.processor_seconds()? - processor,
             effects: CONTROLLERS.iter().map(of).collect(),
         })
     }
@@ -295,16 +295,6 @@ impl Bench {
             (name, number.unwrap_or(0.0))
         };
         Ok(CONTROLLERS.into_iter().map(of).collect())
-    }
-
-    /// The processor time of `up` so far, in seconds.
-    fn processor(&self) -> anyhow::Result<f64> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.up.pid()))?;
-        let fields = stat.rsplit_once(')').context("no /proc/PID/stat")?.1;
-        let fields: Vec<&str> = fields.split_whitespace().collect();
-        let ticks = |place: usize| fields.get(place).and_then(|text| text.parse::<f64>().ok());
-        let (user, system) = (ticks(11).context("no time")?, ticks(12).context("no time")?);
-        Ok((user + system) / TICKS_PER_SECOND)
     }
 }
 

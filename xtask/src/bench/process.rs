@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 /// How long a server may take to start or to stop.
 const TIMEOUT: Duration = Duration::from_secs(60);
+/// How many ticks of the kernel's accounts are a second.
+const TICKS_PER_SECOND: f64 = 100.0;
 
 /// A directory that is gone afterwards. All are on one file system, that of the build.
 pub(crate) struct Directory(PathBuf);
@@ -106,6 +108,11 @@ impl Running {
         kilobytes.unwrap_or(f64::NAN) * 1024.0
     }
 
+    /// The time of the processor that it has used so far.
+    pub(crate) fn processor_seconds(&self) -> anyhow::Result<f64> {
+        processor_seconds(&self.pid().to_string(), [11, 12])
+    }
+
     /// Asks it to stop, and waits until it has.
     pub(crate) fn stop(mut self) -> anyhow::Result<()> {
         let asked = Instant::now();
@@ -126,6 +133,23 @@ impl Drop for Running {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The time of the processor that those programs have used which this one started, and which have ended.
+pub(crate) fn ended_processor_seconds() -> anyhow::Result<f64> {
+    processor_seconds("self", [13, 14])
+}
+
+/// The sum of some accounts of a process, by their places after its name.
+fn processor_seconds(process: &str, places: [usize; 2]) -> anyhow::Result<f64> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
+    let fields = stat.rsplit_once(')').context("no /proc/PID/stat")?.1;
+    let fields: Vec<&str> = fields.split_whitespace().collect();
+    let mut ticks = 0.0;
+    for place in places {
+        ticks += fields.get(place).context("/proc/PID/stat has no times")?.parse::<f64>()?;
+    }
+    Ok(ticks / TICKS_PER_SECOND)
 }
 
 /// A port that is free now.
