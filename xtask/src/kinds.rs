@@ -209,7 +209,7 @@ fn read_json(path: &Path) -> Result<Value> {
 
 fn header(table: &Table) -> String {
     format!(
-        "# Made by `cargo xtask kinds`; the form is explained in src/kinds/mod.rs.\n\
+        "# Made by `cargo xtask kinds`; the form is explained in src/kinds.rs.\n\
          # Facts from {KUBERNETES} (discovery and OpenAPI v3 documents) and {} (struct tags).\n\
          group {} {} {}\n",
         table.module,

@@ -139,6 +139,14 @@ fn value_of(text: &str, field: &str) -> Option<String> {
 }
 
 #[test]
+fn a_module_with_parts_is_a_file_beside_their_folder() {
+    let sources = crates().into_iter().flat_map(|(_, source)| files(&source, ".rs"));
+    let others: Vec<PathBuf> =
+        sources.filter(|path| path.file_name().is_some_and(|name| name == "mod.rs")).collect();
+    assert!(others.is_empty(), "name.rs beside name/, and not name/mod.rs: {others:?}");
+}
+
+#[test]
 fn no_two_indexes_of_a_kind_have_one_name() {
     // A cache files objects by the first index of a name. The second one would be read as the first, and
     // a controller would not learn of what it waits for.
