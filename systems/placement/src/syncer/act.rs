@@ -2,7 +2,7 @@
 
 use super::decide::{Decision, LiveRead};
 use super::marks::LABEL_GRANT;
-use super::observe::{Scene, grant_address, locks_question, notes_address};
+use super::observe::{Scene, grant_address, locks_question, namespace_address, notes_address};
 use super::report::Report;
 use super::tenancy::Epoch;
 use super::{Locks, Syncer, claim, copying, leftover, objects};
@@ -206,6 +206,11 @@ impl Actor<'_> {
                 self.reads_of_stillness()?,
                 "an epoch is closed only when nothing can write any more, so this needs a live \
                  read",
+            ),
+            LiveRead::WhetherHeld => (
+                vec![Read::Object(namespace_address(scene.hub_namespace.as_ref()?))],
+                "an epoch begins only if a live read shows the finalizer of this cluster on the \
+                 namespace",
             ),
             LiveRead::WhetherGranted => {
                 let grant = Read::Object(grant_address(&scene.name));

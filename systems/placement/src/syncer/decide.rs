@@ -141,6 +141,8 @@ pub enum LiveRead {
     ToStop,
     /// Whether anything could still write.
     WhetherStill,
+    /// Whether our finalizer is on the namespace at the hub.
+    WhetherHeld,
     /// Whether we may run.
     WhetherGranted,
     /// Whether these claims, by place, are gone at the hub, that were filled and seem gone: two caches
@@ -199,6 +201,7 @@ pub fn decide(facts: &Facts) -> Decision {
         Rule::CreateClosed(epoch) => Decision::CreateHere { epoch, is_closed: true },
         Rule::CreateHere(epoch) => Decision::CreateHere { epoch, is_closed: false },
         Rule::NoteEpoch(epoch) => Decision::NoteEpoch(epoch),
+        Rule::ReadWhetherHeld => Decision::LiveRead(LiveRead::WhetherHeld),
         Rule::ReadWhetherGranted => Decision::LiveRead(LiveRead::WhetherGranted),
         Rule::Permit(epoch) => Decision::Permit(epoch),
         Rule::AskLastSnapshot(claim) => leave::ask(facts, needed[claim]),

@@ -26,6 +26,8 @@ pub struct Facts {
     pub is_here_terminating: bool,
     /// The namespace at the hub.
     pub namespace: Option<Namespace>,
+    /// What a live read showed: whether our finalizer is on the namespace at the hub; None: not read.
+    pub has_finalizer_still: Option<bool>,
     /// Whether our finalizer is on some object in it; asked for only once it is not ours any more.
     pub has_finalized_object: bool,
     /// What a live read of the hub showed: whether our finalizer is on some object in the namespace;
@@ -156,8 +158,9 @@ impl Facts {
         tenancy::Facts {
             grant: self.grant.as_ref().map(|grant| self.grant_outline(grant)),
             here: self.notes,
-            has_finalizer: self.namespace.is_some_and(|namespace| namespace.has_finalizer)
-                || self.has_finalized_object,
+            has_finalizer: self.namespace.is_some_and(|namespace| namespace.has_finalizer),
+            has_finalizer_still: self.has_finalizer_still,
+            has_finalized_object: self.has_finalized_object,
             workload: workload(&self.running),
             has_own_workload: self.running.iter().any(|runs| runs.is_ours && !runs.is_terminating),
             claims: self.needed().map(|(_, claim)| claim.outline(&self.at)).collect(),

@@ -146,6 +146,7 @@ impl<'a> StepInputs<'a> {
                 is_terminating: is_deleting(namespace),
                 has_finalizer: has_finalizer(namespace, &self.syncer.finalizer),
             }),
+            has_finalizer_still: self.has_finalizer_still(),
             has_finalized_object,
             finalized_read,
             running: running
@@ -368,6 +369,14 @@ impl<'a> StepInputs<'a> {
         volumes.map(str::to_owned).collect()
     }
 
+    /// Whether our finalizer is on this very namespace, as the hub itself shows it.
+    fn has_finalizer_still(&self) -> Option<bool> {
+        let cached = self.hub_namespace.as_ref()?;
+        let live = self.live_reads.objects.get(&namespace_address(cached))?.as_ref();
+        let live = live.filter(|live| uid_of(live) == uid_of(cached));
+        Some(live.is_some_and(|live| has_finalizer(live, &self.syncer.finalizer)))
+    }
+
     fn are_notes_current(&self) -> Option<bool> {
         let fresh = self.live_reads.objects.get(&notes_address(self.name))?;
         let version = |object: &Object| object.metadata.resource_version.clone();
@@ -440,6 +449,11 @@ fn rights(grant: &GrantRecord) -> Rights {
 /// Our notes: the namespace on the cluster.
 pub(super) fn notes_address(name: &str) -> Address {
     Address::new(Place::CLUSTER, &NAMESPACE, Name::cluster_wide(name))
+}
+
+/// A namespace at the hub.
+pub(super) fn namespace_address(namespace: &Object) -> Address {
+    Address::new(Place::HUB, &NAMESPACE, Name::cluster_wide(name_of(namespace)))
 }
 
 /// The grant at the hub.

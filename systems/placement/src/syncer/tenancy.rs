@@ -18,6 +18,10 @@ pub struct Facts {
     pub here: Here,
     /// Whether our finalizer is on the namespace at the hub.
     pub has_finalizer: bool,
+    /// What a live read of the hub showed: whether it is. The cache may show it from before we took it off.
+    pub has_finalizer_still: Option<bool>,
+    /// Whether our finalizer is on an object in it.
+    pub has_finalized_object: bool,
     /// What runs here, as the cache shows it.
     pub workload: Workload,
     /// Whether something of that was put here by us, and was not asked to stop.
@@ -215,6 +219,8 @@ pub enum Decision {
     ForgetCopy,
     /// Put our finalizer on the namespace at the hub.
     PutFinalizer,
+    /// Ask the hub itself whether our finalizer is on the namespace.
+    ReadWhetherHeld,
     /// Make the namespace on this cluster.
     CreateHere(Epoch),
     /// Note that an epoch arrives.
@@ -362,13 +368,11 @@ fn arrive(facts: &Facts, grant: &Grant, notes: Option<Notes>) -> Decision {
     if !facts.has_finalizer {
         return Decision::PutFinalizer;
     }
-    let Some(notes) = notes else { return Decision::CreateHere(grant.epoch) };
-    if notes.released >= grant.epoch {
-        return Decision::Nothing(Why::OldNews);
-    }
-    if notes.epoch < grant.epoch {
-        return Decision::NoteEpoch(grant.epoch);
-    }
+    let notes = match notes {
+        Some(notes) if notes.released >= grant.epoch => return Decision::Nothing(Why::OldNews),
+        Some(notes) if notes.epoch >= grant.epoch => notes,
+        Some(_) | None => return begin(facts, grant, notes),
+    };
     if let Some(place) = facts.claims.iter().position(|claim| claim.volume == Volume::Missing) {
         return Decision::CreateClaim(place);
     }
@@ -385,6 +389,17 @@ fn arrive(facts: &Facts, grant: &Grant, notes: Option<Notes>) -> Decision {
         return Decision::ApplyOne;
     }
     Decision::Nothing(Why::Running)
+}
+
+/// An epoch begins only on a namespace that is ours to find again. A cache may show our finalizer from
+/// before an earlier epoch ended: what we carry would have it, and its namespace would not.
+fn begin(facts: &Facts, grant: &Grant, notes: Option<Notes>) -> Decision {
+    match facts.has_finalizer_still {
+        None => Decision::ReadWhetherHeld,
+        Some(false) => Decision::Nothing(Why::CacheBehind),
+        Some(true) if notes.is_none() => Decision::CreateHere(grant.epoch),
+        Some(true) => Decision::NoteEpoch(grant.epoch),
+    }
 }
 
 /// A cache may show a grant that was taken back, so the hub itself is asked, after the version of
@@ -417,7 +432,7 @@ fn clean_up(facts: &Facts, grant: &Grant, notes: Option<Notes>) -> Decision {
         let state = if has_run(notes) { CopyState::Diverged } else { CopyState::Superseded };
         return Decision::SettleCopy(state);
     }
-    if facts.has_finalizer {
+    if facts.has_finalizer || facts.has_finalized_object {
         return Decision::TakeFinalizerOff;
     }
     if notes.is_none() && grant.copy.is_none() {

@@ -30,7 +30,7 @@ fn every_controller_at_the_hub_takes_part() {
 
 #[test]
 fn steps_come_apart_and_caches_are_out_of_date() {
-    holds("moves=1,flights=1,stale=0", 5_611);
+    holds("moves=1,flights=1,stale=0", 5_660);
     holds("moves=1,flights=0,stale=1", 7_812);
 }
 
@@ -39,7 +39,7 @@ fn a_pod_that_is_deleted_and_made_again_runs_whoever_lags() {
     holds("moves=0,flights=0,late=2,stale=1,crash=0,pods=1,begun=3,syncers=2", 77);
     holds("moves=0,flights=1,late=1,stale=1,crash=0,pods=1,begun=3,syncers=2", 4_932);
     holds("moves=0,flights=1,late=1,stale=0,crash=0,pods=1,begun=2,syncers=2,live=1", 12_913);
-    holds("moves=1,flights=1,stale=0,crash=1,pods=1,begun=3", 8_264);
+    holds("moves=1,flights=1,stale=0,crash=1,pods=1,begun=3", 8_306);
     holds("moves=1,flights=0,stale=1,crash=1,pods=1,begun=3", 10_122);
 }
 
@@ -193,7 +193,7 @@ fn a_namespace_stays_in_place_when_people_want_it_back() {
 #[test]
 fn a_namespace_that_is_deleted_in_the_middle_of_a_move_goes_and_nothing_is_left_of_it() {
     holds("moves=1,flights=0,stale=0,crash=0,deletes=1,live=1,wakes=1", 4_492);
-    holds("moves=0,flights=1,stale=0,crash=1,deletes=1,wakes=1", 3_042);
+    holds("moves=0,flights=1,stale=0,crash=1,deletes=1,wakes=1", 3_050);
     holds("moves=0,flights=0,stale=1,crash=0,deletes=1", 5_515);
 }
 
@@ -242,7 +242,7 @@ fn however_late_a_hub_hears_of_a_drain_it_grants_nothing() {
 
 #[test]
 fn steps_about_drains_come_apart() {
-    holds("moves=0,flights=1,stale=0,crash=0,drains=1", 4_153);
+    holds("moves=0,flights=1,stale=0,crash=0,drains=1", 4_187);
 }
 
 #[test]
@@ -253,5 +253,5 @@ fn a_pod_that_a_maker_creates_late_runs_in_no_epoch_but_its_own() {
 #[test]
 fn what_a_person_ran_under_the_name_of_the_grant_never_runs_beside_it() {
     holds("moves=0,flights=0,stale=1,crash=1,unplaced=1", 3_633);
-    holds("moves=0,flights=1,stale=0,crash=0,unplaced=1", 4_499);
+    holds("moves=0,flights=1,stale=0,crash=0,unplaced=1", 4_507);
 }

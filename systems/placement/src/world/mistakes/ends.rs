@@ -163,6 +163,15 @@ pub(super) const ROWS: &[Row] = &[
         "moves=0,flights=0,stale=1,crash=0,deletes=1",
     ),
     Row(
+        "held-by-the-cache",
+        "an epoch begins with a finalizer on the namespace that only the cache still shows",
+        &["HeldIsFound"],
+        &[Bend::SyncerDecides(|facts| {
+            synced(facts, |facts| facts.has_finalizer_still = Some(true))
+        })],
+        "moves=2,flights=0,stale=1,crash=0",
+    ),
+    Row(
         "mirror-beside-tenancy",
         "what a syncer carries has a queue of its own, beside the one that lets go of the namespace",
         &["HeldIsFound"],
