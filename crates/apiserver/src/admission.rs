@@ -5,6 +5,7 @@
 //! policy changes meanwhile, the write is judged again.
 
 mod amounts;
+mod connect;
 mod evaluate;
 mod held;
 mod judge;
@@ -19,6 +20,7 @@ mod validation;
 mod validation_of_matching;
 mod webhooks;
 
+pub(crate) use connect::connect;
 pub(crate) use held::{Held, hold};
 pub(crate) use judge::judge;
 pub(crate) use limit_ranges::LimitRanges;

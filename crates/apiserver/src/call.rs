@@ -23,7 +23,7 @@ use crate::schema;
 use crate::server::Server;
 use crate::status::Status;
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tokio::time::Instant;
 
@@ -108,6 +108,18 @@ pub(crate) enum Shown {
     Scale(Scale),
     /// What was posted below the object: a Binding, an Eviction, a TokenRequest.
     Posted(Arc<Value>),
+    /// The options of a connection to a pod: to a command in it, to its ports.
+    Connection(Arc<Value>),
+}
+
+impl Shown {
+    /// What is shown in place of the object, if that is not made of the object.
+    pub(crate) fn in_place(&self) -> Option<&Arc<Value>> {
+        match self {
+            Shown::Posted(shown) | Shown::Connection(shown) => Some(shown),
+            Shown::Object | Shown::Scale(_) => None,
+        }
+    }
 }
 
 impl Call {
@@ -244,12 +256,37 @@ impl Call {
         }
     }
 
+    /// A custom resource must say its kind and version, as upstream has it; the URL says them for all others.
+    fn check_is_typed(&self, fields: &Map<String, Value>) -> Result<(), Status> {
+        let is_missing = |field: &str| match fields.get(field) {
+            None | Some(Value::Null) => true,
+            Some(given) => given == "",
+        };
+        if !self.resource.is_defined_here() {
+            return Ok(());
+        }
+        if is_missing("kind") {
+            return Err(Status::bad_request(format!(
+                "the object provided is unrecognized (must be of type {}): Object 'Kind' is missing",
+                self.resource.kind
+            )));
+        }
+        if is_missing("apiVersion") {
+            return Err(Status::bad_request(format!(
+                "the API version in the data () does not match the expected API version ({})",
+                self.resource.api_version()
+            )));
+        }
+        Ok(())
+    }
+
     /// An object without kind and version gets those of the URL; other ones are refused.
     fn check_kind(&self, object: &mut Value) -> Result<(), Status> {
         let wanted = (self.resource.api_version(), &*self.resource.kind);
         let Some(fields) = object.as_object_mut() else {
             return Err(Status::bad_request("the body must be an object"));
         };
+        self.check_is_typed(fields)?;
         let said = |field: &str, wanted: &str| match fields.get(field) {
             None | Some(Value::Null) => Some(wanted.to_owned()),
             Some(Value::String(given)) if given.is_empty() => Some(wanted.to_owned()),

@@ -9,7 +9,7 @@ use crate::crd;
 use crate::kinds;
 use crate::limits::UnderWay;
 use crate::request::{ClusterName, ResourceRequest};
-use crate::resource::Resource;
+use crate::resource::{HUB_IDENTITY, Resource};
 use crate::schema::Schema;
 use crate::status::Status;
 use crate::storage::{self, Owner, Storage};
@@ -26,9 +26,6 @@ pub(crate) const ROOT: &str = "root";
 
 /// Our API group.
 pub(crate) const HUB_GROUP: &str = "interlock.dev";
-
-/// The identity of kinds that the hub publishes.
-pub(crate) const HUB_IDENTITY: &str = "hub";
 
 /// One logical cluster.
 pub(crate) struct Cluster {

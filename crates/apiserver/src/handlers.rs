@@ -1,6 +1,7 @@
 //! Handlers: what is done for each verb on each resource, once a request has passed the gate.
 
 mod delete;
+mod eviction;
 mod listing;
 mod mutated;
 mod patch;

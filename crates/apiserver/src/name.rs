@@ -2,7 +2,7 @@
 
 mod metadata;
 
-pub(crate) use metadata::validate_metadata;
+pub(crate) use metadata::{validate_embedded_metadata, validate_metadata};
 
 use serde_json::Value;
 use std::net::IpAddr;

@@ -3,6 +3,9 @@
 use crate::schema::Schema;
 use std::sync::Arc;
 
+/// The identity of kinds that the hub publishes.
+pub(crate) const HUB_IDENTITY: &str = "hub";
+
 /// One resource in one version, built in or custom.
 #[derive(Debug, Clone)]
 pub(crate) struct Resource {
@@ -91,5 +94,10 @@ impl Resource {
     /// Whether the kind comes from a CRD.
     pub(crate) fn is_custom(&self) -> bool {
         &*self.identity != "-"
+    }
+
+    /// Whether the kind comes from a CRD of the logical cluster itself, not from the hub.
+    pub(crate) fn is_defined_here(&self) -> bool {
+        self.is_custom() && &*self.identity != HUB_IDENTITY
     }
 }

@@ -4,6 +4,7 @@
 //! then on the requests `pods/log`, `pods/exec`, `pods/attach` and `pods/portforward` of that cluster are
 //! answered with what it says. Here is everything that has to do with a request: rights, limits, which container
 //! is meant, what comes over the wire. In a cluster without one the answer is that the pod does not run.
+//! Whoever connects to a pod passes admission first, as the operation `CONNECT`.
 //!
 //! | file | what it does |
 //! |---|---|
@@ -31,12 +32,15 @@ pub use crate::pod_streams::{
 };
 
 use crate::access::Attributes;
-use crate::brought::Brought;
+use crate::admission;
+use crate::brought::{Brought, not_allowed};
 use crate::call::Call;
 use crate::http::Body;
 use crate::request::{RequestInfo, Verb};
 use crate::status::Status;
 use ::http::Response;
+use serde_json::Value;
+use std::sync::Arc;
 
 /// Whether a request is one for a stream: it lasts as a watch does, and is written down whatever its verb is.
 pub(crate) fn is_stream(info: &RequestInfo) -> bool {
@@ -48,22 +52,39 @@ pub(crate) fn is_stream(info: &RequestInfo) -> bool {
         && matches!(subresource, "log" | "exec" | "attach" | "portforward")
 }
 
+/// A pod, and who runs it.
+struct Running {
+    pod: Value,
+    streams: Arc<dyn PodStreams>,
+}
+
 /// Serves a request for a stream of a pod.
-pub(crate) async fn serve(call: Call, brought: Brought) -> Result<Response<Body>, Status> {
+pub(crate) async fn serve(mut call: Call, brought: Brought) -> Result<Response<Body>, Status> {
+    if call.subresource == "log" {
+        let Running { pod, streams } = running(&call).await?;
+        return log::serve(&call, brought, &pod, &*streams).await;
+    }
+    if brought.lasting.is_none() {
+        return Err(not_allowed());
+    }
+    // As upstream since 1.35: a WebSocket begins with GET, and whoever may only read must not run commands.
+    call.check_verb("create").await?;
+    let options = options::of_connection(&call.subresource, &brought.query)?;
+    let options = admission::connect(&mut call, options).await?;
+    let running = running(&call).await?;
+    match call.subresource.as_str() {
+        "portforward" => forward::serve(&call, brought, &running.pod, running.streams).await,
+        _ => command::serve(&call, brought, &options, &running).await,
+    }
+}
+
+async fn running(call: &Call) -> Result<Running, Status> {
     let pod = call.found().await?.object;
     let Some(streams) = call.server.streams().of(&call.cluster.name) else {
         let why = format!("pod {} does not run: this server keeps pods, but runs none", call.name);
         return Err(Status::new(404, "NotFound", why).about("", "pods", &call.name));
     };
-    if call.subresource == "log" {
-        return log::serve(&call, brought, &pod, &*streams).await;
-    }
-    // As upstream since 1.35: a WebSocket begins with GET, and whoever may only read must not run commands.
-    call.check_verb("create").await?;
-    match call.subresource.as_str() {
-        "portforward" => forward::serve(&call, brought, &pod, streams).await,
-        _ => command::serve(&call, brought, &pod, &*streams).await,
-    }
+    Ok(Running { pod, streams })
 }
 
 impl Call {

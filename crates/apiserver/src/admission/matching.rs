@@ -57,7 +57,7 @@ impl Matching {
         }
         let is_own = is_namespaces(resource)
             && request.call.subresource.is_empty()
-            && request.operation != Operation::Delete;
+            && matches!(request.operation, Operation::Create | Operation::Update);
         let labelled = if is_own { Some(&*request.object) } else { namespace };
         match labelled {
             Some(object) => Ok(is_selected(selector, object)),
@@ -67,7 +67,10 @@ impl Matching {
 
     fn takes_object(&self, request: &Request<'_>) -> Result<bool, String> {
         let selector = self.objects.as_ref().map_err(Clone::clone)?;
-        let is_selected = |object: &Value| object.is_object() && is_selected(selector, object);
+        // The options of a connection have no metadata: no selector of labels takes them, as upstream has it.
+        let may_be = request.operation != Operation::Connect;
+        let is_selected =
+            |object: &Value| may_be && object.is_object() && is_selected(selector, object);
         Ok(selector.is_empty() || is_selected(&request.object) || is_selected(&request.old))
     }
 

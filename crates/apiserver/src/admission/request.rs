@@ -21,6 +21,8 @@ pub(crate) enum Operation {
     Update,
     /// An object is deleted.
     Delete,
+    /// Somebody connects to a pod: to a command in it, to its ports.
+    Connect,
 }
 
 impl Operation {
@@ -30,15 +32,17 @@ impl Operation {
             Operation::Create => "CREATE",
             Operation::Update => "UPDATE",
             Operation::Delete => "DELETE",
+            Operation::Connect => "CONNECT",
         }
     }
 
-    /// The kind of the options that come with it.
-    fn options_kind(self) -> &'static str {
+    /// The kind of the options that come with it. Those of a connection are its object.
+    fn options_kind(self) -> Option<&'static str> {
         match self {
-            Operation::Create => "CreateOptions",
-            Operation::Update => "UpdateOptions",
-            Operation::Delete => "DeleteOptions",
+            Operation::Create => Some("CreateOptions"),
+            Operation::Update => Some("UpdateOptions"),
+            Operation::Delete => Some("DeleteOptions"),
+            Operation::Connect => None,
         }
     }
 }
@@ -86,6 +90,9 @@ impl<'c> Request<'c> {
             Shown::Posted(posted) => {
                 (Operation::Create, Cow::Borrowed(&**posted), Cow::Borrowed(&NULL))
             }
+            Shown::Connection(options) => {
+                (Operation::Connect, Cow::Borrowed(&**options), Cow::Borrowed(&NULL))
+            }
         };
         let is_namespace = is_namespaces(&call.resource) && operation != Operation::Create;
         let namespace = if is_namespace { name } else { &call.namespace };
@@ -97,7 +104,7 @@ impl<'c> Request<'c> {
         let shown = match &self.call.shown {
             Shown::Object => return kind_of(&self.call.resource),
             Shown::Scale(_) => &self.object,
-            Shown::Posted(posted) => posted.as_ref(),
+            Shown::Posted(shown) | Shown::Connection(shown) => shown.as_ref(),
         };
         let version = object::text(shown, "apiVersion");
         let (group, version) = version.split_once('/').unwrap_or(("", version));
@@ -109,7 +116,7 @@ impl<'c> Request<'c> {
         let own = &self.call.resource;
         let kind = match &self.call.shown {
             Shown::Object => kind_of(matched),
-            Shown::Scale(_) | Shown::Posted(_) => self.kind(),
+            Shown::Scale(_) | Shown::Posted(_) | Shown::Connection(_) => self.kind(),
         };
         let mut request = Map::new();
         request.insert("kind".to_owned(), kind);
@@ -134,9 +141,8 @@ impl<'c> Request<'c> {
     }
 
     fn options(&self) -> Value {
-        let mut options = json!({
-            "kind": self.operation.options_kind(), "apiVersion": "meta.k8s.io/v1",
-        });
+        let Some(kind) = self.operation.options_kind() else { return Value::Null };
+        let mut options = json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"});
         for (name, value) in self.call.options.as_object().into_iter().flatten() {
             options[name.as_str()] = value.clone();
         }

@@ -13,6 +13,7 @@ mod run;
 mod validate;
 mod validation;
 
+pub(super) use mutate::mutate_options;
 pub(crate) use mutate::{mutate, mutate_posted};
 pub(crate) use rounds::Admitting;
 pub(crate) use validate::validate as ask;

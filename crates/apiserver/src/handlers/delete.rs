@@ -1,5 +1,6 @@
 //! Deletion: marks, finalizers, grace periods, and who goes along.
 
+use super::eviction;
 use super::special;
 use super::write::{Outcome, Written, may_go};
 use crate::call::{Call, Live};
@@ -47,7 +48,11 @@ impl Call {
     pub(crate) async fn delete_with(&self, options: &DeleteOptions) -> Result<Written, Status> {
         self.delete(|live| {
             self.check_preconditions(live, options)?;
-            Ok(self.marked(live, options))
+            let (mut object, goes) = self.marked(live, options);
+            if self.is_eviction() && !goes {
+                eviction::say_why(&mut object, &self.now_text());
+            }
+            Ok((object, goes))
         })
         .await
     }

@@ -5,7 +5,7 @@ use crate::access::validation;
 use crate::admission;
 use crate::admission_registration;
 use crate::call::{Call, Endpoint};
-use crate::clusters::{HUB_GROUP, HUB_IDENTITY, ROOT, definitions_table};
+use crate::clusters::{HUB_GROUP, ROOT, definitions_table};
 use crate::crd;
 use crate::flowcontrol;
 use crate::name;
@@ -38,6 +38,9 @@ enum Special {
 const NOT_BY_FLOW: &str = "this server shares requests out by its own limits: FlowSchemas and \
                            PriorityLevelConfigurations are stored and have no effect";
 
+/// The label of a namespace that says what upstream does with pods that break a standard: `enforce`, `warn`, `audit`.
+const POD_SECURITY: &str = "pod-security.kubernetes.io/";
+
 fn special(resource: &Resource) -> Option<Special> {
     match (&*resource.group, &*resource.plural) {
         ("", "namespaces") => Some(Special::Namespace),
@@ -67,9 +70,25 @@ pub(crate) fn prepare_create(call: &Call, object: &mut Value) -> Result<(), Stat
         Some(Special::CertificateRequest) => name_requester(call, object),
         Some(Special::Flow) => call.warn(NOT_BY_FLOW),
         Some(Special::Admission) => admission::fill_status(call, object),
-        Some(Special::Namespace) | None => {}
+        Some(Special::Namespace) => warn_of_pod_security(call, object),
+        None => {}
     }
     Ok(())
+}
+
+/// Labels that would restrict pods elsewhere, and that nothing here goes by, must not look as if they did.
+fn warn_of_pod_security(call: &Call, namespace: &Value) {
+    let labels = object::metadata(namespace).get("labels").and_then(Value::as_object);
+    for mode in ["enforce", "warn", "audit"] {
+        let label = format!("{POD_SECURITY}{mode}");
+        match labels.and_then(|labels| labels.get(&label)).and_then(Value::as_str) {
+            None | Some("privileged") => {}
+            Some(level) => call.warn(format!(
+                "Interlock's API server does not enforce Pod Security labels: {label}={level} has no \
+                 effect; use a ValidatingAdmissionPolicy on pods instead"
+            )),
+        }
+    }
 }
 
 /// Whoever approves a certificate goes by who asked for it: that is what the server saw, never what was sent.
@@ -109,6 +128,9 @@ pub(crate) async fn prepare_update(
         }
         Some(Special::CertificateRequest) => date_conditions(call, old, new),
         Some(Special::Flow) if call.endpoint == Endpoint::Main => call.warn(NOT_BY_FLOW),
+        Some(Special::Namespace) if call.endpoint == Endpoint::Main => {
+            warn_of_pod_security(call, new);
+        }
         Some(Special::Admission) => admission::fill_status(call, new),
         Some(Special::Namespace | Special::Flow) | None => {}
     }
@@ -228,7 +250,7 @@ async fn cluster_guard(call: &Call) -> Result<Option<Guard>, Status> {
 
 /// A new object of a custom kind must not land while its definition is on its way out.
 async fn definition_guard(call: &Call) -> Result<Option<Guard>, Status> {
-    if !call.resource.is_custom() || &*call.resource.identity == HUB_IDENTITY {
+    if !call.resource.is_defined_here() {
         return Ok(None);
     }
     let name = crate::status::qualified(&call.resource.group, &call.resource.plural);

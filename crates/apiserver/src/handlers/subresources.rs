@@ -1,5 +1,6 @@
 //! Subresources with handlers of their own: scale, finalize, approval, binding, eviction, token.
 
+use super::eviction;
 use super::patch::{other_type, patch_value};
 use super::write::Written;
 use crate::access::Attributes;
@@ -11,7 +12,7 @@ use crate::call::{Call, Endpoint, Live, Shown, decode_body, scale_of};
 use crate::decode::{self, PatchForm};
 use crate::http::{self, Body};
 use crate::object;
-use crate::request::{DeleteOptions, Verb, WriteKind};
+use crate::request::{Verb, WriteKind};
 use crate::resource::Scale;
 use crate::schema;
 use crate::status::{FieldError, Status};
@@ -42,7 +43,9 @@ pub(super) async fn serve(mut call: Call, brought: Brought) -> Result<Response<B
         },
         ("", "pods", "ephemeralcontainers" | "resize") => super::pod::serve(call, brought).await,
         ("", "pods", "binding") if brought.verb == Verb::Create => bind(call, brought).await,
-        ("", "pods", "eviction") if brought.verb == Verb::Create => evict(call, brought).await,
+        ("", "pods", "eviction") if brought.verb == Verb::Create => {
+            eviction::evict(call, brought).await
+        }
         ("", "serviceaccounts", "token") if brought.verb == Verb::Create => {
             super::questions::token(call, &brought).await
         }
@@ -322,24 +325,7 @@ pub(super) fn posted(api_version: &str, kind: &str, body: &Value) -> Value {
     object
 }
 
-/// Deletes a pod, for those who may evict but not delete.
-async fn evict(mut call: Call, brought: Brought) -> Result<Response<Body>, Status> {
-    call.take_options(&brought, WriteKind::Create)?;
-    let eviction = decode_body(&brought.content_type, &brought.body, false)?.value;
-    let options = |eviction: &Value| match eviction.get("deleteOptions") {
-        Some(options) if options.is_object() => DeleteOptions::from_body(options),
-        _ => brought.query.delete_options(),
-    };
-    call.dry_run |= options(&eviction)?.dry_run;
-    let posted = posted("policy/v1", "Eviction", &eviction);
-    let eviction = admission::mutate_posted(&mut call, posted).await?;
-    let mut options = options(&eviction)?;
-    options.dry_run |= call.dry_run;
-    call.dry_run = options.dry_run;
-    call.delete_with(&options).await?;
-    Ok(http::json(201, &success()))
-}
-
-fn success() -> Value {
+/// That what was posted was done.
+pub(super) fn success() -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
 }

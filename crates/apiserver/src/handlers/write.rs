@@ -3,6 +3,7 @@
 //! Every write is a loop of read, make, commit under a guard on what was read. A guard that failed means
 //! that somebody else was faster: read again. A client that named the version it saw gets a conflict then.
 
+use super::eviction;
 use super::special;
 use crate::access::Attributes;
 use crate::admission::Operation as Admitted;
@@ -59,6 +60,8 @@ pub(crate) enum Outcome {
 struct Passed {
     /// What must still be as it was when the write was judged.
     guards: Vec<Guard>,
+    /// What is committed along with it.
+    operations: Vec<Operation>,
     /// The policies by which it was judged stay in force until it is committed.
     held: Held,
 }
@@ -229,7 +232,7 @@ impl Call {
         let key = self.key();
         // The last finalizer is gone: this write is the deletion.
         if object::is_deleting(&new) && may_go(&new) {
-            let admitted = Passed { guards: plan.guards, held };
+            let admitted = Passed { guards: plan.guards, operations: Vec::new(), held };
             return self.remove_round(live, new, admitted).await;
         }
         let encoded = self.stored(&new);
@@ -264,6 +267,7 @@ impl Call {
         let mut plan =
             Transaction::one(storage::guard(&key, live.modified), Operation::Delete(key));
         plan.guards.extend(passed.guards);
+        plan.operations.extend(passed.operations);
         match self.commit(plan, passed.held).await {
             Ok(revision) => {
                 let mut object = gone;
@@ -309,8 +313,14 @@ impl Call {
         admission::mutate(self, &change, admitting).await?;
         admission::ask_webhooks(self, &change, admitting).await?;
         let held = admission::hold(self).await?;
-        let guards = admission::judge(self, &change).await?;
-        Ok(Passed { guards, held })
+        let mut plan = Transaction::default();
+        plan.guards.extend(admission::judge(self, &change).await?);
+        if self.is_eviction() {
+            let charge = eviction::charge(self, &live.object).await?;
+            plan.guards.extend(charge.guards);
+            plan.operations.extend(charge.operations);
+        }
+        Ok(Passed { guards: plan.guards, operations: plan.operations, held })
     }
 
     async fn mark_round(
@@ -327,6 +337,7 @@ impl Call {
         let guard = storage::guard(&key, live.modified);
         let mut plan = Transaction::one(guard, Operation::Put(key, encoded.clone()));
         plan.guards.extend(passed.guards);
+        plan.operations.extend(passed.operations);
         match self.commit(plan, passed.held).await {
             Ok(revision) => Ok(Written::stored(marked, Outcome::Changed, encoded, revision)),
             Err(NotCommitted::Guard(_)) => Err(Round::Again),

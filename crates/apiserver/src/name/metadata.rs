@@ -24,12 +24,26 @@ pub(crate) fn validate_metadata(
     };
     let mut check = Check { errors: Vec::new(), path: &path };
     check.name(metadata, rule);
-    check.namespace(metadata, is_namespaced);
-    check.generation(metadata);
-    check.labels(metadata);
-    check.annotations(metadata);
-    check.owner_references(metadata);
-    check.finalizers(metadata);
+    check.all_but_the_name(metadata, is_namespaced);
+    check.errors
+}
+
+/// What is wrong with the metadata, at a path, of an object within another one. It may have no name, as a template has
+/// none, and is in a namespace if it says so.
+pub(crate) fn validate_embedded_metadata(
+    metadata: &Map<String, Value>,
+    path: &Path<'_>,
+) -> Vec<FieldError> {
+    let mut check = Check { errors: Vec::new(), path };
+    let rule = NameRule::PathSegment;
+    match metadata.get("name") {
+        None | Some(Value::Null) => check.prefix(metadata, rule),
+        Some(name) if name == "" => check.prefix(metadata, rule),
+        Some(_) => check.name(metadata, rule),
+    }
+    let is_namespaced =
+        metadata.get("namespace").is_some_and(|given| !given.is_null() && given != "");
+    check.all_but_the_name(metadata, is_namespaced);
     check.errors
 }
 
@@ -39,7 +53,16 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    fn name(&mut self, metadata: &Map<String, Value>, rule: NameRule) {
+    fn all_but_the_name(&mut self, metadata: &Map<String, Value>, is_namespaced: bool) {
+        self.namespace(metadata, is_namespaced);
+        self.generation(metadata);
+        self.labels(metadata);
+        self.annotations(metadata);
+        self.owner_references(metadata);
+        self.finalizers(metadata);
+    }
+
+    fn prefix(&mut self, metadata: &Map<String, Value>, rule: NameRule) {
         let prefix = self.text(metadata, "generateName");
         if !prefix.is_empty() {
             for text in rule.prefix_problems(prefix) {
@@ -47,6 +70,10 @@ impl Check<'_> {
                 self.errors.push(FieldError::invalid(field, &json!(prefix), text));
             }
         }
+    }
+
+    fn name(&mut self, metadata: &Map<String, Value>, rule: NameRule) {
+        self.prefix(metadata, rule);
         let name = self.text(metadata, "name");
         let field = self.path.field("name");
         if name.is_empty() {

@@ -7,7 +7,7 @@
 use super::spdy::{self, Event};
 use super::target::{self, Purpose};
 use super::websocket::{Part, Socket};
-use super::{Command, Ended, Input, Output, PodStreams, Session, Size, Wanted, options, until};
+use super::{Command, Ended, Input, Output, Running, Session, Size, Wanted, options, until};
 use crate::brought::{Brought, not_allowed};
 use crate::call::Call;
 use crate::http::Body;
@@ -40,17 +40,17 @@ const OPENING: Duration = Duration::from_secs(30);
 /// How long a client may take to close once it knows how the command ended.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// Serves a command in a container, or a client that attaches to one.
+/// Serves a command in a container, or a client that attaches to one. The options are those that admission let pass.
 pub(super) async fn serve(
     call: &Call,
     brought: Brought,
-    pod: &Value,
-    streams: &dyn PodStreams,
+    options: &Value,
+    running: &Running,
 ) -> Result<Response<Body>, Status> {
-    let query = &brought.query;
-    let wanted = options::wanted(query)?;
-    let container = target::container(call, pod, options::container(query), Purpose::Command)?;
-    let words = query.all("command");
+    let wanted = options::wanted(options)?;
+    let named = options::named(options)?;
+    let container = target::container(call, &running.pod, named, Purpose::Command)?;
+    let words = options::words(options)?;
     let is_exec = call.subresource == "exec";
     if is_exec && words.first().is_none_or(String::is_empty) {
         return Err(Status::bad_request("you must specify at least one command for the container"));
@@ -58,8 +58,8 @@ pub(super) async fn serve(
     let lasting = brought.lasting.ok_or_else(not_allowed)?;
     let Upgrading { agreed, answer, on } = accept_upgrade(brought.upgrade, &PROTOCOLS)?;
     let session = match is_exec {
-        true => streams.exec(container, Command { words, wanted }).await?,
-        false => streams.attach(container, wanted).await?,
+        true => running.streams.exec(container, Command { words, wanted }).await?,
+        false => running.streams.attach(container, wanted).await?,
     };
     let server = call.server.clone();
     tokio::spawn(async move {

@@ -1,6 +1,7 @@
 //! The parameters of a request for a stream, in upstream's words where they are wrong.
 
 use super::{LogOptions, Wanted};
+use crate::behaviour::read::is_true;
 use crate::request::Query;
 use crate::status::{FieldError, Status};
 use jiff::{SignedDuration, Timestamp};
@@ -17,7 +18,7 @@ fn given<'a>(query: &'a Query, name: &str) -> Option<&'a str> {
     query.first(name).filter(|text| !text.is_empty())
 }
 
-/// The name of the container that is meant; None: the client does not say.
+/// The name of the container that a request means; None: the client does not say.
 pub(super) fn container(query: &Query) -> Option<&str> {
     given(query, "container")
 }
@@ -73,14 +74,55 @@ fn text(query: &Query, name: &str) -> Value {
     json!(query.first(name).unwrap_or_default())
 }
 
-/// What is to be connected of a command.
-pub(super) fn wanted(query: &Query) -> Result<Wanted, Status> {
-    let tty = is_on(query, "tty");
+/// The options of a connection as upstream has them: admission is shown them, and its webhooks may change them.
+pub(super) fn of_connection(subresource: &str, query: &Query) -> Result<Value, Status> {
+    if subresource == "portforward" {
+        let mut options = json!({"kind": "PodPortForwardOptions", "apiVersion": "v1"});
+        let ports = ports(query)?;
+        if !ports.is_empty() {
+            options["ports"] = json!(ports);
+        }
+        return Ok(options);
+    }
+    let is_exec = subresource == "exec";
+    let kind = if is_exec { "PodExecOptions" } else { "PodAttachOptions" };
+    let mut options = json!({"kind": kind, "apiVersion": "v1"});
+    for switch in ["stdin", "stdout", "stderr", "tty"] {
+        if is_on(query, switch) {
+            options[switch] = json!(true);
+        }
+    }
+    if let Some(container) = container(query) {
+        options["container"] = json!(container);
+    }
+    if is_exec {
+        let words = query.all("command");
+        // A list without elements is null in upstream's objects.
+        options["command"] = if words.is_empty() { Value::Null } else { json!(words) };
+    }
+    Ok(options)
+}
+
+/// The ports that a client wants to reach. It says so for admission only: each connection names its port.
+fn ports(query: &Query) -> Result<Vec<u16>, Status> {
+    let given = query.all("ports");
+    let all = given.iter().flat_map(|text| text.split(','));
+    let read = |text: &str| {
+        text.parse::<u16>().map_err(|_| {
+            Status::bad_request(format!("cannot convert to []int32: {text:?} is not a port"))
+        })
+    };
+    all.map(read).collect()
+}
+
+/// What is to be connected of a command, by its options.
+pub(super) fn wanted(options: &Value) -> Result<Wanted, Status> {
+    let tty = is_true(options, "tty");
     let wanted = Wanted {
-        stdin: is_on(query, "stdin"),
-        stdout: is_on(query, "stdout"),
+        stdin: is_true(options, "stdin"),
+        stdout: is_true(options, "stdout"),
         // A terminal has one output.
-        stderr: is_on(query, "stderr") && !tty,
+        stderr: is_true(options, "stderr") && !tty,
         tty,
     };
     if !(wanted.stdin || wanted.stdout || wanted.stderr) {
@@ -88,6 +130,30 @@ pub(super) fn wanted(query: &Query) -> Result<Wanted, Status> {
         return Err(Status::bad_request(why));
     }
     Ok(wanted)
+}
+
+/// The name of the container that the options of a connection mean; None: they do not say.
+pub(super) fn named(options: &Value) -> Result<Option<&str>, Status> {
+    match &options["container"] {
+        Value::Null => Ok(None),
+        Value::String(name) => Ok(Some(name.as_str()).filter(|name| !name.is_empty())),
+        _ => Err(misshapen("container")),
+    }
+}
+
+/// The command that the options of a connection mean.
+pub(super) fn words(options: &Value) -> Result<Vec<String>, Status> {
+    let word = |word: &Value| word.as_str().map(str::to_owned).ok_or_else(|| misshapen("command"));
+    match &options["command"] {
+        Value::Null => Ok(Vec::new()),
+        Value::Array(words) => words.iter().map(word).collect(),
+        _ => Err(misshapen("command")),
+    }
+}
+
+/// A mutating webhook made something else of a field than it may be.
+fn misshapen(field: &str) -> Status {
+    Status::internal(format!("the field {field} has the wrong type after admission webhooks"))
 }
 
 #[cfg(test)]
@@ -140,8 +206,39 @@ mod tests {
 
     #[test]
     fn a_terminal_has_no_errors_of_its_own() {
-        let query = Query::parse(Some("stdin=true&stdout=true&stderr=true&tty=true"));
-        let wanted = wanted(&query.expect("a query")).expect("it is right");
+        let options = connection("attach", "stdin=true&stdout=true&stderr=true&tty=true");
+        let wanted = wanted(&options.expect("they are right")).expect("it is right");
         assert_eq!(wanted, Wanted { stdin: true, stdout: true, stderr: false, tty: true });
+    }
+
+    fn connection(subresource: &str, text: &str) -> Result<Value, Status> {
+        of_connection(subresource, &Query::parse(Some(text)).expect("a query"))
+    }
+
+    #[test]
+    fn the_options_of_a_connection_are_the_objects_of_upstream() {
+        let exec = connection("exec", "command=ls&command=-l&stdout=true&tty=false&container=web");
+        let expected = json!({
+            "kind": "PodExecOptions", "apiVersion": "v1",
+            "command": ["ls", "-l"], "container": "web", "stdout": true,
+        });
+        assert_eq!(exec, Ok(expected));
+        let attach = connection("attach", "stdin=1&command=ls");
+        let expected = json!({"kind": "PodAttachOptions", "apiVersion": "v1", "stdin": true});
+        assert_eq!(attach, Ok(expected));
+        let forward = connection("portforward", "ports=80,81&ports=443");
+        let expected =
+            json!({"kind": "PodPortForwardOptions", "apiVersion": "v1", "ports": [80, 81, 443]});
+        assert_eq!(forward, Ok(expected));
+        assert_eq!(connection("portforward", "ports=many").map_err(|why| why.code), Err(400));
+    }
+
+    #[test]
+    fn options_that_webhooks_gave_the_wrong_types_are_refused() {
+        for options in [json!({"command": ["ls", 5]}), json!({"command": "ls"})] {
+            assert_eq!(words(&options).map_err(|why| why.code), Err(500), "{options}");
+        }
+        assert_eq!(named(&json!({"container": 5})).map_err(|why| why.code), Err(500));
+        assert_eq!(named(&json!({"container": ""})), Ok(None));
     }
 }

@@ -95,13 +95,15 @@ fn request(draft: &Draft) -> Option<Request<Body>> {
     request.body(body).ok()
 }
 
-/// What is wrong with an answer.
-/// Whether it is the 500 that kube-apiserver itself answers with when an apply names a field that there is not.
+/// Whether it is a 500 that kube-apiserver itself answers with: an apply names a field that there is not, or two budgets
+/// are for one pod that is evicted.
 fn is_upstreams_own(answer: &asking::Answer) -> bool {
     let message = answer.json["message"].as_str().unwrap_or_default();
     message.starts_with("failed to create typed patch object")
+        || message.starts_with("This pod has more than one PodDisruptionBudget")
 }
 
+/// What is wrong with an answer.
 fn wrong_with(answer: &asking::Answer) -> Option<String> {
     let content_type = answer.headers.get("content-type").map(|value| value.as_bytes().to_vec());
     if is_upstreams_own(answer) {

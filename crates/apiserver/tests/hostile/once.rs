@@ -77,7 +77,10 @@ async fn no_definition_and_no_object_of_it_breaks_anything() {
         let namespace = if plural == "wholes" { "" } else { "/namespaces/default" };
         let path = format!("/apis/example.com/v1{namespace}/{plural}");
         for round in 0..6 {
-            let mut object = json!({"metadata": {"name": format!("o{round}")}});
+            let mut object = json!({
+                "apiVersion": "example.com/v1", "kind": definition["spec"]["names"]["kind"],
+                "metadata": {"name": format!("o{round}")},
+            });
             for name in ["a", "b", "c", "spec", "status"] {
                 if numbers.one_in(2) {
                     object[name] = fields(&mut numbers);
@@ -86,8 +89,6 @@ async fn no_definition_and_no_object_of_it_breaks_anything() {
             let made = admin.post(&path, &object).await;
             assert!(matches!(made.code, 201 | 400 | 422), "{} {object} {}", made.text(), told());
             let one = format!("{path}/o{round}?fieldManager=test&force=true");
-            object["apiVersion"] = json!("example.com/v1");
-            object["kind"] = definition["spec"]["names"]["kind"].clone();
             for answer in [
                 admin.apply(&one, &object).await,
                 admin

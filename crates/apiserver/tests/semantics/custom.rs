@@ -282,3 +282,35 @@ async fn all_versions_show_the_same_objects() {
     assert_eq!(changed["apiVersion"], "example.com/v2");
     assert_eq!(api.get(&format!("{WIDGETS}/a")).await.ok()["spec"]["replicas"], 3);
 }
+
+#[tokio::test]
+async fn a_custom_resource_says_its_kind_and_version() {
+    let api = Api::new().await;
+    widgets(&api).await;
+    let whole =
+        json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}});
+    let headers = [("content-type", "application/json")];
+    let path = format!("{WIDGETS}/a");
+    for (field, why) in [
+        ("kind", "Object 'Kind' is missing"),
+        (
+            "apiVersion",
+            "the API version in the data () does not match the expected API version (example.com/v1)",
+        ),
+    ] {
+        for value in [Value::Null, json!("")] {
+            let mut body = whole.clone();
+            body[field] = value;
+            for (method, path) in [("POST", WIDGETS), ("PUT", path.as_str())] {
+                let answer = api.request(method, path, &headers, body.to_string()).await;
+                let status = answer.refused(400, "BadRequest");
+                let message = status["message"].as_str().unwrap_or_default();
+                assert!(message.contains(why), "{method} {body}: {message}");
+            }
+        }
+    }
+    api.request("POST", WIDGETS, &headers, whole.to_string()).await.made();
+    // A built-in kind is taken as what the URL says, as upstream has it.
+    let map = json!({"metadata": {"name": "a"}}).to_string();
+    api.request("POST", crate::support::MAPS, &headers, map).await.made();
+}

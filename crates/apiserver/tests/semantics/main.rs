@@ -2,11 +2,13 @@
 
 mod apply;
 mod clusters;
+mod connections;
 mod custom;
 mod definitions;
 mod deletion;
 mod discovery;
 mod events;
+mod evictions;
 mod findings;
 mod forms;
 mod garbage;

@@ -190,3 +190,32 @@ async fn nothing_slips_into_a_namespace_that_is_being_deleted() {
         assert_eq!(names(&api.get(&maps).await.ok()).len(), 0);
     }
 }
+
+#[tokio::test]
+async fn labels_of_pod_security_are_answered_with_a_warning() {
+    let api = Api::new().await;
+    let namespaces = "/api/v1/namespaces";
+    let labels = json!({
+        "pod-security.kubernetes.io/enforce": "restricted",
+        "pod-security.kubernetes.io/enforce-version": "v1.35",
+        "pod-security.kubernetes.io/warn": "privileged",
+    });
+    let answer = api.post(namespaces, &json!({"metadata": {"name": "n", "labels": labels}})).await;
+    let [warning] = &answer.warnings()[..] else { panic!("{:?}", answer.warnings()) };
+    let why = "does not enforce Pod Security labels: \
+               pod-security.kubernetes.io/enforce=restricted has no effect";
+    assert!(warning.contains(why), "{warning}");
+    assert!(warning.contains("use a ValidatingAdmissionPolicy"), "{warning}");
+    answer.made();
+    let audit = json!({"metadata": {"labels": {
+        "pod-security.kubernetes.io/audit": "baseline", "pod-security.kubernetes.io/enforce": null,
+    }}});
+    let answer = api.merge(&format!("{namespaces}/n"), &audit).await;
+    let [warning] = &answer.warnings()[..] else { panic!("{:?}", answer.warnings()) };
+    assert!(warning.contains("pod-security.kubernetes.io/audit=baseline"), "{warning}");
+    let privileged =
+        json!({"metadata": {"labels": {"pod-security.kubernetes.io/audit": "privileged"}}});
+    let answer = api.merge(&format!("{namespaces}/n"), &privileged).await;
+    assert!(answer.warnings().is_empty(), "{:?}", answer.warnings());
+    answer.ok();
+}

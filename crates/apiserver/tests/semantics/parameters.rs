@@ -168,7 +168,7 @@ async fn no_write_is_committed_against_an_old_parameter() {
     let reference = json!({
         "name": "least", "namespace": "default", "parameterNotFoundAction": "Deny",
     });
-    race(reference, 5_000).await;
+    race(reference, 10_000).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

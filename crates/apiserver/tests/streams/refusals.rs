@@ -1,5 +1,6 @@
 //! What is refused before anybody is asked.
 
+use crate::wire::{Reached, V5};
 use crate::{PODS, Scene};
 use serde_json::json;
 
@@ -86,4 +87,28 @@ async fn what_is_read_and_done_in_pods_is_written_down() {
         })
         .collect();
     assert_eq!(reads, [("log", "ResponseStarted", 200), ("exec", "ResponseComplete", 400)]);
+}
+
+#[tokio::test]
+async fn a_policy_refuses_a_command_before_there_is_a_connection() {
+    let reached = Reached::new().await;
+    let admission = "/apis/admissionregistration.k8s.io/v1";
+    let policy = json!({"metadata": {"name": "no-shell"}, "spec": {
+        "matchConstraints": {"resourceRules": [{
+            "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods/exec"],
+            "operations": ["CONNECT"],
+        }]},
+        "validations": [{"expression": "object.command[0] != 'sh'"}],
+    }});
+    let admin = &reached.scene.admin;
+    admin.make(&format!("{admission}/validatingadmissionpolicies"), &policy).await;
+    let binding = json!({"metadata": {"name": "no-shell"},
+        "spec": {"policyName": "no-shell", "validationActions": ["Deny"]}});
+    admin.make(&format!("{admission}/validatingadmissionpolicybindings"), &binding).await;
+    let shell = "web/exec?command=sh&stdout=true";
+    let (head, _) = reached.websocket_as("admin-token", shell, V5).await;
+    assert!(head.starts_with("HTTP/1.1 422 "), "{head}");
+    assert!(reached.scene.fake.commands.lock().expect("no panic").is_empty());
+    let mut client = reached.websocket("web/exec?command=cat&stdout=true", V5).await;
+    assert_eq!(client.next().await.as_deref(), Some(&[1][..]), "it runs");
 }

@@ -1,7 +1,7 @@
 //! A namespace moves: what saved it where it was saves nothing there any more.
 
 use super::harness::until;
-use super::up::{Space, Up, VOLSYNC, condition};
+use super::up::{Space, Up, VOLSYNC, condition, typed};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -60,7 +60,8 @@ fn a_source_of_a_namespace_that_left_saves_nothing_until_it_is_back() {
     hub("secrets", &json!({"metadata": {"name": "repo"}, "stringData": keys}));
     let restic = json!({"repository": "repo", "copyMethod": "Snapshot"});
     let spec = json!({"sourcePVC": "data", "trigger": {"manual": "first"}, "restic": restic});
-    hub("replicationsources", &json!({"metadata": {"name": "data"}, "spec": spec}));
+    let source = json!({"metadata": {"name": "data"}, "spec": spec});
+    hub("replicationsources", &typed(SOURCE, &source));
     west.answers(SOURCE, "data", "first");
 
     up.place_on("shop", "east");

@@ -28,7 +28,7 @@ pub(crate) async fn mutate(
     admitting: &mut Admitting,
 ) -> Result<Option<Value>, Status> {
     // What was posted below an object was shown to them before.
-    if is_exempt(call) || matches!(call.shown, Shown::Posted(_)) {
+    if is_exempt(call) || call.shown.in_place().is_some() {
         return Ok(None);
     }
     let set = call.cluster.webhooks.get(&call.cluster.id, call.server.storage()).await?;
@@ -57,11 +57,21 @@ pub(crate) async fn mutate(
 /// Shows what was posted below an object, an Eviction say, to the mutating webhooks of the cluster. The call shows it
 /// to admission from then on.
 pub(crate) async fn mutate_posted(call: &mut Call, posted: Value) -> Result<Arc<Value>, Status> {
-    call.shown = Shown::Posted(Arc::new(posted));
+    mutate_in_place(call, Shown::Posted(Arc::new(posted))).await
+}
+
+/// Shows the options of a connection to the mutating webhooks of the cluster, likewise.
+pub(crate) async fn mutate_options(call: &mut Call, options: Value) -> Result<Arc<Value>, Status> {
+    mutate_in_place(call, Shown::Connection(Arc::new(options))).await
+}
+
+async fn mutate_in_place(call: &mut Call, shown: Shown) -> Result<Arc<Value>, Status> {
+    call.shown = shown;
     let set = call.cluster.webhooks.get(&call.cluster.id, call.server.storage()).await?;
     if !is_exempt(call) && set.of(Sort::Mutating).next().is_some() {
         let subject = Subject {
             call,
+            // The request has the operation of what is shown.
             operation: Operation::Create,
             old: None,
             new: None,
@@ -73,10 +83,8 @@ pub(crate) async fn mutate_posted(call: &mut Call, posted: Value) -> Result<Arc<
             call.shown = changed.shown;
         }
     }
-    match &call.shown {
-        Shown::Posted(posted) => Ok(Arc::clone(posted)),
-        Shown::Object | Shown::Scale(_) => Err(Status::internal("what was posted is lost")),
-    }
+    let shown = call.shown.in_place().map(Arc::clone);
+    shown.ok_or_else(|| Status::internal("what was posted is lost"))
 }
 
 /// What webhooks change.
@@ -85,7 +93,7 @@ struct Subject<'c> {
     operation: Operation,
     old: Option<&'c Value>,
     new: Option<Value>,
-    /// The call with what was posted, if that is what they change.
+    /// The call with what was posted, or with the options of a connection, if that is what they change.
     posted: Option<Call>,
 }
 
@@ -101,12 +109,16 @@ impl Subject<'_> {
             review::internal(format!("the patch of the admission webhook {:?}: {why}", hook.name))
         };
         if let Some(call) = &mut self.posted {
-            if let Shown::Posted(before) = &call.shown {
+            if let Some(before) = call.shown.in_place() {
                 for field in ["apiVersion", "kind"] {
                     patched[field] = before[field].clone();
                 }
             }
-            call.shown = Shown::Posted(Arc::new(patched));
+            let patched = Arc::new(patched);
+            call.shown = match &call.shown {
+                Shown::Connection(_) => Shown::Connection(patched),
+                Shown::Object | Shown::Scale(_) | Shown::Posted(_) => Shown::Posted(patched),
+            };
             return Ok(());
         }
         let Some(new) = &mut self.new else { return Err(unsupported(hook)) };
@@ -123,7 +135,7 @@ impl Subject<'_> {
             Shown::Object if self.call.endpoint == Endpoint::Other => {
                 return Err(unsupported(hook));
             }
-            Shown::Object | Shown::Posted(_) => {
+            Shown::Object | Shown::Posted(_) | Shown::Connection(_) => {
                 // Who owns which field is the server's to say.
                 let owners = object::metadata(new).get("managedFields").cloned();
                 let metadata = object::metadata_mut(&mut patched);

@@ -226,6 +226,25 @@ fn embedded_objects_say_what_they_are() {
 }
 
 #[test]
+fn embedded_objects_have_metadata_like_others() {
+    let spec = json!({"type": "object", "x-kubernetes-embedded-resource": true,
+        "x-kubernetes-preserve-unknown-fields": true});
+    let pod = |metadata: Value| json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata});
+    let whole = json!({"name": "a", "namespace": "b", "labels": {"c": "d"}});
+    refuses(spec.clone(), pod(whole), &[]);
+    refuses(spec.clone(), pod(json!({"generateName": "a-", "name": ""})), &[]);
+    let wrong = [
+        (json!({"name": "a/b"}), "spec.metadata.name"),
+        (json!({"namespace": "A"}), "spec.metadata.namespace"),
+        (json!({"labels": {"-": "a"}}), "spec.metadata.labels"),
+    ];
+    for (metadata, field) in wrong {
+        let found = texts(spec.clone(), pod(metadata.clone()), None);
+        assert!(found.iter().any(|text| text.starts_with(field)), "{metadata}: {found:?}");
+    }
+}
+
+#[test]
 fn what_is_not_described_is_dropped() {
     let spec = json!({"type": "object", "properties": {
         "known": {"type": "string"},

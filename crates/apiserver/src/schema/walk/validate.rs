@@ -212,7 +212,7 @@ fn is_whole(value: &Value) -> bool {
     }
 }
 
-/// Objects inside objects must say what they are.
+/// Objects inside objects must say what they are, and have metadata as objects have them.
 fn check_embedded(value: &Value, shape: Shape<'_>, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     if errors.len() >= MAX_REPORTED {
         return;
@@ -270,9 +270,14 @@ fn check_type_meta(fields: &Map<String, Value>, path: &Path<'_>, errors: &mut Ve
             Some(other) => errors.push(FieldError::invalid(path, other, "must be a string")),
         }
     }
-    if let Some(other) = fields.get("metadata")
-        && !other.is_object()
-    {
-        errors.push(FieldError::invalid(path.field("metadata"), other, "must be an object"));
+    let path = path.field("metadata");
+    match fields.get("metadata") {
+        None => {}
+        Some(Value::Object(metadata)) => {
+            let room = MAX_REPORTED.saturating_sub(errors.len());
+            let wrong = crate::name::validate_embedded_metadata(metadata, &path);
+            errors.extend(wrong.into_iter().take(room));
+        }
+        Some(other) => errors.push(FieldError::invalid(path, other, "must be an object")),
     }
 }
