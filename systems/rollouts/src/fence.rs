@@ -65,6 +65,17 @@ pub fn is_refusal(message: &str) -> bool {
     message.contains(FENCE_POLICY) && message.contains(FENCED)
 }
 
+/// The words with which the messages of the policy begin.
+const WORDS: [&str; 5] =
+    ["Fenced", "FenceFalls", "SystemNamespace", "NamespaceIsPlaced", "NotOurs"];
+
+/// The word with which the policy refused a write; None: something else refused it.
+pub(crate) fn word_of(message: &str) -> Option<&'static str> {
+    let (by, said) = message.split_once("denied request: ")?;
+    let is_it = |word: &&str| said.strip_prefix(*word).is_some_and(|rest| rest.starts_with(':'));
+    WORDS.into_iter().find(is_it).filter(|_| by.contains(FENCE_POLICY))
+}
+
 /// The condition with which our API server says that a write is committed only by the parameter by which it was judged.
 pub const EXACT: &str = "interlock.dev/Exact";
 

@@ -4,13 +4,11 @@
 pub const DRAINING: &str = "Draining";
 /// The API server of a cluster refused an object.
 pub const REFUSED: &str = "Refused";
-/// Objects of a request did not get healthy.
+/// An object of the target failed.
 pub const UNHEALTHY: &str = "Unhealthy";
-/// An object that somebody else had changed was put right.
+/// The cluster differed from its verified target, and is as the target has it again.
 pub const DRIFT_REPAIRED: &str = "DriftRepaired";
-/// A write of an older target came after the cluster had been verified, and was taken back.
+/// A write of an older target took effect after the target had been verified, and was taken back.
 pub const LATE_WRITE_REMOVED: &str = "LateWriteRemoved";
 /// The record of a cluster was older than its report, and got a newer token.
 pub const TOKEN_RAISED: &str = "TokenRaised";
-/// A BundleRevision that no record names was deleted.
-pub const REVISION_DELETED: &str = "RevisionDeleted";

@@ -1,6 +1,7 @@
 //! What the applier of a cluster asks beside the API: bundles of the hub, the kinds of its cluster, and whether late writes
-//! are refused there.
+//! are refused there, and what it may do there.
 
+mod rights;
 mod servers;
 
 use interlock_api::rollouts::{BundleRevision, part_name};
@@ -162,6 +163,11 @@ impl Driver<Reach> for Questions {
                     tracing::warn!(because, "the fence of the cluster is not proven yet");
                 }
                 Ok(Answer::Refuses(probe))
+            }
+            Question::Lacks(scopes) => {
+                let cluster =
+                    self.cluster.as_ref().ok_or("the applier has no seat on the cluster")?;
+                rights::lacks(cluster, scopes).await.map(Answer::Lacks)
             }
         }
     }

@@ -113,6 +113,19 @@ fn open(fleet: &Fleet, gate: &str) {
     fleet.client().must("PATCH", &path, Some(&json!({"status": {"phase": "Succeeded"}})));
 }
 
+/// Holds an object of west, so that who deletes it has to wait; or lets it go.
+fn hold(fleet: &Fleet, map: &str, is_held: bool) {
+    let finalizers = if is_held { json!(["example.com/hold"]) } else { Value::Null };
+    let change = json!({"metadata": {"finalizers": finalizers}});
+    fleet.client().must("PATCH", &on_west(&format!("configmaps/{map}")), Some(&change));
+}
+
+/// Nobody wants a request any more.
+fn cancel(fleet: &Fleet, name: &str) {
+    let path = format!("{UPDATES}/{name}");
+    fleet.client().must("PATCH", &path, Some(&json!({"spec": {"cancel": true}})));
+}
+
 /// Where something of namespace default of west is.
 fn on_west(what: &str) -> String {
     format!("/clusters/west/api/v1/namespaces/default/{what}")

@@ -5,7 +5,7 @@ use super::fleet::{Fleet, GROUP, interlock, run, until};
 use super::registering::Up;
 use serde_json::{Value, json};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A folder with a bundle whose process says which version it is.
 fn bundle(up: &Up, version: &str, readiness: &str) -> PathBuf {
@@ -25,15 +25,38 @@ fn bundle(up: &Up, version: &str, readiness: &str) -> PathBuf {
     folder
 }
 
-/// Asks for a version and waits until the request has ended: the exit status, and the request.
-fn submit(up: &Up, folder: &PathBuf, further: &[&str]) -> (Option<i32>, Value) {
+/// Asks for a version: the exit status, and the request.
+fn rollout(up: &Up, folder: &Path, further: &[&str]) -> (Option<i32>, Value) {
     let mut command = interlock();
     command.env("HOME", up.path("home")).args(["rollout", "submit", "west", "--directory"]);
-    command.arg(folder).args(["--soak", "1s", "--wait", "-o", "json"]).args(further);
+    command.arg(folder).args(["--soak", "1s", "-o", "json"]).args(further);
     command.arg("--kubeconfig").arg(up.path("config"));
     let said = run(command);
     let request = serde_json::from_str(&said.out);
     (said.code, request.unwrap_or_else(|_| panic!("{said:#?}\n{}", up.process.says())))
+}
+
+/// Asks for a version and waits until the request has ended: the exit status, and the request.
+fn submit(up: &Up, folder: &Path, further: &[&str]) -> (Option<i32>, Value) {
+    rollout(up, folder, &[&["--wait"], further].concat())
+}
+
+/// Asks for a version: the name of the request.
+fn ask(up: &Up, folder: &Path, further: &[&str]) -> String {
+    let (code, request) = rollout(up, folder, further);
+    assert_eq!(code, Some(0), "{request:#}");
+    request["name"].as_str().expect("it has one").to_owned()
+}
+
+/// Waits until a request is in a phase.
+fn until_phase(up: &Up, name: &str, phase: &str) {
+    until(&format!("the request {name} is {phase}"), || {
+        let found = up.get(&format!("{UPDATES}/{name}"));
+        match found["status"]["phase"] == phase {
+            true => Ok(()),
+            false => Err(format!("{found:#}\n{}", up.process.says())),
+        }
+    });
 }
 
 fn runs(up: &Up, version: &str) {
@@ -44,25 +67,39 @@ fn runs(up: &Up, version: &str) {
 }
 
 #[test]
-fn a_bad_version_is_rolled_back_and_remembered() {
+fn a_bad_version_is_rolled_back_and_remembered_while_the_next_one_waits() {
     let up = Up::start();
     for version in ["v1", "v2"] {
         let (code, request) = submit(&up, &bundle(&up, version, "true"), &[]);
         assert_eq!((code, &request["phase"]), (Some(0), &"Succeeded".into()), "{request:#}");
         runs(&up, version);
     }
+    // Something of version 3 is held, so its rollback takes until the test lets go of it.
     let bad = bundle(&up, "v3", "false");
-    let (code, request) = submit(&up, &bad, &["--deadline", "6s"]);
-    assert_eq!((code, &request["phase"]), (Some(1), &"RolledBack".into()), "{request:#}");
+    let held = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  namespace: web\n  name: held\n  \
+                finalizers: [example.com/hold]\n";
+    fs::write(bad.join("held.yaml"), held).expect("the directory is ours");
+    let v3 = ask(&up, &bad, &["--deadline", "6s"]);
+    until_phase(&up, &v3, "RollingBack");
     runs(&up, "v2");
+    let v4 = ask(&up, &bundle(&up, "v4", "true"), &[]);
+    until_phase(&up, &v4, "Queued");
+    until_phase(&up, &v3, "RollingBack");
+    let held = "/clusters/west/api/v1/namespaces/web/configmaps/held";
+    let release = json!({"metadata": {"finalizers": null}});
+    up.process.client().must("PATCH", held, Some(&release));
+    until_phase(&up, &v3, "RolledBack");
+    until_phase(&up, &v4, "Succeeded");
+    runs(&up, "v4");
+
     let (code, request) = submit(&up, &bad, &["--deadline", "6s"]);
     assert_eq!((code, &request["phase"]), (Some(1), &"Rejected".into()), "{request:#}");
     assert_eq!(request["reason"], "KnownBad", "{request:#}");
     let history = up.run(&["rollout", "history", "west"]);
     assert!(history.contains("RolledBack") && history.contains("Rejected"), "{history}");
-    assert!(up.run(&["rollout", "status", "west"]).contains("version 2"), "{history}");
+    assert!(up.run(&["rollout", "status", "west"]).contains("version 4"), "{history}");
     // The same once more changes nothing.
-    let (code, request) = submit(&up, &bundle(&up, "v2", "true"), &[]);
+    let (code, request) = submit(&up, &bundle(&up, "v4", "true"), &[]);
     assert_eq!((code, &request["phase"]), (Some(0), &"Succeeded".into()), "{request:#}");
     up.end();
 }

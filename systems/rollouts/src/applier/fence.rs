@@ -137,7 +137,7 @@ impl Room for Fence {
                 Probe::Taken(_) => Probed::Taken,
                 Probe::Unreachable(_) => Probed::Unreachable,
             }),
-            Some(Answer::Bundle(_) | Answer::Served(_)) | None => None,
+            Some(Answer::Bundle(_) | Answer::Served(_) | Answer::Lacks(_)) | None => None,
         };
         let fence = fenced::seen(live_reads, &self.serves.user);
         // Whole seconds are what the wire has.

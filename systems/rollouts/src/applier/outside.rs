@@ -2,6 +2,7 @@
 
 use crate::bundle::Bundle;
 use interlock_kernel::{Kind, Outside};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The questions of an applier.
@@ -22,6 +23,17 @@ pub enum Question {
     Served(String, String),
     /// Whether each API server of the cluster refuses a dry-run create under this token.
     Refuses(i64),
+    /// Which rights the applier lacks to read, apply and delete objects of these kinds.
+    Lacks(Vec<Scope>),
+}
+
+/// Objects of a kind, in a namespace; without one those of the cluster as a whole.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Scope {
+    /// The kind.
+    pub kind: Kind,
+    /// The namespace.
+    pub namespace: Option<String>,
 }
 
 /// What an applier is answered.
@@ -33,6 +45,8 @@ pub enum Answer {
     Served(Option<Kind>),
     /// What the API servers said.
     Refuses(Probe),
+    /// The verbs that the API server does not allow, for each scope in which there are any.
+    Lacks(BTreeMap<Scope, Vec<String>>),
 }
 
 /// A bundle, as far as the hub has it.

@@ -1,7 +1,7 @@
 //! Says what would fail of the request that waits, before anything of it is written. The subject is the record.
 //!
 //! The kinds must be served, or defined by the bundle itself; the namespaces must be there or in the bundle, and must not
-//! belong to a Grant. If the request asks for it, each object is applied as a dry run too.
+//! belong to a Grant; and the applier must be allowed to write there. If the request asks for it, each object is applied as a dry run too.
 
 mod observe;
 #[cfg(test)]
@@ -50,6 +50,8 @@ pub struct Facts {
     pub are_kinds_known: bool,
     /// Whether the namespaces were listed.
     pub are_namespaces_known: bool,
+    /// Whether the cluster was asked what the applier may do.
+    pub are_rights_known: bool,
     /// Whether objects are to be applied as dry runs, and were not yet.
     pub is_untried: bool,
     /// Its objects.
@@ -86,8 +88,21 @@ pub struct Checked {
     pub is_served: bool,
     /// Its namespace.
     pub home: Home,
+    /// What the applier may not do with it.
+    pub lacks: Option<Lack>,
     /// What the server said to a dry run that it refused: code and message.
     pub refused: Option<(String, String)>,
+}
+
+/// What an applier may not do.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Lack {
+    /// The verbs.
+    pub verbs: Vec<String>,
+    /// Of which kind: the plural and the group, as in `deployments.apps`.
+    pub resource: String,
+    /// In which namespace; None: in the cluster as a whole.
+    pub namespace: Option<String>,
 }
 
 /// The namespace of an object.
@@ -114,6 +129,8 @@ pub enum Decision {
     AskKinds,
     /// List the namespaces.
     ListNamespaces,
+    /// Ask what the applier may do.
+    AskRights,
     /// Ask what the server would make of the objects.
     Try,
     /// Answer.
@@ -175,6 +192,7 @@ impl Room for Preflight {
         match facts {
             Facts { are_kinds_known: false, .. } => Decision::AskKinds,
             Facts { are_namespaces_known: false, .. } => Decision::ListNamespaces,
+            Facts { are_rights_known: false, .. } => Decision::AskRights,
             Facts { is_untried: true, .. } => Decision::Try,
             Facts { objects, .. } => {
                 answer(objects.iter().filter_map(fails).take(MOST_FAILED).collect())
@@ -191,6 +209,7 @@ impl Room for Preflight {
             Decision::ListNamespaces => {
                 live(vec![observe::namespaces()], "the cluster says which namespaces there are")
             }
+            Decision::AskRights => live(scene.rights.clone(), "the cluster says who may do what"),
             Decision::Try => live(scene.dry_runs.clone(), "the server says what it would make"),
             Decision::Answer(report) => {
                 let because = match report.failures.len() {
@@ -232,6 +251,17 @@ fn fails(object: &Checked) -> Option<FailedObject> {
         let message =
             format!("there is no namespace {namespace}; put it into the bundle, or make it first");
         return Some(failure(id, "NamespaceMissing", &message));
+    }
+    if let Some(Lack { verbs, resource, namespace }) = &object.lacks {
+        let place = match namespace {
+            Some(namespace) => format!("in namespace {namespace}"),
+            None => "in the cluster as a whole".to_owned(),
+        };
+        let message = format!(
+            "the agent lacks the verbs {} of {resource} {place}; give them to the user that it writes as",
+            verbs.join(", ")
+        );
+        return Some(failure(id, "RightMissing", &message));
     }
     object.refused.as_ref().map(|(code, message)| failure(id, code, message))
 }

@@ -58,6 +58,8 @@ pub(crate) fn config(name: &str, value: &str) -> Value {
 pub(crate) struct Around {
     pub(crate) bundles: HashMap<String, Arc<Bundle>>,
     pub(crate) probe: Option<Probe>,
+    /// The verbs that the applier lacks for every kind.
+    pub(crate) lacks: Vec<String>,
 }
 
 impl Machine<Reach> for Around {
@@ -71,6 +73,9 @@ impl Machine<Reach> for Around {
                 SERVED.iter().find(|it| it.api_version() == *version && it.kind == *kind).cloned(),
             ),
             Question::Refuses(_) => Answer::Refuses(self.probe.clone().unwrap_or(Probe::Refused)),
+            Question::Lacks(scopes) => Answer::Lacks(
+                scopes.iter().map(|scope| (scope.clone(), self.lacks.clone())).collect(),
+            ),
         }
     }
 
@@ -103,7 +108,7 @@ impl Pair {
         servers.put(Place::CLUSTER, patched(config_map(), &json!({"metadata": {"uid": "f"}})));
         let around = Around {
             bundles: bundles.iter().map(|it| (it.digest().to_owned(), Arc::clone(it))).collect(),
-            probe: None,
+            ..Around::default()
         };
         let mut pair = Pair { servers, around };
         for home in ["shop", "default", SYSTEM_NAMESPACE] {

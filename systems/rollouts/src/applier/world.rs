@@ -1,9 +1,13 @@
-//! The shipped applier as it is, twice at once: a record, a cluster with a fence that is exact, and people around it.
+//! The shipped applier as it is, twice at once: a record, a cluster with a fence, and people around it.
 //!
 //! The record is at its first target, which is verified. The conductor aims at the next version, and back at the first
 //! one, at any moment. Objects are of a kind whose controller reports what it has seen. The policy of the fence is played
 //! here, word for word as [`crate::fence`] has it; that the API server agrees is a test of the server.
+//!
+//! The fence is exact, or with `lag=1` that of a kube-apiserver (`lag`): it learns of a token late, and what it took before
+//! takes effect later still.
 
+mod lag;
 mod mistakes;
 mod policy;
 mod promises;
@@ -28,17 +32,20 @@ use interlock_world::{
     CLUSTERS, Chance, Driver, Goal, Hostility, Mistake, Move, Program, Promise, Rule, Scene,
     Servers, System, World, shipped,
 };
+use jiff::Timestamp;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use truth::Truth;
 
-const KEYS: [SizeKey; 5] = [
+const KEYS: [SizeKey; 6] = [
     Hostility::KEYS[0],
     Hostility::KEYS[1],
     Hostility::KEYS[2],
     SizeKey::new("objects", "1: one is made; 2: one is pruned, too; 3: one changes, too", 2, 1, 3),
     SizeKey::new("people", "1: somebody makes an object of a name that the bundle has", 0, 0, 1),
+    SizeKey::new("lag", "1: the API server of the cluster learns of the fence late", 0, 0, 1),
 ];
 
 /// For the catalog.
@@ -49,11 +56,12 @@ pub const ENTRY: Entry = Entry {
     words: &[],
     seed_config: None,
     build: |size| {
-        let [flights, stale, live, objects, people] = size.numbers("rollouts/applier", &KEYS)?;
+        let [flights, stale, live, objects, people, lag] =
+            size.numbers("rollouts/applier", &KEYS)?;
         let others = if live == 1 { Hostility::LIVE } else { Hostility::HARSH };
         let hostility = Hostility { flights: flights as usize, stale: stale as usize, ..others };
-        let system =
-            Rollout { objects: objects as u8, people: people == 1, ..Rollout::new(hostility) };
+        let (objects, people, lags) = (objects as u8, people == 1, lag == 1);
+        let system = Rollout { objects, people, lags, ..Rollout::new(hostility) };
         Ok(Box::new(World::new(system)))
     },
 };
@@ -81,6 +89,8 @@ pub struct Rollout {
     objects: u8,
     /// Whether somebody makes an object of a name that the bundle has.
     people: bool,
+    /// Whether the API server of the cluster learns of the fence late.
+    lags: bool,
     /// Whether the hub may lose a bundle for a while.
     loses: bool,
     /// What the policy checks.
@@ -102,6 +112,7 @@ impl Rollout {
             hostility,
             objects: 2,
             people: false,
+            lags: false,
             loses: false,
             policy: policy::Checks::ALL,
             fence: Bent::new(Fence::new(serves())),
@@ -133,11 +144,13 @@ impl Rollout {
     }
 }
 
-/// What is beside the API: bundles by their digests, which are the same for ever.
+/// What is beside the API: bundles by their digests, which are the same for ever, and the API server itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Beside {
     /// The hub cannot show the bundle of the first version.
     is_lost: bool,
+    /// The token of the fence that the API server of the cluster has read, if it learns of it late.
+    known: i64,
 }
 
 /// Every bundle of every size, and whether it is that of the first version.
@@ -166,7 +179,13 @@ impl Driver<Beside> for Reach {
                 })
             }
             Question::Served(..) => Answer::Served(Some(WIDGET)),
-            Question::Refuses(_) => Answer::Refuses(Probe::Refused),
+            Question::Refuses(token) if machines[here].known > *token => {
+                Answer::Refuses(Probe::Refused)
+            }
+            Question::Refuses(_) => {
+                Answer::Refuses(Probe::Taken("it has an older fence".to_owned()))
+            }
+            Question::Lacks(_) => Answer::Lacks(BTreeMap::new()),
         }
     }
 
@@ -188,8 +207,10 @@ impl System for Rollout {
     fn size(&self) -> String {
         let Hostility { flights, stale, .. } = self.hostility;
         let (live, people) = (u8::from(self.hostility.is_live()), u8::from(self.people));
-        let objects = self.objects;
-        format!("flights={flights},stale={stale},live={live},objects={objects},people={people}")
+        let (objects, lag) = (self.objects, u8::from(self.lags));
+        format!(
+            "flights={flights},stale={stale},live={live},objects={objects},people={people},lag={lag}"
+        )
     }
 
     fn hostility(&self) -> Hostility {
@@ -201,6 +222,7 @@ impl System for Rollout {
             "Observe" => Some("in this size no object changes its spec"),
             "MakeTheirs" => Some("in this size nobody makes objects of names that bundles have"),
             "LoseBundles" | "FindBundles" => Some("in this size the hub shows every bundle"),
+            "Learn" | "Finish" => Some("in this size the API server is exact"),
             _ => None,
         }
     }
@@ -217,6 +239,14 @@ impl System for Rollout {
         vec![program("agent-a"), program("agent-b")]
     }
 
+    fn times(&self) -> Vec<Timestamp> {
+        lag::times(self.lags)
+    }
+
+    fn may_pass(&self, scene: &Scene<'_, Self>) -> bool {
+        lag::may_pass(scene)
+    }
+
     fn initial(&self, servers: &Servers) -> ([u32; 1 + CLUSTERS], [Beside; CLUSTERS], Chance) {
         let empty = servers.empty();
         let name = Name::cluster_wide(RECORD);
@@ -224,8 +254,13 @@ impl System for Rollout {
         let may_exist: Vec<String> = [1, 2].iter().filter_map(|it| self.digest(*it)).collect();
         let record = json!({"spec": {"cluster": cluster, "drift": "Repair"},
             "status": {"target": self.target(1), "mayExist": may_exist}});
-        let said = json!({"token": 1, "verdict": "Soaked", "healthySince": "1970-01-01T00:00:00Z",
-            "fence": {"token": 1, "mode": "Exact"}});
+        let proven_at = "1970-01-01T00:00:00Z";
+        let of_report = match self.lags {
+            false => json!({"token": 1, "mode": "Exact"}),
+            true => json!({"token": 1, "mode": "Probed", "provenAt": proven_at}),
+        };
+        let said = json!({"token": 1, "verdict": "Soaked", "healthySince": proven_at,
+            "fence": of_report});
         let hub = servers.put(empty, &CLUSTER_ROLLOUT, &name, record);
         let report = json!({"spec": {"cluster": cluster}, "status": said});
         let hub = servers.put(hub, &ROLLOUT_REPORT, &name, report);
@@ -233,9 +268,14 @@ impl System for Rollout {
         let exact = json!({"type": EXACT, "status": "True", "observedGeneration": 1});
         let mut of_policy = manifest(APPLIER_USER);
         of_policy["metadata"]["generation"] = json!(1);
-        of_policy["status"] = json!({"conditions": [exact]});
         let mut fence = config_map();
-        fence["data"]["token"] = json!("1");
+        fence["data"] = json!({"token": "1"});
+        match self.lags {
+            false => of_policy["status"] = json!({"conditions": [exact]}),
+            true => {
+                fence["data"] = json!({"token": "1", "provenToken": "1", "provenAt": proven_at})
+            }
+        }
         let at = Name::within(SYSTEM_NAMESPACE, FENCE_NAME);
         let mut cluster = servers.put(empty, &NAMESPACE, &Name::cluster_wide(HOME), json!({}));
         cluster = servers.put(cluster, &POLICY, &named, of_policy);
@@ -249,7 +289,12 @@ impl System for Rollout {
             object["status"] = seen(1);
             cluster = servers.put(cluster, &WIDGET, &widget(&id.to_string()), object);
         }
-        ([hub, cluster, empty], Default::default(), 0)
+        if self.lags {
+            cluster = lag::begun(servers, cluster);
+        }
+        let known = i64::from(self.lags);
+        let machines = [Beside { known, ..Beside::default() }, Beside::default()];
+        ([hub, cluster, empty], machines, 0)
     }
 
     fn moves(&self) -> Vec<(&'static str, &'static str, bool)> {
@@ -259,6 +304,8 @@ impl System for Rollout {
             ("MakeTheirs", "people", false),
             ("LoseBundles", "hub", false),
             ("FindBundles", "hub", true),
+            ("Learn", "API server", true),
+            ("Finish", "API server", true),
         ]
     }
 
@@ -293,10 +340,14 @@ impl System for Rollout {
         }
         let is_lost = scene.machines[0].is_lost;
         if self.loses && (is_lost || scene.chance & 2 == 0) {
-            let machines = [Some(Beside { is_lost: !is_lost }), None];
+            let machines =
+                [Some(Beside { is_lost: !is_lost, ..(*scene.machines[0]).clone() }), None];
             let (name, chance) = (if is_lost { 4 } else { 3 }, scene.chance | 2);
             let servers = scene.contents;
             next.push(Move { name, servers, machines, chance, restarts: None });
+        }
+        if self.lags {
+            next.extend(lag::moves(scene));
         }
         next
     }

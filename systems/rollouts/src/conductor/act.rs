@@ -215,8 +215,29 @@ fn write_record(scene: &Scene, record: &Record, decision: Decision) -> Step<Noth
                 format!("version {} is {}: {}", entry.version, entry.phase, entry.message);
             Step::write(write, because).telling(tells(scene, record, entry, said))
         }
-        None => Step::write(write, because(record, &next)),
+        None => {
+            let step = Step::write(write, because(record, &next));
+            match token_raised(record, &next) {
+                Some(note) => {
+                    let (about, uid) = (record_address(scene), uid_of(&record.object).to_owned());
+                    let (importance, reason) = (Importance::Warning, event::TOKEN_RAISED);
+                    step.telling(Event { about, uid, importance, reason, note })
+                }
+                None => step,
+            }
+        }
     }
+}
+
+/// What happened if a record got another token and no request moved: it was older than what the agent has seen.
+fn token_raised(before: &Record, after: &ClusterRolloutStatus) -> Option<String> {
+    let (was, is) = (before.status.target.token, after.target.token);
+    (was != is).then(|| {
+        format!(
+            "the token was {was} and is {is} now: the cluster has seen a newer token than the record, so the record \
+             or the hub was restored from an older state; requests that were sent since then may be missing"
+        )
+    })
 }
 
 fn importance(phase: UpdatePhase) -> Importance {

@@ -33,3 +33,22 @@ fn only_a_refusal_by_the_fence_proves_anything() {
     ));
     assert_eq!(probe(6)["metadata"]["annotations"]["interlock.dev/token"], "6");
 }
+
+#[test]
+fn whatever_the_policy_refuses_it_says_in_a_word_of_its_own() {
+    for validation in validations().as_array().expect("a list") {
+        let message = validation["message"].as_str().expect("each has one");
+        let (word, _) = message.split_once(':').expect("it begins with a word");
+        let said = format!(
+            "configmaps \"a\" is forbidden: ValidatingAdmissionPolicy 'interlock-rollout-fence' with binding \
+             'interlock-rollout-fence' denied request: {message}"
+        );
+        assert_eq!(word_of(&said), Some(word));
+        assert_eq!(word_of(&said.replace(FENCE_POLICY, "another")), None);
+    }
+    for said in
+        ["", "denied request: ", "NotOurs: x", "interlock-rollout-fence denied request: Other: x"]
+    {
+        assert_eq!(word_of(said), None, "{said}");
+    }
+}

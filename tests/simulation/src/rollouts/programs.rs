@@ -159,6 +159,8 @@ impl Driver<Reach> for Questions {
             }
             // The API server says that the fence is exact: nobody asks.
             Question::Refuses(_) => Ok(Answer::Refuses(Probe::Refused)),
+            // The role of an applier is for everything on its cluster.
+            Question::Lacks(_) => Ok(Answer::Lacks(BTreeMap::new())),
         }
     }
 

@@ -2,10 +2,10 @@
 
 use super::super::fleet::{Fleet, until};
 use super::{
-    UPDATES, asked, ends_as, gate, has_exactly, in_wave, map, maps, on_west, open, story, succeeds,
-    token, until_one_of, until_there,
+    asked, cancel, ends_as, gate, has_exactly, hold, in_wave, map, maps, on_west, open, story,
+    succeeds, token, until_one_of, until_there,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// Kills the agent of west while the target has this token, lets something happen, and starts another one.
 fn replaced(fleet: &Fleet, token_of_target: i64, meanwhile: impl FnOnce()) {
@@ -53,13 +53,6 @@ fn an_agent_that_is_killed_in_any_phase_before_the_end_is_followed_by_one_that_f
     fleet.end(&[]);
 }
 
-/// Holds an object of west, so that who deletes it has to wait; or lets it go.
-fn hold(fleet: &Fleet, map: &str, is_held: bool) {
-    let finalizers = if is_held { json!(["example.com/hold"]) } else { Value::Null };
-    let change = json!({"metadata": {"finalizers": finalizers}});
-    fleet.client().must("PATCH", &on_west(&format!("configmaps/{map}")), Some(&change));
-}
-
 #[test]
 fn an_agent_that_is_killed_while_it_rolls_back_is_followed_by_one_that_finishes() {
     let fleet = Fleet::of(&["west"]);
@@ -68,8 +61,7 @@ fn an_agent_that_is_killed_while_it_rolls_back_is_followed_by_one_that_finishes(
     until_one_of(&fleet, "v2", &["Verifying"]);
     assert_eq!(token(&fleet), 2);
     hold(&fleet, "only-v2", true);
-    let path = format!("{UPDATES}/v2");
-    fleet.client().must("PATCH", &path, Some(&json!({"spec": {"cancel": true}})));
+    cancel(&fleet, "v2");
     let status = until_one_of(&fleet, "v2", &["RollingBack"]);
     assert_eq!(status["reason"], "Cancelled", "{status:#}");
     until("what is only in v2 is being deleted", || {

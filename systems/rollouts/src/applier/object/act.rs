@@ -1,7 +1,7 @@
 //! What is done about an object: one write, or one question.
 
 use super::decide::{Decision, Refused};
-use super::observe::{Scene, home};
+use super::observe::Scene;
 use crate::applier::ANNOTATION_PRUNE;
 use crate::applier::outside::{Question, Reach};
 use crate::kinds::ROLLOUT_REPORT;
@@ -13,6 +13,9 @@ use std::time::Duration;
 
 /// The most failures of a report.
 pub(in crate::applier) const MOST_FAILED: usize = 20;
+/// When an object that was written is read again if the report still names it. The report reads it before that, with all
+/// others of its kind; a report that names it anew wakes the room.
+const AFTER_WRITE: Duration = Duration::from_secs(10);
 
 /// The one effect of a decision.
 pub(super) fn act(scene: &Scene, decision: Decision) -> Step<Reach> {
@@ -36,14 +39,17 @@ pub(super) fn act(scene: &Scene, decision: Decision) -> Step<Reach> {
         },
         Decision::Try => match &scene.apply {
             Some(apply) => {
-                let home = home(&apply.address).map(Read::Object);
+                let home = scene.home.clone().map(Read::Object);
                 let reads = home.into_iter().chain([Read::DryRun(Box::new(apply.clone()))]);
                 live(reads.collect(), "the server says what an apply would make")
             }
             None => nothing(),
         },
         Decision::Make => written(scene, "the target has the object, and there is none"),
-        Decision::Change => written(scene, "the object differs from the target"),
+        Decision::Change => {
+            let step = written(scene, "the object differs from the target");
+            telling_if_late(scene, step, "is as the target has it again")
+        }
         Decision::Mark => marked(scene),
         Decision::Delete => deleted(scene),
         Decision::Note(refusal) => note(scene, refusal),
@@ -56,7 +62,7 @@ fn nothing() -> Step<Reach> {
 
 fn written(scene: &Scene, because: &str) -> Step<Reach> {
     match &scene.apply {
-        Some(apply) => Step::write(apply.write(), because),
+        Some(apply) => Step::write(apply.write(), because).then_waiting(Some(AFTER_WRITE)),
         None => nothing(),
     }
 }
@@ -72,7 +78,31 @@ fn marked(scene: &Scene) -> Step<Reach> {
 fn deleted(scene: &Scene) -> Step<Reach> {
     let (Some(address), Some(there)) = (&scene.address, &scene.there) else { return nothing() };
     let write = Write::delete_seen(Place::CLUSTER, &address.kind, there);
-    Step::write(write, "the target has no such object, and it is marked under this token")
+    let step =
+        Step::write(write, "the target has no such object, and it is marked under this token");
+    telling_if_late(scene, step.then_waiting(Some(AFTER_WRITE)), "was deleted")
+}
+
+/// The same, with an event if what it takes back is a late write.
+fn telling_if_late(scene: &Scene, step: Step<Reach>, done: &str) -> Step<Reach> {
+    let Some(late) = scene.late else { return step };
+    let Scene { id, token, .. } = scene;
+    let note = format!(
+        "{id} {done}: it was written under token {late}, after the fence was at {token} and the target of token \
+         {token} was verified"
+    );
+    step.telling(tells(scene, event::LATE_WRITE_REMOVED, note))
+}
+
+/// An event about the report, which somebody should read.
+fn tells(scene: &Scene, reason: &'static str, note: String) -> Event {
+    Event {
+        about: Address::new(Place::HUB, &ROLLOUT_REPORT, Name::of(&scene.report)),
+        uid: uid_of(&scene.report).to_owned(),
+        importance: Importance::Warning,
+        reason,
+        note,
+    }
 }
 
 /// Adds the refusal to the report, over the version of the report that was seen.
@@ -83,13 +113,7 @@ fn note(scene: &Scene, refusal: Refused) -> Step<Reach> {
     failed.truncate(MOST_FAILED - 1);
     let because = format!("{id} is refused: {}", refusal.code);
     let Refused { code, message } = refusal;
-    let event = Event {
-        about: Address::new(Place::HUB, &ROLLOUT_REPORT, Name::of(&scene.report)),
-        uid: uid_of(&scene.report).to_owned(),
-        importance: Importance::Warning,
-        reason: event::REFUSED,
-        note: format!("{id}: {message}"),
-    };
+    let event = tells(scene, event::REFUSED, format!("{id}: {message}"));
     failed.push(FailedObject { id, code, message });
     let change = json!({"status": {"failed": failed}});
     let write = Write::patch_status(Place::HUB, &ROLLOUT_REPORT, &scene.report, change);

@@ -5,8 +5,11 @@ use crate::applier::compare::{contains, is_same, json};
 use crate::applier::outside::{Answer, Held, Question, Reach};
 use crate::applier::{Followed, NAMESPACE, Serves, fenced, wanted};
 use crate::bundle::{Bundle, ObjectId};
+use crate::fence::word_of;
 use interlock_api::names::ANNOTATION_GRANT;
-use interlock_api::rollouts::{ANNOTATION_CONTENT, ROLLOUT_MANAGER, RolloutReportStatus};
+use interlock_api::rollouts::{
+    ANNOTATION_CONTENT, ANNOTATION_TOKEN, FenceMode, ROLLOUT_MANAGER, RolloutReportStatus, Verdict,
+};
 use interlock_kernel::metadata::{annotation, is_deleting};
 use interlock_kernel::{
     Address, DryRun, Kind, LiveReads, Name, Object, Place, Read, Refusal, Subject, View,
@@ -28,8 +31,50 @@ pub struct Scene {
     pub(super) there: Option<Object>,
     /// The apply, as it is tried and done.
     pub(super) apply: Option<DryRun>,
+    /// The namespace to read before the apply, where no policy of the cluster refuses those of Grants.
+    pub(super) home: Option<Address>,
+    /// The token of a late write, if what is there is one.
+    pub(super) late: Option<i64>,
     pub(super) report: Object,
     pub(super) said: RolloutReportStatus,
+}
+
+impl Scene {
+    /// Of an object of which nothing was read yet.
+    fn of(followed: &Followed, id: ObjectId) -> Scene {
+        Scene {
+            token: followed.status.target.token,
+            id,
+            bundles: questions(followed),
+            kind: None,
+            address: None,
+            there: None,
+            apply: None,
+            home: None,
+            late: None,
+            report: followed.report.clone(),
+            said: followed.said.clone(),
+        }
+    }
+}
+
+/// What the record and the report say of an object.
+fn of_record(followed: &Followed, id: &ObjectId, subject: &Subject) -> Facts {
+    let (target, said) = (&followed.status.target, &followed.said);
+    let is_of_token = said.token == target.token;
+    let noted = said.failed.iter().find(|failed| *failed.id == **subject);
+    let noted = noted.filter(|_| is_of_token);
+    Facts {
+        token: target.token,
+        is_named: is_of_token && said.pending.iter().any(|named| **named == **subject),
+        is_fenced: is_of_token
+            && fenced::is_reported(said.fence.as_ref(), target.token, followed.spec.fence),
+        is_quiet: followed.is_quiet(),
+        is_forced: target.force,
+        is_kept: wanted::is_kept(id) && !target.prune_data,
+        noted: noted.map(|it| Refused { code: it.code.clone(), message: it.message.clone() }),
+        ..Facts::default()
+    }
 }
 
 pub(super) fn observe(
@@ -41,31 +86,8 @@ pub(super) fn observe(
     let followed = serves.read(view)?;
     let id = ObjectId::read(subject).ok_or_else(|| format!("{subject:?} names no object"))?;
     let (target, said) = (&followed.status.target, &followed.said);
-    let is_of_token = said.token == target.token;
-    let noted = said.failed.iter().find(|failed| *failed.id == **subject);
-    let noted = noted.filter(|_| is_of_token);
-    let mut facts = Facts {
-        token: target.token,
-        is_named: is_of_token && said.pending.iter().any(|named| **named == **subject),
-        is_fenced: is_of_token
-            && fenced::is_reported(said.fence.as_ref(), target.token, followed.spec.fence),
-        is_quiet: followed.is_quiet(),
-        is_forced: target.force,
-        is_kept: wanted::is_kept(&id) && !target.prune_data,
-        noted: noted.map(|it| Refused { code: it.code.clone(), message: it.message.clone() }),
-        ..Facts::default()
-    };
-    let mut scene = Scene {
-        token: target.token,
-        bundles: questions(&followed),
-        kind: None,
-        address: None,
-        there: None,
-        apply: None,
-        report: followed.report.clone(),
-        said: said.clone(),
-        id,
-    };
+    let mut facts = of_record(&followed, &id, subject);
+    let mut scene = Scene::of(&followed, id);
     let held = match bundles(&followed, live_reads) {
         Bundles::Unasked => return Ok((facts, scene)),
         Bundles::Unreadable(_) => {
@@ -85,7 +107,9 @@ pub(super) fn observe(
             facts.served = Served::No;
             return Ok((facts, scene));
         }
-        Some(Answer::Bundle(_) | Answer::Refuses(_)) | None => return Ok((facts, scene)),
+        Some(Answer::Bundle(_) | Answer::Refuses(_) | Answer::Lacks(_)) | None => {
+            return Ok((facts, scene));
+        }
     };
     facts.served = Served::Yes;
     let address = wanted::address(&scene.id, &kind);
@@ -101,7 +125,11 @@ pub(super) fn observe(
             mark: wanted::mark_of(there),
         }),
     };
+    scene.late = there.as_ref().and_then(|there| late(&facts, &followed, there, &object));
     if facts.role == Role::Wanted {
+        // The policy of the fence refuses whatever is in a namespace of a Grant, and so it refuses the dry run.
+        let has_policy = said.fence.as_ref().is_some_and(|fence| fence.mode != FenceMode::None);
+        scene.home = if has_policy { None } else { home(&address) };
         let apply = apply(&address, object.stamped(&serves.cluster.uid, target), there.as_ref());
         let apply = DryRun { is_forced: target.force, ..apply };
         facts.placed = placed(&address, live_reads);
@@ -159,7 +187,7 @@ pub(in crate::applier) fn questions(followed: &Followed) -> Vec<Read<Reach>> {
 pub(in crate::applier) fn bundles(followed: &Followed, live_reads: &LiveReads<Reach>) -> Bundles {
     let held = |digest: &String| match live_reads.answers.get(&Question::Bundle(digest.clone())) {
         Some(Answer::Bundle(held)) => Some(held.clone()),
-        Some(Answer::Served(_) | Answer::Refuses(_)) | None => None,
+        Some(Answer::Served(_) | Answer::Refuses(_) | Answer::Lacks(_)) | None => None,
     };
     let target = match &followed.status.target.digest {
         None => None,
@@ -189,6 +217,28 @@ pub(in crate::applier) fn differs(there: &Object, wanted: &wanted::Wanted<'_>) -
     !is_applied || !contains(&json(there), wanted.manifest)
 }
 
+/// The token of a late write, if what is there is one: it is ours and was applied under an older token, and it was not
+/// there, or had the content of the target, when the target was verified. People who change an object leave the annotation
+/// of its content as it is.
+fn late(
+    facts: &Facts,
+    followed: &Followed,
+    there: &Object,
+    object: &wanted::Wanted<'_>,
+) -> Option<i64> {
+    let is_verified =
+        followed.said.token == facts.token && followed.said.verdict == Verdict::Soaked;
+    let is_ours = matches!(facts.live, Live::There(There { is_ours: true, .. }));
+    let content = annotation(there, ANNOTATION_CONTENT);
+    let is_other = match facts.role {
+        Role::Listed => true,
+        Role::Wanted => content.is_some_and(|content| content != object.content()),
+        Role::Unasked | Role::Unreadable | Role::Unlisted => false,
+    };
+    let token: i64 = annotation(there, ANNOTATION_TOKEN)?.parse().ok()?;
+    (is_verified && is_ours && is_other && token < facts.token).then_some(token)
+}
+
 /// The apply of an object. One that is there is named by uid and version.
 pub(in crate::applier) fn apply(
     address: &Address,
@@ -206,7 +256,7 @@ pub(in crate::applier) fn apply(
 }
 
 /// The namespace of an object, or the object itself where it is a namespace.
-pub(in crate::applier) fn home(address: &Address) -> Option<Address> {
+fn home(address: &Address) -> Option<Address> {
     let is_namespace = address.kind.group.is_empty() && address.kind.kind == "Namespace";
     let own = is_namespace.then_some(&address.name.name);
     let home = address.name.namespace.as_ref().or(own)?;
@@ -234,11 +284,12 @@ fn tried(answer: Option<&Result<Object, Refusal>>, there: Option<&Object>) -> Tr
     }
 }
 
-/// A refusal as the report has it.
+/// A refusal as the report has it. One of the policy of the fence has a word of its own.
 pub(in crate::applier) fn said(refusal: &Refusal) -> Refused {
-    let code = match refusal.reason.as_str() {
-        "" => format!("Status{}", refusal.code),
-        reason => reason.chars().take(64).collect(),
+    let code = match (word_of(&refusal.message), refusal.reason.as_str()) {
+        (Some(word), _) => word.to_owned(),
+        (None, "") => format!("Status{}", refusal.code),
+        (None, reason) => reason.chars().take(64).collect(),
     };
     let message: String = refusal.message.chars().take(MOST_CHARACTERS).collect();
     Refused { code, message }

@@ -1,7 +1,8 @@
 use super::decide::{Decision, Facts, Live, Placed, Refused, Role, Served, There, Tried, decide};
-use crate::applier::testing::{Pair, bundle, config, namespace};
+use crate::applier::testing::{Pair, UID, bundle, config, namespace};
 use crate::applier::{ANNOTATION_PRUNE, CONFIG_MAP};
-use interlock_kernel::{Name, Place, Write};
+use interlock_api::rollouts::{ANNOTATION_CONTENT, ANNOTATION_TOKEN, LABEL_ROLLOUT, event};
+use interlock_kernel::{Event, Importance, Name, Place, Write};
 use serde_json::json;
 
 /// A wanted object that is absent, up to the dry run.
@@ -157,7 +158,15 @@ fn an_object_of_somebody_else_is_left_alone_and_reported_once() {
 
 #[test]
 fn a_namespace_of_a_grant_is_not_written_to() {
-    let mut pair = named(&[config("a", "1")]);
+    // Where there is a policy it refuses the dry run; here there is none, and the record can do without.
+    let bundle = bundle(&[config("a", "1")]);
+    let target = json!({"token": 1, "digest": bundle.digest()});
+    let spec = json!({"fence": "BestEffort"});
+    let mut pair = Pair::new(&[&bundle], spec, json!({"target": target}));
+    let policy = Name::cluster_wide(interlock_api::rollouts::FENCE_POLICY);
+    pair.servers.delete(Place::CLUSTER, &crate::fence::POLICY, &policy);
+    pair.raise();
+    pair.report();
     let home = Name::cluster_wide("shop");
     let grant = json!({"metadata": {"annotations": {"interlock.dev/grant": "shop-1"}}});
     pair.servers.change(Place::CLUSTER, &crate::applier::NAMESPACE, &home, &grant);
@@ -179,4 +188,77 @@ fn an_object_that_no_bundle_lists_is_not_deleted() {
     pair.settle();
     assert!(!pair.object(&CONFIG_MAP, "b").is_null());
     assert!(pair.object(&CONFIG_MAP, "b")["metadata"]["annotations"][ANNOTATION_PRUNE].is_null());
+}
+
+/// A cluster that is back at its first target, and that is verified: token 3. What was only in the second one is pruned.
+fn rolled_back() -> (Pair, Vec<Event>) {
+    let one = bundle(&[config("a", "1")]);
+    let two = bundle(&[config("a", "2"), config("b", "2")]);
+    let may_exist = json!([one.digest(), two.digest()]);
+    let target = |token: i64, digest: &str| json!({"target": {"token": token, "digest": digest}});
+    let status = json!({"target": {"token": 2, "digest": two.digest()}, "mayExist": may_exist});
+    let mut pair = Pair::new(&[&one, &two], json!({}), status);
+    pair.settle();
+    assert!(!pair.object(&CONFIG_MAP, "b").is_null());
+    pair.aim(&target(3, one.digest()));
+    pair.raise();
+    pair.report();
+    let mut events = pair.write(ID).events;
+    pair.servers.pass(5);
+    pair.report();
+    events.extend(pair.write(B).events);
+    pair.servers.pass(5);
+    pair.settle();
+    assert!(pair.object(&CONFIG_MAP, "b").is_null());
+    assert_eq!(pair.said()["verdict"], "Soaked");
+    pair.servers.pass(5);
+    (pair, events)
+}
+
+const B: &str = "/ConfigMap/shop/b";
+
+#[test]
+fn what_a_late_write_left_is_removed_and_an_event_says_so() {
+    let (mut pair, events) = rolled_back();
+    // What was there before the target was verified is of no late write.
+    assert!(events.is_empty(), "{events:?}");
+
+    // A server that is slower than the settle time makes what an agent asked for under token 2.
+    let mut late = config("b", "2");
+    late["metadata"]["labels"] = json!({LABEL_ROLLOUT: UID});
+    late["metadata"]["annotations"] = json!({"interlock.dev/id": B, ANNOTATION_TOKEN: "2"});
+    pair.make(&CONFIG_MAP, &Name::within("shop", "b"), late);
+    pair.report();
+    let run = pair.write(B);
+    assert!(
+        matches!(run.writes.as_slice(), [Write::Patch { .. }, Write::Delete { .. }]),
+        "{run:?}"
+    );
+    let [said] = run.events.as_slice() else { panic!("{:?}", run.events) };
+    assert_eq!((said.reason, said.importance), (event::LATE_WRITE_REMOVED, Importance::Warning));
+    for words in [B, "was deleted", "written under token 2", "the fence was at 3"] {
+        assert!(said.note.contains(words), "no {words:?}: {}", said.note);
+    }
+}
+
+#[test]
+fn what_a_late_write_changed_is_put_right_and_what_people_change_is_drift() {
+    let (mut pair, _) = rolled_back();
+    let name = Name::within("shop", "a");
+    let annotations = json!({ANNOTATION_TOKEN: "2", ANNOTATION_CONTENT: "another"});
+    for (annotations, events) in [(annotations, 1), (json!({}), 0)] {
+        let change = json!({"data": {"k": "2"}, "metadata": {"annotations": annotations}});
+        pair.servers.change(Place::CLUSTER, &CONFIG_MAP, &name, &change);
+        pair.servers.pass(5);
+        pair.report();
+        let run = pair.write(ID);
+        assert!(matches!(run.writes.as_slice(), [Write::Apply { .. }]), "{run:?}");
+        assert_eq!(run.events.len(), events, "{:?}", run.events);
+        assert!(run.events.iter().all(|it| it.reason == event::LATE_WRITE_REMOVED));
+        assert_eq!(pair.object(&CONFIG_MAP, "a")["data"]["k"], "1");
+        pair.servers.pass(5);
+        let run = pair.report();
+        let reasons: Vec<&str> = run.events.iter().map(|it| it.reason).collect();
+        assert_eq!(reasons, [event::DRIFT_REPAIRED]);
+    }
 }

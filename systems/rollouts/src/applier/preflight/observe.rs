@@ -1,8 +1,8 @@
 //! Objects to facts.
 
-use super::{Asked, Bundle, Checked, Facts, Home, SYSTEM};
+use super::{Asked, Bundle, Checked, Facts, Home, Lack, SYSTEM};
 use crate::applier::object::{apply, said};
-use crate::applier::outside::{Answer, Held, Question, Reach};
+use crate::applier::outside::{Answer, Held, Question, Reach, Scope};
 use crate::applier::report::{Kinds, served};
 use crate::applier::{NAMESPACE, Serves, wanted};
 use crate::bundle::ObjectId;
@@ -11,14 +11,22 @@ use interlock_api::rollouts::{PreflightMode, PreflightTarget, Target};
 use interlock_kernel::metadata::{annotation, name_of};
 use interlock_kernel::{DryRun, Kind, LiveReads, Object, Place, Read, View};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a step is about.
 pub struct Scene {
     pub(super) bundle: Vec<Read<Reach>>,
     pub(super) kinds: Vec<Read<Reach>>,
+    pub(super) rights: Vec<Read<Reach>>,
     pub(super) dry_runs: Vec<Read<Reach>>,
     pub(super) report: Object,
+}
+
+impl Scene {
+    fn of(report: &Object) -> Scene {
+        let (bundle, kinds, rights, dry_runs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Scene { bundle, kinds, rights, dry_runs, report: report.clone() }
+    }
 }
 
 /// The namespaces of the cluster.
@@ -39,12 +47,7 @@ pub(super) fn observe(
         answered: answered.map(|it| Asked { uid: it.uid.clone(), digest: it.digest.clone() }),
         ..Facts::default()
     };
-    let mut scene = Scene {
-        bundle: Vec::new(),
-        kinds: Vec::new(),
-        dry_runs: Vec::new(),
-        report: followed.report.clone(),
-    };
+    let mut scene = Scene::of(&followed.report);
     let Some(asked) = asked else { return Ok((facts, scene)) };
     let question = Question::Bundle(asked.digest.clone());
     scene.bundle = vec![Read::Ask(question.clone())];
@@ -54,7 +57,9 @@ pub(super) fn observe(
             facts.bundle = Bundle::Unreadable(why.clone());
             return Ok((facts, scene));
         }
-        Some(Answer::Served(_) | Answer::Refuses(_)) | None => return Ok((facts, scene)),
+        Some(Answer::Served(_) | Answer::Refuses(_) | Answer::Lacks(_)) | None => {
+            return Ok((facts, scene));
+        }
     };
     facts.bundle = Bundle::Read;
     let objects = || bundle.objects().iter().map(|(id, manifest)| wanted::Wanted { id, manifest });
@@ -69,19 +74,25 @@ pub(super) fn observe(
         return Ok((facts, scene));
     };
     facts.are_namespaces_known = true;
-    let of = Checking { asked: &asked, objects: bundle.objects(), kinds: &kinds, homes };
+    let scopes: BTreeSet<Scope> = objects().filter_map(|it| scope(&it, &kinds)).collect();
+    let question = Question::Lacks(scopes.into_iter().collect());
+    scene.rights = vec![Read::Ask(question.clone())];
+    let Some(Answer::Lacks(lacking)) = live_reads.answers.get(&question) else {
+        return Ok((facts, scene));
+    };
+    facts.are_rights_known = true;
+    let of = Checking { asked: &asked, objects: bundle.objects(), kinds: &kinds, homes, lacking };
     // Dry runs are judged by the fence like any write: they are of the present token.
     let target = Target { force: asked.force, ..followed.status.target };
     for object in objects() {
         let mut checked = of.checked(&object);
-        if let Some(dry_run) = of.dry_run(&object, &checked, serves, &target) {
-            match live_reads.dry_runs.get(&dry_run) {
-                None => scene.dry_runs.push(Read::DryRun(Box::new(dry_run))),
-                Some(Ok(_)) => {}
-                Some(Err(refusal)) => {
-                    let refused = said(refusal);
-                    checked.refused = Some((refused.code, refused.message));
-                }
+        let dry_run = of.dry_run(&object, &checked, serves, &target);
+        match dry_run.as_ref().map(|it| live_reads.dry_runs.get(it)) {
+            None | Some(Some(Ok(_))) => {}
+            Some(None) => scene.dry_runs.extend(dry_run.map(|it| Read::DryRun(Box::new(it)))),
+            Some(Some(Err(refusal))) => {
+                let refused = said(refusal);
+                checked.refused = Some((refused.code, refused.message));
             }
         }
         facts.objects.push(checked);
@@ -96,6 +107,14 @@ struct Checking<'a> {
     objects: &'a [(ObjectId, Value)],
     kinds: &'a Kinds,
     homes: &'a [Object],
+    lacking: &'a BTreeMap<Scope, Vec<String>>,
+}
+
+/// Where the applier needs rights for an object; None: nobody serves its kind yet.
+fn scope(object: &wanted::Wanted<'_>, kinds: &Kinds) -> Option<Scope> {
+    let kind = kinds.get(&object.kind())?.as_ref()?;
+    let namespace = wanted::address(object.id, kind).name.namespace;
+    Some(Scope { kind: kind.clone(), namespace: namespace.map(|it| it.to_string()) })
 }
 
 impl Checking<'_> {
@@ -103,7 +122,19 @@ impl Checking<'_> {
         let kind = self.kinds.get(&object.kind()).and_then(Option::as_ref);
         let is_served = kind.is_some() || self.is_defined(object.id);
         let home = self.home(object.id, kind);
-        Checked { id: object.id.to_string(), is_served, home, refused: None }
+        let lacks = self.lacks(object);
+        Checked { id: object.id.to_string(), is_served, home, lacks, refused: None }
+    }
+
+    fn lacks(&self, object: &wanted::Wanted<'_>) -> Option<Lack> {
+        let scope = scope(object, self.kinds)?;
+        let verbs = self.lacking.get(&scope).filter(|verbs| !verbs.is_empty())?;
+        let Scope { kind, namespace } = scope;
+        let resource = match &*kind.group {
+            "" => kind.plural.to_string(),
+            group => format!("{}.{group}", kind.plural),
+        };
+        Some(Lack { verbs: verbs.clone(), resource, namespace })
     }
 
     /// Whether the bundle defines the kind itself.

@@ -1,4 +1,4 @@
-use super::{Asked, Bundle, Checked, Decision, Facts, Home, Preflight};
+use super::{Asked, Bundle, Checked, Decision, Facts, Home, Lack, Preflight};
 use crate::applier::testing::{Pair, bundle, config, namespace};
 use interlock_kernel::Room;
 use serde_json::{Value, json};
@@ -10,6 +10,7 @@ fn asked() -> Facts {
         bundle: Bundle::Read,
         are_kinds_known: true,
         are_namespaces_known: true,
+        are_rights_known: true,
         ..Facts::default()
     }
 }
@@ -24,6 +25,7 @@ fn each_thing_is_asked_before_the_answer() {
         (Facts { bundle: Bundle::Unasked, ..asked() }, Decision::AskBundle),
         (Facts { are_kinds_known: false, ..asked() }, Decision::AskKinds),
         (Facts { are_namespaces_known: false, ..asked() }, Decision::ListNamespaces),
+        (Facts { are_rights_known: false, ..asked() }, Decision::AskRights),
         (Facts { is_untried: true, ..asked() }, Decision::Try),
     ] {
         assert_eq!(Preflight::decide(&facts), decision);
@@ -36,6 +38,7 @@ fn the_answer_names_what_would_fail() {
         id: "/ConfigMap/shop/a".to_owned(),
         is_served: true,
         home: Home::Fine,
+        lacks: None,
         refused: None,
     };
     let code = |checked: Checked| {
@@ -50,6 +53,8 @@ fn the_answer_names_what_would_fail() {
     assert_eq!(code(Checked { home: Home::Missing(text()), ..fine.clone() }), "NamespaceMissing");
     let placed = Home::Placed(text(), text());
     assert_eq!(code(Checked { home: placed, ..fine.clone() }), "NamespaceIsPlaced");
+    let lacks = Lack { verbs: vec![text()], resource: text(), namespace: None };
+    assert_eq!(code(Checked { lacks: Some(lacks), ..fine.clone() }), "RightMissing");
     assert_eq!(code(Checked { refused: Some((text(), text())), ..fine }), "x");
     let lost = Facts { bundle: Bundle::Unreadable(text()), ..asked() };
     let Decision::Answer(report) = Preflight::decide(&lost) else { panic!("no answer") };
@@ -113,4 +118,22 @@ fn namespaces_of_grants_and_of_the_agent_are_refused() {
     assert_eq!(within("interlock-system"), "SystemNamespace");
     assert_eq!(within(""), "NamespaceIsPlaced");
     assert_eq!(within("shop"), "");
+}
+
+#[test]
+fn what_the_agent_may_not_do_is_said_before_anything_is_written() {
+    let bundle = bundle(&[config("a", "1"), namespace("shop")]);
+    let preflight = json!({"uid": "u", "digest": bundle.digest()});
+    let mut pair = Pair::new(&[&bundle], json!({}), json!({"preflight": preflight}));
+    pair.around.lacks = vec!["create".to_owned(), "patch".to_owned()];
+    pair.check();
+    let failures = pair.said()["preflight"]["failures"].take();
+    for (place, words) in [
+        (0, "create, patch of configmaps in namespace shop;"),
+        (1, "create, patch of namespaces in the cluster as a whole;"),
+    ] {
+        assert_eq!(failures[place]["code"], "RightMissing", "{failures:#}");
+        let message = failures[place]["message"].as_str().unwrap_or_default();
+        assert!(message.contains(words), "{message}");
+    }
 }

@@ -1,11 +1,12 @@
 //! What is done about a report: one write, or one live read.
 
 use super::decide::Decision;
+use super::next::BUNDLE;
 use super::observe::Scene;
 use crate::applier::fenced;
 use crate::applier::outside::Reach;
 use crate::kinds::ROLLOUT_REPORT;
-use interlock_api::rollouts::{RolloutReportStatus, event};
+use interlock_api::rollouts::{FailedObject, RolloutReportStatus, event};
 use interlock_kernel::metadata::uid_of;
 use interlock_kernel::{Address, Event, Importance, Name, Place, Step, Write};
 use serde_json::{Value, json};
@@ -39,12 +40,43 @@ fn write(scene: &Scene, next: &RolloutReportStatus) -> Step<Reach> {
         Write::patch_status(Place::HUB, &ROLLOUT_REPORT, &scene.report, change),
         because,
     );
-    if !scene.had_drifted || !next.drifted.is_empty() {
-        return step;
+    match news(&scene.said, next) {
+        Some(News { importance, reason, note }) => step.telling(Event {
+            about: Address::new(Place::HUB, &ROLLOUT_REPORT, Name::of(&scene.report)),
+            uid: uid_of(&scene.report).to_owned(),
+            importance,
+            reason,
+            note,
+        }),
+        None => step,
     }
-    step.telling(Event {
-        about: Address::new(Place::HUB, &ROLLOUT_REPORT, Name::of(&scene.report)),
-        uid: uid_of(&scene.report).to_owned(),
+}
+
+/// What somebody should read of a report.
+struct News {
+    importance: Importance,
+    reason: &'static str,
+    note: String,
+}
+
+/// What is new in a report after the one before: objects that failed, or drift that is over. What the API server refused has an
+/// event where it is refused.
+fn news(said: &RolloutReportStatus, next: &RolloutReportStatus) -> Option<News> {
+    let is_about_it = said.token == next.token;
+    let is_known = |id: &str| is_about_it && said.failed.iter().any(|failed| failed.id == id);
+    let broken = next.failed.iter().filter(|it| it.id != BUNDLE && !is_known(&it.id));
+    let broken: Vec<&FailedObject> = broken.collect();
+    if let Some(first) = broken.first() {
+        let more = match broken.len() - 1 {
+            0 => String::new(),
+            more => format!("; so do {more} more"),
+        };
+        let FailedObject { id, code, message } = first;
+        let note = format!("{id} does not get healthy: {code}: {message}{more}");
+        return Some(News { importance: Importance::Warning, reason: event::UNHEALTHY, note });
+    }
+    let is_repaired = is_about_it && !said.drifted.is_empty() && next.drifted.is_empty();
+    is_repaired.then(|| News {
         importance: Importance::Normal,
         reason: event::DRIFT_REPAIRED,
         note: "the objects are as the target has them again".to_owned(),

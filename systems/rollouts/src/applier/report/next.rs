@@ -10,6 +10,8 @@ use interlock_api::rollouts::{
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+/// What is named as failed where a bundle cannot be read.
+pub(super) const BUNDLE: &str = "BundleRevision";
 /// The most objects that are not ready, and drifted objects, of a report.
 const MOST_NAMED: usize = 20;
 /// The most objects that a report names as kept.
@@ -84,7 +86,7 @@ pub(super) fn is_settling(facts: &Facts, next: &RolloutReportStatus) -> bool {
 pub(super) fn unreadable(facts: &Facts, fence: &Fence, why: &str) -> RolloutReportStatus {
     let before = before(facts);
     let failed = FailedObject {
-        id: "BundleRevision".to_owned(),
+        id: BUNDLE.to_owned(),
         code: "RevisionMissing".to_owned(),
         message: why.chars().take(1_000).collect(),
     };

@@ -8,7 +8,7 @@ use crate::applier::outside::{Answer, Question, Reach};
 use crate::applier::{Serves, fenced, wanted};
 use crate::bundle::ObjectId;
 use crate::health::{Health, State, health};
-use interlock_api::rollouts::{ANNOTATION_CONTENT, LABEL_ROLLOUT, Target};
+use interlock_api::rollouts::{ANNOTATION_CONTENT, LABEL_ROLLOUT, RolloutReportStatus, Target};
 use interlock_kernel::metadata::annotation;
 use interlock_kernel::{DryRun, Kind, LiveReads, Name, Object, Place, Read, Selector, View};
 use jiff::Timestamp;
@@ -21,7 +21,7 @@ pub struct Scene {
     pub(super) lists: Vec<Read<Reach>>,
     pub(super) dry_runs: Vec<Read<Reach>>,
     pub(super) report: Object,
-    pub(super) had_drifted: bool,
+    pub(super) said: RolloutReportStatus,
 }
 
 pub(super) fn observe(
@@ -49,7 +49,7 @@ pub(super) fn observe(
         lists: Vec::new(),
         dry_runs: Vec::new(),
         report: followed.report.clone(),
-        had_drifted: !followed.said.drifted.is_empty(),
+        said: followed.said.clone(),
     };
     let held = match bundles(&followed, live_reads) {
         Held::Unasked => return Ok((facts, scene)),
@@ -91,7 +91,7 @@ pub(in crate::applier) fn served(
         let (version, kind) = name.clone();
         match live_reads.answers.get(&Question::Served(version, kind)) {
             Some(Answer::Served(kind)) => Some((name.clone(), kind.clone())),
-            Some(Answer::Bundle(_) | Answer::Refuses(_)) | None => None,
+            Some(Answer::Bundle(_) | Answer::Refuses(_) | Answer::Lacks(_)) | None => None,
         }
     };
     names.iter().map(answer).collect()

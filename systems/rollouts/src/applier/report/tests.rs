@@ -3,7 +3,7 @@ use crate::applier::fenced::Fence;
 use crate::applier::testing::{CLAIM, DEPLOYMENT, Pair, bundle, config, id, namespace};
 use crate::applier::{ANNOTATION_PRUNE, CONFIG_MAP};
 use crate::health::{Health, State};
-use interlock_api::rollouts::{FenceMode, RolloutReportStatus, Verdict};
+use interlock_api::rollouts::{FenceMode, RolloutReportStatus, Verdict, event};
 use interlock_kernel::{Name, Place, Write};
 use serde_json::{Value, json};
 
@@ -288,6 +288,28 @@ fn a_cluster_goes_from_one_target_to_the_next_and_back() {
 }
 
 #[test]
+fn an_object_that_fails_has_an_event_once() {
+    let one = bundle(&[deployment("web")]);
+    let status = json!({"target": {"token": 1, "digest": one.digest()}});
+    let mut pair = Pair::new(&[&one], json!({}), status);
+    pair.settle();
+    let failed = json!({"status": {"conditions": [
+        {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}]}});
+    let name = Name::within("shop", "web");
+    pair.servers.change(Place::CLUSTER, &DEPLOYMENT, &name, &failed);
+    pair.servers.pass(5);
+    let run = pair.report();
+    let [said] = run.events.as_slice() else { panic!("{:?}", run.events) };
+    assert_eq!(said.reason, event::UNHEALTHY);
+    for words in ["apps/Deployment/shop/web does not get healthy", "ProgressDeadlineExceeded"] {
+        assert!(said.note.contains(words), "no {words:?}: {}", said.note);
+    }
+    // It still fails, which is no news.
+    pair.servers.pass(5);
+    assert!(pair.report().events.is_empty());
+}
+
+#[test]
 fn objects_that_cannot_be_read_do_no_harm() {
     use crate::applier::report::Reports;
     use crate::applier::testing::{RECORD, UID, serves};
@@ -295,7 +317,7 @@ fn objects_that_cannot_be_read_do_no_harm() {
     let one = bundle(&[config("a", "1")]);
     let around = crate::applier::testing::Around {
         bundles: [(one.digest().to_owned(), one.clone())].into(),
-        probe: None,
+        ..crate::applier::testing::Around::default()
     };
     let record = json!({"kind": "ClusterRollout", "metadata": {"name": RECORD, "uid": "r"},
         "spec": {"cluster": cluster}, "status": {"target": {"token": 1, "digest": one.digest()}}});

@@ -1,7 +1,8 @@
 //! The applier with mistakes made on purpose. Each must be found.
 
 use super::policy::Checks;
-use super::{Objects, Reports, Rollout};
+use super::{Fence, Objects, Reports, Rollout};
+use crate::applier::fence as fences;
 use crate::applier::object::decide::{self as objects, Live, There};
 use crate::applier::outside::{Answer, Held, Question, Reach};
 use crate::applier::report::decide::{self as reports, Listed};
@@ -25,6 +26,11 @@ fn shipped(hostility: Hostility) -> Rollout {
 fn object(system: Rollout, decide: fn(&objects::Facts) -> objects::Decision) -> Rollout {
     let object: Bent<Objects> = system.object.clone().deciding(decide);
     Rollout { object, ..system }
+}
+
+fn fence(system: Rollout, decide: fn(&fences::Facts) -> fences::Decision) -> Rollout {
+    let fence: Bent<Fence> = system.fence.clone().deciding(decide);
+    Rollout { fence, ..system }
 }
 
 fn report(system: Rollout, decide: fn(&reports::Facts) -> reports::Decision) -> Rollout {
@@ -143,6 +149,33 @@ pub(super) fn mistakes() -> Vec<Mistake<Rollout>> {
                     }
                 }
                 decision => decision,
+            }),
+        },
+    ]
+    .into_iter()
+    .chain(of_late_servers())
+    .collect()
+}
+
+/// Mistakes that show where the API server learns of the fence late.
+fn of_late_servers() -> Vec<Mistake<Rollout>> {
+    let lagging = || Rollout { objects: 1, lags: true, ..shipped(LATE) };
+    vec![
+        Mistake {
+            name: "probe-skipped",
+            sentence: "the fence counts as proven though no API server was asked",
+            breaks: &["IdleIsGood", "NoLateWrite", "OrderedWrites"],
+            system: fence(lagging(), |facts| match Fence::decide(facts) {
+                fences::Decision::Probe => fences::Decision::Prove(facts.token),
+                decision => decision,
+            }),
+        },
+        Mistake {
+            name: "no-settle",
+            sentence: "what is read as soon as the fence is proven counts",
+            breaks: &["IdleIsGood"],
+            system: report(lagging(), |facts| {
+                reports::decide(&reports::Facts { settle_seconds: 0, ..facts.clone() })
             }),
         },
     ]

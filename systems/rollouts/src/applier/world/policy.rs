@@ -1,6 +1,6 @@
 //! The policy of the fence, as [`crate::fence::policy`] says it, on the objects of a server.
 
-use super::{CONFIG_MAP, FENCE_NAME, SYSTEM_NAMESPACE};
+use super::{CONFIG_MAP, FENCE_NAME, SYSTEM_NAMESPACE, lag};
 use crate::applier::{ANNOTATION_FORCE, ANNOTATION_PRUNE};
 use interlock_api::rollouts::{ANNOTATION_ID, ANNOTATION_TOKEN, LABEL_ROLLOUT};
 use interlock_kernel::metadata::{annotation, label};
@@ -26,10 +26,21 @@ fn number(value: &Value) -> i64 {
 impl Checks {
     pub(super) const ALL: Checks = Checks { tokens: true, marks: true, owners: true };
 
-    /// Whether a write of the applier is admitted.
+    /// Whether a write of the applier is admitted, or was when the API server took it.
     pub(super) fn admits(self, server: Objects<'_>, write: &Write) -> bool {
         let fence = Name::within(SYSTEM_NAMESPACE, FENCE_NAME);
-        let raised = number(&server.part(&CONFIG_MAP, &fence, "data")["token"]);
+        match lag::judged_by(server) {
+            Some(mut tokens) => tokens.any(|raised| self.admits_under(raised, server, write)),
+            None => {
+                let raised = number(&server.part(&CONFIG_MAP, &fence, "data")["token"]);
+                self.admits_under(raised, server, write)
+            }
+        }
+    }
+
+    /// Whether it is admitted by a policy whose parameter has this token.
+    fn admits_under(self, raised: i64, server: Objects<'_>, write: &Write) -> bool {
+        let fence = Name::within(SYSTEM_NAMESPACE, FENCE_NAME);
         let address = write.address();
         if address.kind == CONFIG_MAP && address.name == fence {
             let Write::Patch { change, .. } = write else { return false };

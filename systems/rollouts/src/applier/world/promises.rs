@@ -63,13 +63,18 @@ pub(super) fn rules() -> Vec<Rule<Rollout>> {
     vec![
         Rule {
             name: "NoLateWrite",
-            sentence: "what changes on the cluster was written under the token of the fence, or above it",
-            allows: |_, before, after| writers(before, after).all(|token| token >= before.fence),
+            sentence: "once the fence has settled, which an exact one has at once, what changes on the cluster was \
+                       written under its token, or above it",
+            allows: |_, before, after| {
+                !before.is_settled || writers(before, after).all(|token| token >= before.fence)
+            },
         },
         Rule {
             name: "OrderedWrites",
-            sentence: "writes take effect in the order of their tokens",
-            allows: |_, before, after| writers(before, after).all(|token| token >= before.top),
+            sentence: "once the fence has settled, writes take effect in the order of their tokens",
+            allows: |_, before, after| {
+                !before.is_settled || writers(before, after).all(|token| token >= before.top)
+            },
         },
         Rule {
             name: "FenceGrows",

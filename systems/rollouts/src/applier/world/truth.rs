@@ -2,7 +2,7 @@
 
 use super::{
     CONFIG_MAP, FENCE_NAME, IDS, RECORD, ROLLOUT_REPORT, Rollout, SYSTEM_NAMESPACE, UID, WIDGET,
-    is_seen, widget,
+    is_seen, lag, widget,
 };
 use crate::applier::wanted::mark_of;
 use crate::kinds::CLUSTER_ROLLOUT;
@@ -30,6 +30,8 @@ pub struct Truth {
     pub(super) has_theirs: bool,
     /// The highest token that anything was written under before.
     pub(super) top: i64,
+    /// Whether writes that are older than the fence must not take effect any more.
+    pub(super) is_settled: bool,
 }
 
 /// An object on the cluster.
@@ -102,5 +104,6 @@ pub(super) fn truth(rollout: &Rollout, scene: &Scene<'_, Rollout>) -> Truth {
         wanted: IDS.map(wanted),
         has_theirs: scene.chance & 1 == 1,
         top: *scene.past,
+        is_settled: lag::is_settled(scene),
     }
 }

@@ -470,3 +470,16 @@ fn objects_that_cannot_be_read_do_no_harm() {
     survives(&Conductor, &NoMachine, &objects);
     survives(&Mirror, &NoMachine, &objects);
 }
+
+#[test]
+fn a_record_that_is_older_than_its_report_gets_a_newer_token_and_an_event_says_so() {
+    let mut hub = good();
+    assert_eq!(token(&hub), 1);
+    answer(&mut hub, json!({"fence": {"token": 9}}));
+    let run = settle(&mut hub);
+    assert_eq!(token(&hub), 10);
+    let raised: Vec<_> = run.events.iter().filter(|it| it.reason == "TokenRaised").collect();
+    let [said] = raised.as_slice() else { panic!("{:?}", run.events) };
+    assert!(said.note.contains("was 1 and is 10"), "{}", said.note);
+    assert_eq!((&*said.about.kind.kind, &*said.about.name.name), ("ClusterRollout", RECORD));
+}
