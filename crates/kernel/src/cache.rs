@@ -91,6 +91,12 @@ impl Objects {
         self.filed(index, value).map_or(0, Filed::len)
     }
 
+    /// The values that an index files objects under, in no order: what is true of any of them, without reading one.
+    pub fn values(&self, index: &str) -> impl Iterator<Item = &str> {
+        let filed = self.indexes.iter().filter(move |(known, _)| known.name == index);
+        filed.flat_map(|(_, filed)| filed.keys()).map(String::as_str)
+    }
+
     fn filed(&self, index: &str, value: &str) -> Option<&Filed> {
         let (_, filed) = self.indexes.iter().find(|(known, _)| known.name == index)?;
         filed.get(value)
@@ -235,8 +241,15 @@ mod tests {
         pods.put(pod("x", "two", "3"));
         assert_eq!(names(&pods.find("by-node", "one")), ["y"]);
         assert_eq!(names(&pods.find("by-node", "two")), ["x"]);
+        let values = |pods: &Objects| {
+            let mut values: Vec<String> = pods.values("by-node").map(str::to_owned).collect();
+            values.sort_unstable();
+            values
+        };
+        assert_eq!(values(&pods), ["one", "two"]);
         pods.remove(&Name::within("a", "x"));
         assert_eq!(pods.count("by-node", "two"), 0);
+        assert_eq!(values(&pods), ["one"]);
     }
 
     #[test]

@@ -1,17 +1,27 @@
 //! Which programs of machines a process runs: for each tenant, for each DPU, and for each pair of them that has a machine.
 //! Pure.
+//!
+//! What it depends on is a few words of each object, which caches file the objects under as these change. So nobody reads
+//! all machines to see what has to run.
 
-use interlock_api::nodes::{DpuName, PhysicalNode, Plane, Rack, Ref, Tenant};
+use interlock_api::nodes::{DpuName, Plane, RackSpec, Ref, TenantSpec};
 use interlock_api::placement::SecretKey;
-use kube_core::ResourceExt;
-use std::collections::BTreeSet;
+use interlock_kernel::Index;
+use interlock_kernel::metadata::{label, name_of, uid_of};
+use interlock_kernel::read_part;
+use interlock_nodes::kinds::{PHYSICAL_NODE, RACK, TENANT};
+use kube_core::DynamicObject;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 /// A Rack with this label has DPUs that the process itself runs the agents of.
 pub const LABEL_EMBEDDED: &str = "interlock.dev/embedded";
 
 /// Where the control plane of a tenant is.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum PlaneName {
     /// A logical cluster of the server of the hub.
     LogicalCluster(String),
@@ -54,11 +64,11 @@ impl Serves {
         matches!(self, Serves::Fleet | Serves::Tenants)
     }
 
-    fn has_dpu(&self, rack: &Rack, dpu: &DpuName) -> bool {
+    fn has_dpu(&self, dpu: &RackedDpu) -> bool {
         match self {
-            Serves::Fleet => is_embedded(rack),
+            Serves::Fleet => dpu.is_embedded,
             Serves::Tenants => false,
-            Serves::Dpu(here) => here == dpu,
+            Serves::Dpu(here) => *here == dpu.here,
         }
     }
 }
@@ -91,78 +101,203 @@ pub enum Unit {
     },
 }
 
-/// What has to run. A DPU serves a tenant while a machine that is wired to it has an assignment of that tenant, also
-/// while the machine is being released.
-pub fn wanted(
-    serves: &Serves,
-    tenants: &[Tenant],
-    racks: &[Rack],
-    nodes: &[PhysicalNode],
-) -> BTreeSet<Unit> {
-    let mut units = BTreeSet::new();
-    let reference = |tenant: &Tenant| Ref::new(tenant.name_any(), tenant.uid().unwrap_or_default());
-    for tenant in tenants.iter().filter(|_| serves.has_tenants()) {
-        let plane = PlaneName::of(&tenant.spec.plane);
-        units.insert(Unit::Tenant { tenant: reference(tenant), plane });
-    }
-    for rack in racks {
-        for dpu in &rack.spec.dpus {
-            let here = DpuName::new(rack.name_any(), dpu.name.clone());
-            if !serves.has_dpu(rack, &here) {
-                continue;
-            }
-            for tenant in tenants.iter().filter(|tenant| is_served(tenant, &here, nodes)) {
-                units.insert(Unit::DpuTenant {
-                    here: here.clone(),
-                    vtep: dpu.vtep,
-                    tenant: reference(tenant),
-                    plane: PlaneName::of(&tenant.spec.plane),
-                });
-            }
-            units.insert(Unit::Dpu { here });
+impl Unit {
+    /// The tenant that it is for.
+    pub fn tenant(&self) -> Option<&Ref> {
+        match self {
+            Unit::Tenant { tenant, .. } | Unit::DpuTenant { tenant, .. } => Some(tenant),
+            Unit::Dpu { .. } => None,
         }
     }
+
+    /// The DPU that it is for.
+    pub fn dpu(&self) -> Option<&DpuName> {
+        match self {
+            Unit::Dpu { here } | Unit::DpuTenant { here, .. } => Some(here),
+            Unit::Tenant { .. } => None,
+        }
+    }
+
+    /// The control plane of a tenant that it works on.
+    pub fn plane(&self) -> Option<(&str, &PlaneName)> {
+        match self {
+            Unit::Tenant { tenant, plane } | Unit::DpuTenant { tenant, plane, .. } => {
+                Some((&tenant.name, plane))
+            }
+            Unit::Dpu { .. } => None,
+        }
+    }
+}
+
+/// What a Tenant says of where it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TenantPlace {
+    /// The Tenant.
+    pub tenant: Ref,
+    /// Its control plane.
+    pub plane: PlaneName,
+}
+
+/// What a Rack says of one of its DPUs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RackedDpu {
+    /// The DPU.
+    pub here: DpuName,
+    /// Its address in the network between DPUs.
+    pub vtep: IpAddr,
+    /// Whether the process of the hub runs its agent.
+    pub is_embedded: bool,
+}
+
+/// What a PhysicalNode says of a DPU that it is wired to, while it has an assignment.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct TenantAtDpu {
+    /// The DPU.
+    pub here: DpuName,
+    /// The Tenant of the assignment.
+    pub tenant: Ref,
+}
+
+/// Tenants, by a [`TenantPlace`].
+pub const TENANTS_SERVED: Index = Index {
+    name: "served",
+    kind: TENANT,
+    values: |object| {
+        let spec = read_part::<TenantSpec>(object, "spec").ok().flatten();
+        let tenant = Ref::new(name_of(object), uid_of(object));
+        filed(spec.map(|spec| TenantPlace { tenant, plane: PlaneName::of(&spec.plane) }))
+    },
+};
+
+/// Racks, by a [`RackedDpu`] for each of their DPUs.
+pub const RACKS_SERVED: Index = Index {
+    name: "served",
+    kind: RACK,
+    values: |object| {
+        let spec = read_part::<RackSpec>(object, "spec").ok().flatten();
+        let is_embedded = label(object, LABEL_EMBEDDED) == Some("true");
+        let dpus = spec.map(|spec| spec.dpus).unwrap_or_default();
+        filed(dpus.into_iter().map(|dpu| {
+            let here = DpuName::new(name_of(object), dpu.name);
+            RackedDpu { here, vtep: dpu.vtep, is_embedded }
+        }))
+    },
+};
+
+/// PhysicalNodes that have an assignment, by a [`TenantAtDpu`] for each of their DPUs.
+pub const NODES_SERVED: Index = Index {
+    name: "served",
+    kind: PHYSICAL_NODE,
+    values: |object| {
+        let tenant = &object.data["status"]["assignment"]["tenant"];
+        let Ok(tenant) = Ref::deserialize(tenant) else { return Vec::new() };
+        filed(dpus_of(object).map(|here| TenantAtDpu { here, tenant: tenant.clone() }))
+    },
+};
+
+/// PhysicalNodes by the name of each DPU that they are wired to.
+pub const NODES_AT_DPU: Index = Index {
+    name: "at-dpu",
+    kind: PHYSICAL_NODE,
+    values: |object| {
+        let names: BTreeSet<String> = dpus_of(object).map(|here| here.to_string()).collect();
+        names.into_iter().collect()
+    },
+};
+
+/// The DPUs that a PhysicalNode is wired to, as far as its spec can be read.
+fn dpus_of(node: &DynamicObject) -> impl Iterator<Item = DpuName> + '_ {
+    let dpus = node.data["spec"]["dpus"].as_array().into_iter().flatten();
+    dpus.filter_map(|dpu: &Value| DpuName::deserialize(dpu).ok())
+}
+
+/// What an object is filed under.
+fn filed<T: Serialize>(seen: impl IntoIterator<Item = T>) -> Vec<String> {
+    let values = seen.into_iter().filter_map(|it| serde_json::to_string(&it).ok());
+    values.collect::<BTreeSet<String>>().into_iter().collect()
+}
+
+/// What is seen of the hub's objects.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// The Tenants.
+    pub tenants: Vec<TenantPlace>,
+    /// The DPUs of all Racks.
+    pub dpus: Vec<RackedDpu>,
+    /// Who has a machine where.
+    pub at_dpus: Vec<TenantAtDpu>,
+}
+
+/// What objects are filed under by one of the indexes named `served`.
+pub fn read_all<T: DeserializeOwned>(values: impl IntoIterator<Item = impl AsRef<str>>) -> Vec<T> {
+    let read = values.into_iter().map(|value| serde_json::from_str(value.as_ref()));
+    read.filter_map(Result::ok).collect()
+}
+
+/// What has to run. A DPU serves a tenant while a machine that is wired to it has an assignment of that tenant, also
+/// while the machine is being released.
+pub fn wanted(serves: &Serves, seen: &Seen) -> BTreeSet<Unit> {
+    let mut units = BTreeSet::new();
+    if serves.has_tenants() {
+        let unit = |TenantPlace { tenant, plane }| Unit::Tenant { tenant, plane };
+        units.extend(seen.tenants.iter().cloned().map(unit));
+    }
+    let places: BTreeMap<&str, &TenantPlace> =
+        seen.tenants.iter().map(|place| (&*place.tenant.uid, place)).collect();
+    let mut at: BTreeMap<&DpuName, Vec<&TenantPlace>> = BTreeMap::new();
+    for TenantAtDpu { here, tenant } in &seen.at_dpus {
+        at.entry(here).or_default().extend(places.get(&*tenant.uid).copied());
+    }
+    for dpu in seen.dpus.iter().filter(|dpu| serves.has_dpu(dpu)) {
+        let RackedDpu { here, vtep, .. } = dpu;
+        units.extend(at.get(here).into_iter().flatten().map(|place| Unit::DpuTenant {
+            here: here.clone(),
+            vtep: *vtep,
+            tenant: place.tenant.clone(),
+            plane: place.plane.clone(),
+        }));
+        units.insert(Unit::Dpu { here: here.clone() });
+    }
     units
-}
-
-fn is_embedded(rack: &Rack) -> bool {
-    rack.labels().get(LABEL_EMBEDDED).is_some_and(|value| value == "true")
-}
-
-fn is_served(tenant: &Tenant, dpu: &DpuName, nodes: &[PhysicalNode]) -> bool {
-    let uid = tenant.uid().unwrap_or_default();
-    nodes.iter().any(|node| {
-        let assignment = node.status.as_ref().and_then(|status| status.assignment.as_ref());
-        assignment.is_some_and(|it| it.tenant.uid == uid) && node.spec.at(dpu).is_some()
-    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
-    fn tenant(name: &str) -> Tenant {
-        let tenant = json!({"apiVersion": "interlock.dev/v1alpha1", "kind": "Tenant",
-            "metadata": {"name": name, "uid": format!("uid-{name}")},
-            "spec": {"plane": {"logicalCluster": name}}});
-        serde_json::from_value(tenant).expect("a Tenant")
+    fn object(text: Value) -> DynamicObject {
+        serde_json::from_value(text).expect("an object")
     }
 
-    fn rack(labels: Value) -> Rack {
-        let rack = json!({"apiVersion": "interlock.dev/v1alpha1", "kind": "Rack",
-            "metadata": {"name": "r1", "labels": labels},
-            "spec": {"dpus": [{"name": "d1", "vtep": "10.0.0.1"}, {"name": "d2", "vtep": "10.0.0.2"}]}});
-        serde_json::from_value(rack).expect("a Rack")
+    fn tenant(name: &str) -> DynamicObject {
+        object(json!({"metadata": {"name": name, "uid": format!("uid-{name}")},
+            "spec": {"plane": {"logicalCluster": name}}}))
     }
 
-    fn node(status: Value) -> PhysicalNode {
-        let node = json!({"apiVersion": "interlock.dev/v1alpha1", "kind": "PhysicalNode",
-            "metadata": {"name": "n1", "uid": "uid-n1"},
+    fn rack(labels: Value) -> DynamicObject {
+        object(json!({"metadata": {"name": "r1", "labels": labels},
+            "spec": {"dpus": [{"name": "d1", "vtep": "10.0.0.1"}, {"name": "d2", "vtep": "10.0.0.2"}]}}))
+    }
+
+    fn node(status: Value) -> DynamicObject {
+        object(json!({"metadata": {"name": "n1", "uid": "uid-n1"},
             "spec": {"rack": "r1", "dpus": [
-                {"rack": "r1", "dpu": "d1", "port": "p1", "mac": "02:00:00:00:00:01"}]},
-            "status": status});
-        serde_json::from_value(node).expect("a PhysicalNode")
+                {"rack": "r1", "dpu": "d1", "port": "p1", "mac": "02:00:00:00:00:01"},
+                {"rack": "r1", "dpu": "d1", "port": "p2", "mac": "02:00:00:00:00:02"}]},
+            "status": status}))
+    }
+
+    /// What caches with these objects would say.
+    fn seen(tenants: &[DynamicObject], racks: &[DynamicObject], nodes: &[DynamicObject]) -> Seen {
+        fn of<T: DeserializeOwned>(index: &Index, objects: &[DynamicObject]) -> Vec<T> {
+            read_all(objects.iter().flat_map(index.values))
+        }
+        Seen {
+            tenants: of(&TENANTS_SERVED, tenants),
+            dpus: of(&RACKS_SERVED, racks),
+            at_dpus: of(&NODES_SERVED, nodes),
+        }
     }
 
     fn pairs(units: &BTreeSet<Unit>) -> Vec<String> {
@@ -183,12 +318,14 @@ mod tests {
             let status =
                 json!({"phase": phase, "epoch": 1, "floor": floor, "assignment": assignment});
             let nodes = [node(status)];
-            let units = wanted(&Serves::Fleet, &tenants, &racks, &nodes);
+            let units = wanted(&Serves::Fleet, &seen(&tenants, &racks, &nodes));
             assert_eq!(pairs(&units), ["r1.d1 blue"]);
             assert_eq!(units.len(), 2 + 2 + 1, "two tenants, two DPUs, one pair");
         }
         let returned = json!({"phase": "Available", "epoch": 1, "floor": 1});
-        assert!(pairs(&wanted(&Serves::Fleet, &tenants, &racks, &[node(returned)])).is_empty());
+        let seen = seen(&tenants, &racks, &[node(returned)]);
+        assert!(seen.at_dpus.is_empty());
+        assert!(pairs(&wanted(&Serves::Fleet, &seen)).is_empty());
     }
 
     #[test]
@@ -198,7 +335,7 @@ mod tests {
             "claim": {"name": "web", "uid": "c"}, "epoch": 1, "vni": 4096});
         let nodes =
             [node(json!({"phase": "Bound", "epoch": 1, "floor": 0, "assignment": assignment}))];
-        let of = |serves| wanted(&serves, &tenants, &racks, &nodes);
+        let of = |serves| wanted(&serves, &seen(&tenants, &racks, &nodes));
         assert_eq!(pairs(&of(Serves::Dpu(DpuName::new("r1", "d1")))), ["r1.d1 blue"]);
         assert_eq!(of(Serves::Dpu(DpuName::new("r1", "d2"))).len(), 1);
         assert!(of(Serves::Dpu(DpuName::new("r1", "d9"))).is_empty());
@@ -209,6 +346,29 @@ mod tests {
 
     #[test]
     fn the_agents_of_racks_that_are_not_embedded_run_elsewhere() {
-        assert!(wanted(&Serves::Fleet, &[], &[rack(json!({}))], &[]).is_empty());
+        assert!(wanted(&Serves::Fleet, &seen(&[], &[rack(json!({}))], &[])).is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_filed_under_nothing() {
+        let broken = object(json!({"metadata": {"name": "x"},
+            "spec": {"dpus": "none", "plane": {"elsewhere": 1}},
+            "status": {"assignment": {"tenant": 7}}}));
+        for index in [TENANTS_SERVED, RACKS_SERVED, NODES_SERVED, NODES_AT_DPU] {
+            assert!((index.values)(&broken).is_empty(), "{}", index.name);
+        }
+        let assignment = json!({"tenant": {"name": "blue", "uid": "uid-blue"}});
+        let two_ports = node(json!({"assignment": assignment}));
+        assert_eq!((NODES_AT_DPU.values)(&two_ports), ["r1.d1"]);
+        assert_eq!((NODES_SERVED.values)(&two_ports).len(), 1, "two ports of one DPU");
+    }
+
+    #[test]
+    fn a_namesake_of_the_tenant_of_an_assignment_is_not_served() {
+        let racks = [rack(json!({"interlock.dev/embedded": "true"}))];
+        let assignment = json!({"tenant": {"name": "blue", "uid": "the-one-before"}});
+        let nodes = [node(json!({"assignment": assignment}))];
+        let units = wanted(&Serves::Fleet, &seen(&[tenant("blue")], &racks, &nodes));
+        assert!(pairs(&units).is_empty());
     }
 }

@@ -7,6 +7,7 @@
 
 pub mod drain;
 mod machine;
+pub mod machines;
 pub mod rights;
 mod truth;
 
@@ -69,7 +70,7 @@ const KEYS: [SizeKey; 10] = [
 
 /// The worlds of several systems, by name.
 pub fn models() -> Vec<Entry> {
-    vec![ENTRY, drain::ENTRY, rights::ENTRY]
+    vec![ENTRY, drain::ENTRY, machines::ENTRY, rights::ENTRY]
 }
 
 const ENTRY: Entry = Entry {

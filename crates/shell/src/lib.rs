@@ -15,6 +15,7 @@
 //! empty fleet. What a cache has is kept while a connection is down: absence is not deletion.
 
 mod backoff;
+mod boxed;
 mod cache;
 mod events;
 pub mod faults;

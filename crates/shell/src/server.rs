@@ -174,6 +174,25 @@ impl Server {
         cache
     }
 
+    /// Ends a watch and drops its cache, unless somebody looks at it: what a process followed once must not pile up.
+    /// Whoever follows it again later lists anew. False: somebody does.
+    pub fn let_go(&self, kind: &Kind, selector: &Selector) -> bool {
+        let key = (kind.clone(), selector.clone());
+        let mut feeds = self.known.feeds.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut caches = self.known.caches.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(cache) = caches.get(&key) else { return true };
+        // One of them is here, and one is with whoever fills it.
+        let own = 1 + usize::from(feeds.contains_key(&key));
+        if Arc::strong_count(cache) > own {
+            return false;
+        }
+        caches.remove(&key);
+        if let Some(feed) = feeds.remove(&key) {
+            feed.abort();
+        }
+        true
+    }
+
     /// Lists a kind into its caches once, without a watch: for those who decide themselves when
     /// news comes, such as a simulation.
     pub async fn list_once(&self, kind: &Kind) -> Result<(), String> {

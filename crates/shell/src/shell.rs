@@ -1,5 +1,6 @@
 //! The controllers of one process, run together and stopped together.
 
+use crate::boxed::Boxed;
 use crate::faults::Seam;
 use crate::leader::{Campaign, Leadership};
 use crate::metrics::Metrics;
@@ -132,7 +133,7 @@ impl Shell {
         }
         let (stopper, death) = (Stopper::new(), Stopper::new());
         let counts = self.metrics.counts(name);
-        let wiring = Wiring::new(controller, places, driver);
+        let wiring = Wiring::new(Boxed::new(controller), places, driver);
         let wiring = match &self.recorder {
             None => wiring,
             Some(recorder) => wiring.recorded(recorder.clone()),
@@ -180,6 +181,7 @@ trait Watchable: Send + Sync {
     fn is_ready(&self) -> bool;
     fn is_resting(&self) -> bool;
     fn is_dead(&self) -> bool;
+    fn die(&self);
 }
 
 impl<C: Controller, H: Driver<C::Outside>> Watchable for Running<C, H> {
@@ -191,6 +193,9 @@ impl<C: Controller, H: Driver<C::Outside>> Watchable for Running<C, H> {
     }
     fn is_dead(&self) -> bool {
         self.death.signal().is_asked()
+    }
+    fn die(&self) {
+        self.death.stop();
     }
 }
 
@@ -224,7 +229,12 @@ impl Runner {
         self.is_ready() && self.watched.is_resting()
     }
 
-    /// Whether a fault on purpose has ended it.
+    /// Ends it as a crash of its process would: steps that are under way are given up where they are.
+    pub fn kill(&self) {
+        self.watched.die();
+    }
+
+    /// Whether a fault on purpose, or a kill, has ended it.
     pub fn has_crashed(&self) -> bool {
         self.watched.is_dead()
     }

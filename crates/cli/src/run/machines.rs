@@ -4,10 +4,14 @@
 //! It writes no object of nodes. One program started twice or stopped early is safe: a call that is under way meets the
 //! record of its port. So nothing here has to be exact.
 
+mod caches;
 mod planes;
+mod power;
 mod reach;
 
+use caches::Caches;
 pub(crate) use planes::Planes;
+pub(crate) use power::PowerCommand;
 pub(crate) use reach::{Elsewhere, Reach};
 
 use super::SOON;
@@ -18,19 +22,19 @@ use interlock_api::nodes::{
     DpuAttachment, DpuName, FINALIZER_DPU_CLEAN, LABEL_DPU, PhysicalNode, Rack, Tenant,
 };
 use interlock_dpu::{Driver, Settings, Wiring};
-use interlock_kernel::{Place, Selector, Watch};
-use interlock_nodes::kinds::{PHYSICAL_NODE, RACK, TENANT, TENANT_PLANE};
+use interlock_kernel::{Index, Place};
+use interlock_nodes::kinds::TENANT_PLANE;
 use interlock_nodes::outside::Failure;
-use interlock_nodes::power::{IsOff, Power, PowerOff, PowerState};
 use interlock_programs::roles::machines::{OnPlane, of_dpu_at_hub, of_dpu_on_plane, on_plane};
-use interlock_programs::served::{PlaneName, Serves, Unit, wanted};
+use interlock_programs::served::{
+    NODES_SERVED, PlaneName, RACKS_SERVED, Seen, Serves, TENANTS_SERVED, Unit, read_all, wanted,
+};
 use interlock_programs::{Account, DpuAgent, DpuTenant, Machines as AtHub, TenantPlane};
-use interlock_shell::{Cache, NoDriver, Places, Runner, Server, Shell, Stop, Stopper};
-use kube::api::{Api, ListParams};
+use interlock_shell::{NoDriver, Places, Runner, Server, Shell, Stop, Stopper};
+use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::{Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Debug;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -43,25 +47,12 @@ const ROUNDS: Duration = Duration::from_secs(1);
 const RETRY: Duration = Duration::from_secs(5);
 
 /// Runs the controllers of machines at the hub until the shell stops.
-pub(crate) fn at_hub(shell: &Shell, seats: &Seats) -> anyhow::Result<Vec<Runner>> {
-    Ok(wiring::run(shell, &AtHub, seats, NoPower)?)
-}
-
-/// No command of the platform is configured: only a person says that a DPU is off.
-#[derive(Debug, Clone, Copy)]
-struct NoPower;
-
-const NO_POWER: &str =
-    "no power command is configured here: declare the DPU off with interlock node fence";
-
-impl interlock_shell::Driver<Power> for NoPower {
-    async fn ask(&self, _: IsOff) -> Result<PowerState, String> {
-        Ok(PowerState::Unknown(NO_POWER.to_owned()))
-    }
-
-    async fn perform(&self, _: PowerOff) -> Result<(), String> {
-        Err(NO_POWER.to_owned())
-    }
+pub(crate) fn at_hub(
+    shell: &Shell,
+    seats: &Seats,
+    power: PowerCommand,
+) -> anyhow::Result<Vec<Runner>> {
+    Ok(wiring::run(shell, &AtHub, seats, power)?)
 }
 
 /// What the driver of a DPU is made of.
@@ -92,13 +83,7 @@ impl Machines {
     /// Begins to serve.
     pub(crate) fn start(reach: Reach, serves: Serves, device: Device) -> Machines {
         let stopper = Stopper::new();
-        let nodes = match &serves {
-            Serves::Dpu(here) => {
-                Watch::all(Place::HUB, &PHYSICAL_NODE).only(Selector::labelled(here.label_key()))
-            }
-            Serves::Fleet | Serves::Tenants => Watch::all(Place::HUB, &PHYSICAL_NODE),
-        };
-        let follow = |kind| reach.known().follow(&Watch::all(Place::HUB, kind));
+        let caches = Caches::follow(reach.known(), &serves);
         let drivers = Arc::<Mutex<BTreeMap<DpuName, Driver>>>::default();
         let counted = Arc::clone(&drivers);
         reach.shell().metrics().also(move || {
@@ -106,9 +91,7 @@ impl Machines {
             Driver::metrics(drivers.iter().map(|(dpu, driver)| (dpu.to_string(), driver)))
         });
         let serving = Serving {
-            tenants: follow(&TENANT),
-            racks: follow(&RACK),
-            nodes: reach.known().follow(&nodes),
+            caches,
             parts: Arc::new(Parts { reach, serves, device, planes: Mutex::default(), drivers }),
             running: BTreeMap::new(),
             under_way: BTreeSet::new(),
@@ -137,9 +120,7 @@ enum Ended {
 
 struct Serving {
     parts: Arc<Parts>,
-    tenants: Arc<Cache>,
-    racks: Arc<Cache>,
-    nodes: Arc<Cache>,
+    caches: Caches,
     running: BTreeMap<Unit, Vec<Runner>>,
     /// Those that are being started, or checked before they are stopped.
     under_way: BTreeSet<Unit>,
@@ -151,12 +132,7 @@ impl Serving {
     async fn run(mut self, stop: Stop) {
         tokio::select! {
             () = stop.asked() => return,
-            // An empty cache is not an empty fleet.
-            () = async {
-                self.tenants.filled().await;
-                self.racks.filled().await;
-                self.nodes.filled().await;
-            } => {}
+            () = self.caches.filled() => {}
         }
         loop {
             self.round();
@@ -173,8 +149,9 @@ impl Serving {
     }
 
     fn round(&mut self) {
-        let (tenants, racks, nodes) = (read(&self.tenants), read(&self.racks), read(&self.nodes));
-        let wanted = wanted(&self.parts.serves, &tenants, &racks, &nodes);
+        let served = self.running.keys().filter_map(Unit::tenant);
+        let seen = self.caches.seen(served.map(|tenant| &*tenant.name));
+        let wanted = wanted(&self.parts.serves, &seen);
         self.retry_at.retain(|unit, _| wanted.contains(unit));
         // One of which a controller has ended by itself is started again.
         self.running.retain(|_, runners| !runners.iter().any(Runner::is_over));
@@ -199,12 +176,23 @@ impl Serving {
         for unit in left {
             self.under_way.insert(unit.clone());
             let parts = Arc::clone(&self.parts);
+            let near = unit.dpu().map(|here| self.caches.wired_to(here)).unwrap_or_default();
             self.tasks.spawn(async move {
-                let needed = timeout(SOON, parts.is_needed(&unit)).await;
+                let needed = timeout(SOON, parts.is_needed(&unit, &near)).await;
                 let needed = needed.unwrap_or_else(|_| Err(anyhow!("no answer in time")));
                 sleep(ROUNDS).await;
                 Ended::Checked(unit, needed)
             });
+        }
+    }
+
+    /// Whoever worked on the control plane of a tenant last ends its watches: those of all who ever had a machine here
+    /// would pile up.
+    fn leave(&self, unit: &Unit) {
+        let Some((tenant, plane)) = unit.plane() else { return };
+        let mut others = self.running.keys().chain(&self.under_way);
+        if !others.any(|other| other.plane() == Some((tenant, plane))) {
+            self.parts.forget_plane(tenant, plane);
         }
     }
 
@@ -227,6 +215,7 @@ impl Serving {
                 self.under_way.remove(&unit);
                 // To drop the runners stops them.
                 self.running.remove(&unit);
+                self.leave(&unit);
             }
             // What cannot be read may still be there.
             Ended::Checked(unit, Ok(true) | Err(_)) => {
@@ -236,13 +225,16 @@ impl Serving {
     }
 }
 
-/// The objects of a cache that can be read.
-fn read<K>(cache: &Cache) -> Vec<K>
+/// What an object of the hub is filed under, by the hub itself; nothing if it is not there.
+async fn live<K, T>(hub: &Client, name: &str, index: &Index) -> anyhow::Result<Vec<T>>
 where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+    K: Resource<DynamicType = ()>,
+    T: DeserializeOwned,
 {
-    let objects = cache.objects().list(None);
-    objects.iter().filter_map(|object| (**object).clone().try_parse().ok()).collect()
+    let api: Api<DynamicObject> = Api::all_with(hub.clone(), &ApiResource::erase::<K>(&()));
+    let found = api.get_opt(name).await;
+    let found = found.with_context(|| format!("cannot read {name} of {}", K::plural(&())))?;
+    Ok(read_all(found.iter().flat_map(index.values)))
 }
 
 fn shown(unit: &Unit) -> String {
@@ -307,16 +299,28 @@ impl Parts {
 
     /// Whether a unit that a cache does not call for is needed all the same, by the hub itself: what a cache does not
     /// show may still be there. A DPU serves a tenant until no attachment waits for it.
-    async fn is_needed(&self, unit: &Unit) -> anyhow::Result<bool> {
-        let hub = self.reach.hub();
-        let (tenants, racks, nodes) =
-            (all::<Tenant>(hub).await?, all::<Rack>(hub).await?, all::<PhysicalNode>(hub).await?);
-        if wanted(&self.serves, &tenants, &racks, &nodes).contains(unit) {
+    ///
+    /// What is read is what the unit is about, and the machines near it: those that are wired to its DPU. A machine that is
+    /// not known to be near yet starts the unit again.
+    async fn is_needed(&self, unit: &Unit, near: &[String]) -> anyhow::Result<bool> {
+        let (hub, mut seen) = (self.reach.hub(), Seen::default());
+        if let Some(tenant) = unit.tenant() {
+            seen.tenants = live::<Tenant, _>(hub, &tenant.name, &TENANTS_SERVED).await?;
+        }
+        if let Some(here) = unit.dpu() {
+            seen.dpus = live::<Rack, _>(hub, &here.rack, &RACKS_SERVED).await?;
+        }
+        if let Unit::DpuTenant { .. } = unit {
+            for name in near {
+                let at_dpus = live::<PhysicalNode, _>(hub, name, &NODES_SERVED).await?;
+                seen.at_dpus.extend(at_dpus);
+            }
+        }
+        if wanted(&self.serves, &seen).contains(unit) {
             return Ok(true);
         }
         let Unit::DpuTenant { here, tenant, plane, .. } = unit else { return Ok(false) };
-        let is_there = tenants.iter().any(|it| it.uid().as_deref() == Some(tenant.uid.as_str()));
-        if !is_there {
+        if !seen.tenants.iter().any(|it| it.tenant.uid == tenant.uid) {
             return Ok(false);
         }
         let there = self.plane(&tenant.name, plane).await?;
@@ -326,6 +330,12 @@ impl Parts {
         let is_held =
             |it: &DpuAttachment| it.finalizers().iter().any(|it| it == FINALIZER_DPU_CLEAN);
         Ok(attachments.iter().any(is_held))
+    }
+
+    /// Forgets the control plane of a tenant: a controller that still works there keeps it until the controller ends.
+    fn forget_plane(&self, tenant: &str, plane: &PlaneName) {
+        let mut planes = self.planes.lock().unwrap_or_else(PoisonError::into_inner);
+        planes.remove(&(tenant.to_owned(), plane.clone()));
     }
 
     /// The control plane of a tenant.
@@ -366,16 +376,4 @@ impl Parts {
         let mut drivers = self.drivers.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(drivers.entry(here.clone()).or_insert(driver).clone())
     }
-}
-
-/// All objects of a kind, by the hub itself.
-async fn all<K>(hub: &Client) -> anyhow::Result<Vec<K>>
-where
-    K: Resource<DynamicType = (), Scope = kube::core::ClusterResourceScope>
-        + Clone
-        + DeserializeOwned
-        + Debug,
-{
-    let listed = Api::<K>::all(hub.clone()).list(&ListParams::default()).await;
-    Ok(listed.with_context(|| format!("cannot list {}", K::plural(&())))?.items)
 }

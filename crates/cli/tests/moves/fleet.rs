@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -139,6 +139,20 @@ pub(crate) fn interlock() -> Command {
     command.env_remove("KUBECONFIG").env_remove("RUST_LOG").env("NO_COLOR", "1");
     command.env("USER", "alice");
     command
+}
+
+/// What a program counts that says in its log where.
+pub(crate) fn metrics_of(log: &Path) -> String {
+    let says = std::fs::read_to_string(log).expect("it says something");
+    let line = says.lines().rfind(|line| line.contains("serving metrics"));
+    let url = line.and_then(|line| line.split_once("http://"));
+    let address = url.and_then(|(_, rest)| rest.split('/').next());
+    let address = address.unwrap_or_else(|| panic!("no address in {says}"));
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("it reads");
+    let mut page = String::new();
+    stream.read_to_string(&mut page).expect("it answers");
+    page
 }
 
 /// Where an object of its kind is made.
@@ -270,16 +284,7 @@ impl Fleet {
 
     /// What the controllers or a syncer count, as Prometheus would read it.
     pub(crate) fn metrics(&self, name: &str) -> String {
-        let says = std::fs::read_to_string(self.agents.log(name)).expect("it says something");
-        let line = says.lines().rfind(|line| line.contains("serving metrics"));
-        let url = line.and_then(|line| line.split_once("http://"));
-        let address = url.and_then(|(_, rest)| rest.split('/').next());
-        let address = address.unwrap_or_else(|| panic!("no address in {says}"));
-        let mut stream = TcpStream::connect(address).expect("it listens");
-        stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("it reads");
-        let mut page = String::new();
-        stream.read_to_string(&mut page).expect("it answers");
-        page
+        metrics_of(&self.agents.log(name))
     }
 
     /// Takes the life of the controllers or of a syncer, and leaves it dead.

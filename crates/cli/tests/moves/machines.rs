@@ -1,7 +1,10 @@
 //! Machines and their DPUs, as `interlock up` serves them with the local driver. What a port is open for is read from the
 //! files of the driver, and not from what anybody reports.
 
-use super::fleet::{GROUP, interlock, run, until};
+mod fenced;
+mod tampered;
+
+use super::fleet::{GROUP, interlock, metrics_of, run, until};
 use super::processes::signal;
 use super::registering::Up;
 use serde_json::{Value, json};
@@ -247,24 +250,29 @@ fn a_machine_that_runs_a_cluster_is_released_once_the_cluster_is_empty() {
 /// The agents of a DPU, as processes of their own that share its records.
 struct Agents {
     running: Vec<Child>,
+    rack: &'static str,
     state: PathBuf,
     config: PathBuf,
 }
 
 impl Agents {
     fn of(up: &Up, dpu: &str) -> Agents {
-        let state = up.path(&format!("records-{dpu}"));
-        Agents { running: Vec::new(), state, config: up.path("config") }
+        Agents::in_rack("r1", up, dpu)
+    }
+
+    fn in_rack(rack: &'static str, up: &Up, dpu: &str) -> Agents {
+        let state = up.path(&format!("records-{rack}-{dpu}"));
+        Agents { running: Vec::new(), rack, state, config: up.path("config") }
     }
 
     fn start(&mut self, dpu: &str) {
         let mut command = interlock();
-        command.args(["dpu-agent", &format!("r1/{dpu}"), "--state-dir"]).arg(&self.state);
+        let here = format!("{}/{dpu}", self.rack);
+        command.args(["dpu-agent", &here, "--state-dir"]).arg(&self.state);
         command.arg("--kubeconfig").arg(&self.config);
         command.args(["--metrics-listen", "127.0.0.1:0"]);
-        let log = self.state.with_extension("log");
-        let log =
-            File::options().create(true).append(true).open(log).expect("the directory is ours");
+        let log = File::options().create(true).append(true).open(self.log());
+        let log = log.expect("the directory is ours");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         self.running.push(command.spawn().expect("the binary runs"));
     }
@@ -275,9 +283,26 @@ impl Agents {
         child.wait().expect("it is our child");
     }
 
+    fn log(&self) -> PathBuf {
+        self.state.with_extension("log")
+    }
+
+    /// How many objects of a kind the last one that was started keeps of the hub.
+    fn kept(&self, kind: &str) -> usize {
+        let page = metrics_of(&self.log());
+        let labels = format!("interlock_shell_cache_objects{{server=\"hub\",kind=\"{kind}\"");
+        let line = page.lines().find(|line| line.starts_with(&labels));
+        line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or_default()
+    }
+
+    /// The file of the record of a port.
+    fn record(&self, dpu: &str, port: &str) -> PathBuf {
+        self.state.join(format!("{}.{dpu}", self.rack)).join(format!("{port}.record"))
+    }
+
     /// The tenant and the epoch that a port is open for, and its floor.
     fn port(&self, dpu: &str, port: &str) -> Option<(Option<(String, i64)>, i64)> {
-        let file = self.state.join(format!("r1.{dpu}")).join(format!("{port}.record"));
+        let file = self.record(dpu, port);
         let record: Value = serde_json::from_slice(&std::fs::read(file).ok()?).ok()?;
         let entry = &record["entry"];
         let tenant = entry["tenant"].as_str().map(str::to_owned);

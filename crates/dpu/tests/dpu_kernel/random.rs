@@ -7,7 +7,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const AGENTS: u64 = 8;
-const CALLS: u64 = 25;
+/// How many calls all of them make together; [`CALLS`] unless this says otherwise. Each takes tens of milliseconds.
+const CALLS_OF_ALL: &str = "INTERLOCK_DPU_CALLS";
+const CALLS: u64 = 200;
 
 /// What all agents have in common: the hub, with the floor of the node of each port, and a clock.
 #[derive(Default)]
@@ -96,6 +98,8 @@ impl Around {
 }
 
 pub(crate) fn eight_agents() {
+    let asked = std::env::var(CALLS_OF_ALL).map(|number| number.parse().expect("a number"));
+    let of_each = asked.unwrap_or(CALLS).div_ceil(AGENTS);
     let (scene, around) = (Scene::new(), Around::default());
     std::thread::scope(|scope| {
         for number in 1..=AGENTS {
@@ -105,7 +109,7 @@ pub(crate) fn eight_agents() {
                 for _ in 0..20 {
                     chance.below(2);
                 }
-                for _ in 0..CALLS {
+                for _ in 0..of_each {
                     around.call(&mut agent, &mut chance);
                 }
             });

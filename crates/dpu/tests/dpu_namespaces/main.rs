@@ -31,5 +31,9 @@ fn main() -> ExitCode {
         ),
         ("of 18 kinds of frames the five legal ones pass", frames::of_18_kinds),
         ("a machine moves between tenants in the middle of its traffic", moves::under_traffic),
+        (
+            "an attach that is held until the machine has another tenant lets no frame through",
+            moves::attach_held_until_reassigned,
+        ),
     ])
 }

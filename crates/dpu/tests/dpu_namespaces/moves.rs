@@ -3,7 +3,10 @@
 use crate::mode::script;
 use crate::net::eventually;
 use crate::rack::{Rack, marks};
+use rustix::fs::{FlockOperation, flock};
+use rustix::process::Signal;
 use std::collections::BTreeSet;
+use std::fs::File;
 
 pub(crate) fn under_traffic() {
     let mut rack = Rack::new();
@@ -41,4 +44,46 @@ pub(crate) fn under_traffic() {
     let (first, second) = (numbers(&first), numbers(&second));
     assert!(first.len() > 100 && second.len() > 100);
     assert_eq!(first.intersection(&second).next(), None, "no frame is in both");
+}
+
+/// Two agents of one DPU: one of them is in the middle of an attach, which waits for the port, while the machine changes its
+/// tenant. The machine sends all the time.
+pub(crate) fn attach_held_until_reassigned() {
+    let mut rack = Rack::new();
+    for (number, vni) in [(1, 4096), (2, 4097), (3, 4097)] {
+        rack.adopt(number);
+        rack.attach(number, 1, vni);
+    }
+    rack.adopt(0);
+    let script = script(rack.folder.path(), "stream.py", include_str!("../real/stream.py"));
+    let machine = &rack.machines[0];
+    let line =
+        format!("python3 {} eth0 {} {}", script.display(), machine.mac, machine.addresses[0]);
+    let (first, second) = (rack.sniff(1), rack.sniff(3));
+    let stream = machine.space.start(&line);
+    stream.prints("ready");
+    for epoch in [1, 3] {
+        let mut held = rack.another_agent(0);
+        let (term, entry) = (held.term("p1"), rack.entry(0, epoch, 4096));
+        // Whoever acts on the port now waits in its call.
+        let port = File::open(rack.lock(0)).unwrap();
+        flock(&port, FlockOperation::LockExclusive).unwrap();
+        held.send(&format!("attach p1 {term} {entry}"));
+        held.opens(&rack.lock(0));
+        held.signal(Signal::STOP);
+        held.is_held();
+        drop(port);
+        rack.isolate(0, epoch);
+        rack.attach(0, epoch + 1, 4097);
+        let before = marks(&second).len();
+        eventually("frames arrive in the next tenant", || marks(&second).len() > before + 50);
+        held.signal(Signal::CONT);
+        let late = held.receive().unwrap();
+        let because = format!("epoch {epoch} is revoked: the floor of port p1 is {epoch}");
+        assert_eq!(late, format!("refused AtOrUnderTheFloor: {because}"));
+        let before = marks(&second).len();
+        eventually("the next tenant keeps its port", || marks(&second).len() > before + 50);
+        assert_eq!(marks(&first), [], "the tenant before received something");
+        rack.isolate(0, epoch + 1);
+    }
 }

@@ -3,7 +3,7 @@
 use crate::agent::{Agent, Start, Stop};
 use crate::mode::script;
 use crate::net::{Running, Space};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// A machine: where it is wired, and what it was given. Machines 1 and 3 have one address in common, and 2 and 4.
@@ -44,6 +44,24 @@ fn machine(number: usize, space: Space) -> Machine {
     }
 }
 
+/// Where the agents of a DPU, counted from 1, have their records.
+fn records(folder: &Path, number: usize) -> PathBuf {
+    folder.join(format!("dpu-{number}"))
+}
+
+fn agent(dpu: &Space, folder: &Path, number: usize) -> Agent {
+    Agent::start(&Start {
+        user: None,
+        network: dpu.file("net"),
+        folder: &records(folder, number),
+        boot: "one",
+        vtep: &format!("192.0.2.{number}"),
+        ports: "p1,p2",
+        nft: Path::new("nft"),
+        stop: Stop::Never,
+    })
+}
+
 impl Rack {
     pub(crate) fn new() -> Rack {
         let underlay = Space::new(false);
@@ -55,16 +73,7 @@ impl Rack {
             dpu.cable("wire", &underlay, &format!("u{number}"));
             dpu.run(&format!("ip address add 192.0.2.{number}/24 dev wire && ip link set wire up"));
             underlay.run(&format!("ip link set u{number} master under up"));
-            agents.push(Agent::start(&Start {
-                user: None,
-                network: dpu.file("net"),
-                folder: &folder.path().join(format!("dpu-{number}")),
-                boot: "one",
-                vtep: &format!("192.0.2.{number}"),
-                ports: "p1,p2",
-                nft: Path::new("nft"),
-                stop: Stop::Never,
-            }));
+            agents.push(agent(&dpu, folder.path(), number));
             dpus.push(dpu);
         }
         let mut machines = Vec::new();
@@ -82,6 +91,18 @@ impl Rack {
         Rack { dpus, agents, machines, folder, _underlay: underlay }
     }
 
+    /// One more agent of the DPU of a machine, with the same records.
+    pub(crate) fn another_agent(&self, number: usize) -> Agent {
+        let dpu = self.machines[number].dpu;
+        agent(&self.dpus[dpu], self.folder.path(), dpu + 1)
+    }
+
+    /// The lock of the port of a machine.
+    pub(crate) fn lock(&self, number: usize) -> PathBuf {
+        let Machine { dpu, port, .. } = &self.machines[number];
+        records(self.folder.path(), dpu + 1).join(format!("{port}.lock"))
+    }
+
     pub(crate) fn adopt(&mut self, number: usize) {
         let machine = &self.machines[number];
         let agent = &mut self.agents[machine.dpu];
@@ -90,10 +111,16 @@ impl Rack {
 
     /// Opens the port of a machine, as its DPU is asked to.
     pub(crate) fn attach(&mut self, number: usize, epoch: i64, vni: u32) {
-        let Machine { dpu, port, node, mac, addresses, .. } = &self.machines[number];
+        let rest = self.entry(number, epoch, vni);
+        let Machine { dpu, port, .. } = self.machines[number];
+        self.agents[dpu].done("attach", port, &rest);
+    }
+
+    /// What an attach of a machine says after port and term.
+    pub(crate) fn entry(&self, number: usize, epoch: i64, vni: u32) -> String {
+        let Machine { dpu, node, mac, addresses, .. } = &self.machines[number];
         let (own, other) = (addresses.join(","), 2 - dpu);
-        let rest = format!("{node} {epoch} {vni} {mac} {own} 192.0.2.{other}");
-        self.agents[*dpu].done("attach", port, &rest);
+        format!("{node} {epoch} {vni} {mac} {own} 192.0.2.{other}")
     }
 
     pub(crate) fn isolate(&mut self, number: usize, floor: i64) {

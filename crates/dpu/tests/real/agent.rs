@@ -207,6 +207,16 @@ impl Agent {
         super::net::eventually("the agent stops itself", is_stopped);
     }
 
+    /// Waits until it has opened a file, such as the lock of a port that it waits for.
+    pub(crate) fn opens(&self, file: &Path) {
+        let folder = format!("/proc/{}/fd", self.child.id());
+        let is_file = |open: std::io::Result<std::fs::DirEntry>| {
+            open.and_then(|open| std::fs::read_link(open.path())).is_ok_and(|path| path == file)
+        };
+        let is_open = || std::fs::read_dir(&folder).unwrap().any(is_file);
+        super::net::eventually("the agent opens the file", is_open);
+    }
+
     fn pid(&self) -> Pid {
         Pid::from_child(&self.child)
     }

@@ -6,12 +6,12 @@
 //! it and releases what is revoked, and the agent that checks an update and brings its cluster to it. Both have worlds
 //! of their own, `placement` and `rollouts/applier`.
 
-mod ends;
+pub(super) mod ends;
 mod mistakes;
 mod promises;
 #[cfg(test)]
 mod tests;
-mod truth;
+pub(super) mod truth;
 
 use interlock_api::names::{FINALIZER_LIVE_GRANTS, LABEL_PLACED, PLACED_TRUE, grant_name};
 use interlock_api::rollouts::{FINALIZER_ROLLOUT, record_name};
@@ -34,18 +34,18 @@ use std::collections::BTreeSet;
 use truth::Truth;
 
 const NAME: &str = "fleet/drain";
-const CLUSTER_NAMES: [&str; CLUSTERS] = ["a", "b"];
-const CLUSTER_UIDS: [&str; CLUSTERS] = ["uid-a", "uid-b"];
+pub(super) const CLUSTER_NAMES: [&str; CLUSTERS] = ["a", "b"];
+pub(super) const CLUSTER_UIDS: [&str; CLUSTERS] = ["uid-a", "uid-b"];
 /// The namespaces that are placed.
-const SPACES: [&str; 2] = ["shop", "desk"];
-const SPACE_UIDS: [&str; 2] = ["0f3a9c1e", "7b21d4f0"];
+pub(super) const SPACES: [&str; 2] = ["shop", "desk"];
+pub(super) const SPACE_UIDS: [&str; 2] = ["0f3a9c1e", "7b21d4f0"];
 /// The namespace of the requests, which is not placed.
-const OPERATORS: &str = "operators";
-const OPERATORS_UID: &str = "3c5d7e9f";
+pub(super) const OPERATORS: &str = "operators";
+pub(super) const OPERATORS_UID: &str = "3c5d7e9f";
 /// The name of the request for each cluster.
-const REQUESTS: [&str; CLUSTERS] = ["update-a", "update-b"];
+pub(super) const REQUESTS: [&str; CLUSTERS] = ["update-a", "update-b"];
 /// When a request has to have started. A cluster that sends no heartbeat for so long is still reachable.
-const START_DEADLINE: i64 = 10;
+pub(super) const START_DEADLINE: i64 = 10;
 /// When a request has to be healthy: no world here lasts so long.
 const DEADLINE: i64 = 600;
 
@@ -117,20 +117,20 @@ impl Drains {
 }
 
 /// The name of the Grant of a placed namespace.
-fn grant(space: usize) -> String {
+pub(super) fn grant(space: usize) -> String {
     grant_name(SPACES[space], SPACE_UIDS[space])
 }
 
-fn cluster(c: usize) -> Name {
+pub(super) fn cluster(c: usize) -> Name {
     Name::cluster_wide(CLUSTER_NAMES[c])
 }
 
 /// The record of a cluster, and its report.
-fn record(c: usize) -> Name {
+pub(super) fn record(c: usize) -> Name {
     Name::cluster_wide(&record_name(CLUSTER_NAMES[c], CLUSTER_UIDS[c]))
 }
 
-fn request(c: usize) -> Name {
+pub(super) fn request(c: usize) -> Name {
     Name::within(OPERATORS, REQUESTS[c])
 }
 
@@ -168,7 +168,7 @@ impl System for Drains {
 
     /// Whatever can go on is faster than the deadline.
     fn may_pass(&self, scene: &Scene<'_, Self>) -> bool {
-        truth::read(self, scene).is_stuck()
+        Truth::read(scene, self.spaces).is_stuck()
     }
 
     fn programs(&self) -> Vec<Program<Machine>> {
@@ -228,7 +228,7 @@ impl System for Drains {
     }
 
     fn truth(&self, scene: &Scene<'_, Self>) -> Truth {
-        truth::read(self, scene)
+        Truth::read(scene, self.spaces)
     }
 
     fn promises(&self) -> Vec<Promise<Self>> {
@@ -257,7 +257,7 @@ impl System for Drains {
 }
 
 /// The hub with one more cluster, which sends heartbeats.
-fn registered(servers: &Servers, hub: u32, c: usize) -> u32 {
+pub(super) fn registered(servers: &Servers, hub: u32, c: usize) -> u32 {
     let at = start().to_string();
     let condition = |kind: &str, reason: &str, message: &str| {
         json!({"type": kind, "status": "True", "reason": reason, "message": message,
@@ -276,7 +276,7 @@ fn registered(servers: &Servers, hub: u32, c: usize) -> u32 {
 }
 
 /// The hub with the record of a cluster, and the report that its agent fills.
-fn followed(servers: &Servers, hub: u32, c: usize) -> u32 {
+pub(super) fn followed(servers: &Servers, hub: u32, c: usize) -> u32 {
     let of = json!({"name": CLUSTER_NAMES[c], "uid": CLUSTER_UIDS[c]});
     let kept = json!({"metadata": {"finalizers": [FINALIZER_ROLLOUT]},
         "spec": {"cluster": of, "rollback": {"tries": 1, "deadlineSeconds": DEADLINE}}});
@@ -286,7 +286,7 @@ fn followed(servers: &Servers, hub: u32, c: usize) -> u32 {
 }
 
 /// The hub with the request for a cluster, which is to be drained first.
-fn submitted(servers: &Servers, hub: u32, c: usize) -> u32 {
+pub(super) fn submitted(servers: &Servers, hub: u32, c: usize) -> u32 {
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"version": "1"},
         "metadata": {"name": "app", "namespace": "default"}});
     let update = json!({

@@ -6,6 +6,7 @@ use crate::{is_mirrored, make_original, server, until};
 use interlock_kernel::Place;
 use interlock_shell::faults::{Fault, Faults, Point, Seam};
 use interlock_shell::{NoDriver, Server, Shell};
+use std::sync::atomic::Ordering;
 
 /// One fault, at one seam.
 struct At {
@@ -47,6 +48,24 @@ async fn a_crash_at_any_seam_and_a_restart_end_right() {
             again.stop().await;
         }
     }
+}
+
+#[tokio::test]
+async fn a_runner_that_is_killed_gives_up_the_step_under_way_and_another_one_goes_on() {
+    let (client, trouble) = line(&server().await);
+    make_original(&client, "a", "yes").await;
+    // The second step writes the copy.
+    trouble.held.send_replace(Some("/a-copy"));
+    let (shell, mirror) = (Shell::default(), Mirror::default());
+    let (steps, hub) = (mirror.steps.clone(), Server::new("hub", client.clone()));
+    let runner = shell.run(mirror, [(Place::HUB, hub.clone())], NoDriver).expect("it is wired");
+    until("a step waits", async || steps.load(Ordering::SeqCst) >= 2).await;
+    runner.kill();
+    until("it has ended, and the step has not", async || runner.is_over()).await;
+    trouble.held.send_replace(None);
+    let _runner = shell.run(Mirror::default(), [(Place::HUB, hub)], NoDriver).expect("it is wired");
+    until("mirrored", || is_mirrored(&client, "a", "one")).await;
+    shell.stop().await;
 }
 
 #[tokio::test]

@@ -72,6 +72,23 @@ async fn who_has_nothing_to_do_after_a_write_has_its_next_turn_when_the_time_has
 }
 
 #[tokio::test]
+async fn a_watch_that_nobody_looks_at_any_more_is_let_go_and_may_be_followed_again() {
+    let (client, _) = line(&server().await);
+    make_original(&client, "a", "yes").await;
+    let (hub, named) = (Server::new("hub", client), Selector::Named("a".into()));
+    let watch = Watch::all(Place::HUB, &CONFIG_MAP).only(named.clone());
+    let cache = hub.follow(&watch);
+    cache.filled().await;
+    assert!(!hub.let_go(&CONFIG_MAP, &named), "somebody looks at it");
+    drop(cache);
+    assert!(hub.let_go(&CONFIG_MAP, &named));
+    assert!(hub.caches().is_empty());
+    let again = hub.follow(&watch);
+    again.filled().await;
+    assert_eq!(again.objects().len(), 1);
+}
+
+#[tokio::test]
 async fn nothing_runs_before_all_caches_are_filled() {
     let (client, trouble) = line(&server().await);
     make_original(&client, "a", "yes").await;

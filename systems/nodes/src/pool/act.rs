@@ -34,7 +34,8 @@ pub(super) fn act(scene: &Scene, decision: Decision) -> Step<Power> {
             Step::Wait { because: because.to_owned(), at_most }
         }
         Decision::ReadNode => {
-            live_read(scene.address.clone(), "a refusal is final, so it needs a live read")
+            let because = "a refusal is final, and a drain may be needed, so it needs a live read";
+            live_read(scene.address.clone(), because)
         }
         Decision::AskPower(dpus) => Step::LiveRead {
             reads: dpus.into_iter().map(|dpu| Read::Ask(IsOff(dpu))).collect(),

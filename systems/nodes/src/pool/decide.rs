@@ -20,7 +20,7 @@ pub enum Decision {
     Rest(&'static str),
     /// Nothing for so many seconds, and why.
     Wait(&'static str, i64),
-    /// Read the node itself: a refusal is final.
+    /// Read the node itself: a refusal is final, and a drain may be needed although the cache does not show that.
     ReadNode,
     /// Read the cluster on it: a cache proves no absence.
     ReadCluster,
@@ -69,7 +69,7 @@ pub fn decide(facts: &Facts) -> Decision {
     {
         return decision;
     }
-    if let Some(decision) = answer(facts) {
+    if let Some(decision) = answer(facts).or_else(|| take_drain_back(facts)) {
         return decision;
     }
     let Some(node) = &facts.node else { return Decision::Rest("there is no such node") };
@@ -164,11 +164,22 @@ fn revoke(node: &Node, _: &[Fence]) -> Option<Decision> {
     Some(Decision::Revoke(Revocation::of(node.cluster.is_some()), because))
 }
 
-/// While the node is Draining, and no longer, its cluster is asked to drain.
-fn ask_to_drain(node: &Node, _: &[Fence]) -> Option<Decision> {
-    if let Some(in_vain) = node.drained_in_vain.first() {
-        return Some(Decision::RemoveDrain(in_vain.clone()));
+/// A cluster is asked no more to drain once the node is not Draining, by a live read: where the cache is behind, somebody
+/// may rely on the cluster to be empty (DrainedIsEmpty).
+fn take_drain_back(facts: &Facts) -> Option<Decision> {
+    let node = facts.node.as_ref()?;
+    let in_vain = node.drained_in_vain.first()?;
+    match &facts.live {
+        None => Some(Decision::ReadNode),
+        Some(Live::There(live)) if live.is_in_the_phase_of(&node.state) => {
+            Some(Decision::RemoveDrain(in_vain.clone()))
+        }
+        Some(Live::There(_) | Live::Gone) => None,
     }
+}
+
+/// While the node is Draining, its cluster is asked to drain.
+fn ask_to_drain(node: &Node, _: &[Fence]) -> Option<Decision> {
     let cluster = node.cluster.as_ref().filter(|_| node.state.phase == NodePhase::Draining)?;
     (cluster.cached == OnCluster::OnIt).then_some(Decision::AddDrain)
 }

@@ -152,6 +152,14 @@ pub struct Fence {
     pub attestation: NodeAttestation,
 }
 
+impl State {
+    /// Whether it is the same node, in the same phase of the same epoch.
+    pub(super) fn is_in_the_phase_of(&self, other: &State) -> bool {
+        let key = |state: &State| (state.epoch, state.phase, state.phase_since.clone());
+        self.uid == other.uid && key(self) == key(other)
+    }
+}
+
 impl Node {
     /// The DPUs that may still have it programmed.
     pub(super) fn open_dpus(&self) -> impl Iterator<Item = &Dpu> {

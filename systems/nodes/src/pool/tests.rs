@@ -298,6 +298,25 @@ fn a_drain_that_nobody_needs_is_taken_back() {
 }
 
 #[test]
+fn a_drain_is_not_taken_back_where_the_cache_does_not_show_that_it_is_needed() {
+    let bound = in_use("n1", json!({"status": {"cluster": reference("a")}}));
+    let with_cluster = |node: Value| {
+        let mut objects = reported(node, &open("n1", 7));
+        objects.push(cluster("n1", drained()));
+        servers(objects)
+    };
+    let (hub, live) = (with_cluster(bound), with_cluster(draining(json!({}))));
+    let step = hub.view().step_with(&Pool, "n1", &LiveReads::default());
+    let Step::LiveRead { reads, .. } = step else { panic!("the node is read live: {step:?}") };
+    let mut live_reads = LiveReads::default();
+    for read in reads {
+        live.view().read_live(read, |_| PowerState::On, &mut live_reads);
+    }
+    let step = hub.view().step_with(&Pool, "n1", &live_reads);
+    assert!(!matches!(step, Step::Act(_)), "the drain stays: {step:?}");
+}
+
+#[test]
 fn a_drain_ends_once_the_cluster_is_drained_gone_or_not_on_the_node() {
     let left = json!({"spec": {"machines": []}});
     let another = json!({"metadata": {"uid": "another"}});
@@ -545,7 +564,7 @@ fn a_release_that_takes_too_long_says_who_has_not_reported_and_what_to_do() {
     );
     assert_eq!(
         blocked["next"],
-        "if the DPU is off: interlock force-release node/n1 --dpu r1/d1 --epoch 7 --because \"...\""
+        "if the DPU is off: interlock node fence n1 --dpu r1/d1 --epoch 7 --attest dpu-powered-off --reason \"...\""
     );
     assert_eq!(
         (run.events[0].reason, run.events[0].importance),
@@ -574,7 +593,10 @@ fn a_drain_that_takes_too_long_names_the_cluster_and_its_grants() {
             .unwrap()
             .contains("WorkloadCluster a on node n1 is not drained: it holds 3 grants")
     );
-    assert_eq!(blocked["next"], "interlock force-release node/n1 --epoch 7 --because \"...\"");
+    assert_eq!(
+        blocked["next"],
+        "if the machine is off: interlock node fence n1 --epoch 7 --attest machine-powered-off --reason \"...\""
+    );
 }
 
 fn commanded(power: PowerState, since: &str) -> (TestServers, Run<Power>) {

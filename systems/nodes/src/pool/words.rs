@@ -56,7 +56,7 @@ fn not_drained(node: &Node) -> Finding {
         since(node)
     );
     let next = format!(
-        "interlock force-release node/{} --epoch {} --because \"...\"",
+        "if the machine is off: interlock node fence {} --epoch {} --attest machine-powered-off --reason \"...\"",
         node.name, node.state.epoch
     );
     Finding::holds(RELEASE_BLOCKED, "NotDrained", message).next(next)
@@ -75,7 +75,7 @@ fn not_reported(node: &Node) -> Option<Finding> {
         power_words(node, &open)
     );
     let next = format!(
-        "if the DPU is off: interlock force-release node/{} --dpu {} --epoch {} --because \"...\"",
+        "if the DPU is off: interlock node fence {} --dpu {} --epoch {} --attest dpu-powered-off --reason \"...\"",
         node.name,
         shown(&first.name),
         node.state.epoch

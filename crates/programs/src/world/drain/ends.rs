@@ -6,26 +6,27 @@ use interlock_kernel::{Kind, Name, read_part};
 use interlock_placement::kinds::GRANT;
 use interlock_placement::world::processes::start;
 use interlock_rollouts::kinds::{CLUSTER_ROLLOUT, ROLLOUT_REPORT};
-use interlock_world::{Chance, Move, Scene};
+use interlock_world::{Chance, Move, Scene, System};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 /// What happens by itself, who does it, and whether it must happen in the end.
-pub(super) const MOVES: [(&str, &str, bool); 5] = [
+pub(in crate::world) const MOVES: [(&str, &str, bool); 5] = [
     ("Start", "cluster", true),
     ("Release", "cluster", true),
     ("Check", "agent", true),
     ("Apply", "agent", true),
     ("Submit", "people", false),
 ];
+/// A world with more of its own has these first.
 const START: usize = 0;
 const RELEASE: usize = 1;
 const CHECK: usize = 2;
 const APPLY: usize = 3;
-const SUBMIT: usize = 4;
+pub(in crate::world) const SUBMIT: usize = 4;
 
 /// That the request for a cluster was sent.
-pub(super) fn sent(c: usize) -> Chance {
+pub(in crate::world) fn sent(c: usize) -> Chance {
     1_u32 << c
 }
 
@@ -50,7 +51,10 @@ fn place_of(cluster: &Value) -> Option<usize> {
 }
 
 /// The owner starts what is granted, and releases what is revoked once it has stopped.
-fn follow(scene: &Scene<'_, Drains>, space: usize) -> Option<Move<Machine>> {
+pub(in crate::world) fn follow<S: System<Machine = Machine>>(
+    scene: &Scene<'_, S>,
+    space: usize,
+) -> Option<Move<Machine>> {
     let name = grant(space);
     let status = scene.hub().part(&GRANT, &Name::cluster_wide(&name), "status");
     let c = place_of(&status["owner"])?;
@@ -71,7 +75,7 @@ fn follow(scene: &Scene<'_, Drains>, space: usize) -> Option<Move<Machine>> {
 }
 
 /// The hub after a cluster released a namespace without volumes: what it had is superseded.
-fn released(scene: &Scene<'_, Drains>, name: &str, status: &Value, c: usize) -> u32 {
+fn released<S: System>(scene: &Scene<'_, S>, name: &str, status: &Value, c: usize) -> u32 {
     let mut copies = status["copies"].clone();
     for copy in copies.as_array_mut().into_iter().flatten() {
         if copy["cluster"]["uid"] == CLUSTER_UIDS[c] && copy["state"] == "Live" {
@@ -84,28 +88,35 @@ fn released(scene: &Scene<'_, Drains>, name: &str, status: &Value, c: usize) -> 
 }
 
 /// The status of the record or of the report of a cluster.
-fn status<T: DeserializeOwned + Default>(scene: &Scene<'_, Drains>, kind: &Kind, c: usize) -> T {
+fn status<T, S>(scene: &Scene<'_, S>, kind: &Kind, c: usize) -> T
+where
+    T: DeserializeOwned + Default,
+    S: System,
+{
     let found = scene.hub().get(kind, &record(c));
     found.and_then(|found| read_part(&found, "status").ok().flatten()).unwrap_or_default()
 }
 
 /// What the record of a cluster says.
-pub(super) fn decided(scene: &Scene<'_, Drains>, c: usize) -> ClusterRolloutStatus {
+pub(super) fn decided<S: System>(scene: &Scene<'_, S>, c: usize) -> ClusterRolloutStatus {
     status(scene, &CLUSTER_ROLLOUT, c)
 }
 
 /// What the report of a cluster says.
-pub(super) fn said(scene: &Scene<'_, Drains>, c: usize) -> RolloutReportStatus {
+pub(super) fn said<S: System>(scene: &Scene<'_, S>, c: usize) -> RolloutReportStatus {
     status(scene, &ROLLOUT_REPORT, c)
 }
 
-fn says(scene: &Scene<'_, Drains>, c: usize, change: &Value) -> u32 {
+fn says<S: System>(scene: &Scene<'_, S>, c: usize, change: &Value) -> u32 {
     let patch = json!({ "status": change });
     scene.servers.change(scene.contents[0], &ROLLOUT_REPORT, &record(c), &patch)
 }
 
 /// The agent finds nothing wrong with the update that it is asked about.
-fn check(scene: &Scene<'_, Drains>, c: usize) -> Option<Move<Machine>> {
+pub(in crate::world) fn check<S: System<Machine = Machine>>(
+    scene: &Scene<'_, S>,
+    c: usize,
+) -> Option<Move<Machine>> {
     let asked = decided(scene, c).preflight?;
     let said = said(scene, c);
     let answered = said.preflight.as_ref().map(|it| (&it.uid, &it.digest));
@@ -117,7 +128,10 @@ fn check(scene: &Scene<'_, Drains>, c: usize) -> Option<Move<Machine>> {
 }
 
 /// The agent brings its cluster to the target, and all is healthy at once.
-fn apply(scene: &Scene<'_, Drains>, c: usize) -> Option<Move<Machine>> {
+pub(in crate::world) fn apply<S: System<Machine = Machine>>(
+    scene: &Scene<'_, S>,
+    c: usize,
+) -> Option<Move<Machine>> {
     let token = decided(scene, c).target.token;
     if said(scene, c).token == token {
         return None;

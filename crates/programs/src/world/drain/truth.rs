@@ -1,14 +1,14 @@
 //! What is true of namespaces, clusters and their updates, in the words of the promises.
 
 use super::ends::{decided, said};
-use super::{CLUSTER_NAMES, CLUSTER_UIDS, Drains, SPACES, cluster, grant, request};
+use super::{CLUSTER_NAMES, CLUSTER_UIDS, Machine, SPACES, cluster, grant, request};
 use interlock_api::placement::{GrantStatus, Phase};
 use interlock_api::rollouts::{ClusterUpdateStatus, UpdatePhase};
 use interlock_kernel::metadata::uid_of;
 use interlock_kernel::{Name, read_part};
 use interlock_placement::kinds::{GRANT, WORKLOAD_CLUSTER};
 use interlock_rollouts::kinds::CLUSTER_UPDATE;
-use interlock_world::{CLUSTERS, Scene};
+use interlock_world::{CLUSTERS, Scene, System};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -84,39 +84,61 @@ impl Update {
 }
 
 impl Truth {
-    pub(super) fn is_empty(&self, c: usize) -> bool {
+    /// With so many placed namespaces.
+    pub(in crate::world) fn read<S: System<Machine = Machine>>(
+        scene: &Scene<'_, S>,
+        spaces: usize,
+    ) -> Truth {
+        Truth {
+            spaces: (0..spaces).map(|space| space_of(scene, space)).collect(),
+            clusters: std::array::from_fn(|c| cluster_of(scene, c)),
+        }
+    }
+
+    pub(in crate::world) fn is_empty(&self, c: usize) -> bool {
         !self.spaces.iter().any(|space| space.is_on(c))
     }
 
-    pub(super) fn is_drained(&self, c: usize) -> bool {
+    pub(in crate::world) fn is_drained(&self, c: usize) -> bool {
         self.clusters[c].is_drained()
     }
 
-    pub(super) fn is_updated(&self, c: usize) -> bool {
+    /// Whether a cluster says to this one who asked that it is drained.
+    pub(in crate::world) fn is_drained_for(&self, c: usize, requester: &str) -> bool {
+        let Cluster { asked, told, .. } = &self.clusters[c];
+        asked.contains(requester) && told.contains(requester)
+    }
+
+    /// Whether somebody needs a cluster empty.
+    pub(in crate::world) fn is_asked(&self, c: usize) -> bool {
+        !self.clusters[c].asked.is_empty()
+    }
+
+    pub(in crate::world) fn is_updated(&self, c: usize) -> bool {
         self.clusters[c].is_updated()
     }
 
-    pub(super) fn all_run(&self) -> bool {
+    pub(in crate::world) fn all_run(&self) -> bool {
         self.spaces.iter().all(Space::is_settled)
     }
 
-    pub(super) fn no_update_waits(&self) -> bool {
+    pub(in crate::world) fn no_update_waits(&self) -> bool {
         self.updates().all(Update::is_over)
     }
 
-    pub(super) fn nobody_drains(&self) -> bool {
+    pub(in crate::world) fn nobody_drains(&self) -> bool {
         self.clusters.iter().all(|cluster| cluster.asked.is_empty())
     }
 
     /// Whether each cluster is to be drained, and has a namespace that no other one takes.
-    pub(super) fn is_stuck(&self) -> bool {
+    pub(in crate::world) fn is_stuck(&self) -> bool {
         let has_one =
             |c: usize| self.spaces.iter().any(|space| space.is_settled() && space.owner == Some(c));
-        (0..CLUSTERS).all(|c| !self.clusters[c].asked.is_empty() && has_one(c))
+        (0..CLUSTERS).all(|c| self.is_asked(c) && has_one(c))
     }
 
     /// Whether an update waited too long.
-    pub(super) fn has_one_failed(&self) -> bool {
+    pub(in crate::world) fn has_one_failed(&self) -> bool {
         self.updates().any(|update| update.entry == Some(UpdatePhase::Failed))
     }
 
@@ -124,7 +146,7 @@ impl Truth {
         self.clusters.iter().filter_map(|cluster| cluster.update.as_ref())
     }
 
-    pub(super) fn show(&self) -> Vec<(&'static str, String)> {
+    pub(in crate::world) fn show(&self) -> Vec<(&'static str, String)> {
         let mut shown = Vec::new();
         for (name, space) in SPACES.into_iter().zip(&self.spaces) {
             let owner = space.owner.map_or("none", |c| CLUSTER_NAMES[c]);
@@ -153,14 +175,7 @@ impl Truth {
     }
 }
 
-pub(super) fn read(system: &Drains, scene: &Scene<'_, Drains>) -> Truth {
-    Truth {
-        spaces: (0..system.spaces).map(|space| space_of(scene, space)).collect(),
-        clusters: std::array::from_fn(|c| cluster_of(scene, c)),
-    }
-}
-
-fn space_of(scene: &Scene<'_, Drains>, space: usize) -> Space {
+fn space_of<S: System<Machine = Machine>>(scene: &Scene<'_, S>, space: usize) -> Space {
     let name = grant(space);
     let found = scene.hub().get(&GRANT, &Name::cluster_wide(&name));
     let status = found.and_then(|grant| read_part::<GrantStatus>(&grant, "status").ok().flatten());
@@ -171,7 +186,7 @@ fn space_of(scene: &Scene<'_, Drains>, space: usize) -> Space {
     Space { phase: status.phase, owner, epoch: status.epoch, runs }
 }
 
-fn cluster_of(scene: &Scene<'_, Drains>, c: usize) -> Cluster {
+fn cluster_of<S: System>(scene: &Scene<'_, S>, c: usize) -> Cluster {
     let part = |part| scene.hub().part(&WORKLOAD_CLUSTER, &cluster(c), part);
     let (spec, status) = (part("spec"), part("status"));
     let text = |value: &Value| value.as_str().map(str::to_owned);
@@ -184,7 +199,7 @@ fn cluster_of(scene: &Scene<'_, Drains>, c: usize) -> Cluster {
     }
 }
 
-fn update_of(scene: &Scene<'_, Drains>, c: usize) -> Option<Update> {
+fn update_of<S: System>(scene: &Scene<'_, S>, c: usize) -> Option<Update> {
     let found = scene.hub().get(&CLUSTER_UPDATE, &request(c))?;
     let uid = uid_of(&found);
     let (decided, said) = (decided(scene, c), said(scene, c));
