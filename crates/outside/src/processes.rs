@@ -64,6 +64,7 @@
 
 mod asked;
 mod beside;
+mod dispositions;
 mod durable;
 mod enter;
 mod error;

@@ -121,6 +121,25 @@ fn a_command_with_a_terminal_has_one_of_its_own() {
     assert_eq!(left, Some(Left::Code(130)));
 }
 
+/// As in a process that a script started in its background.
+#[allow(unsafe_code)]
+fn ignore_usr2() {
+    // SAFETY: no handler is installed that could run at a bad moment, and no other test has to do with this signal.
+    unsafe { libc::signal(libc::SIGUSR2, libc::SIG_IGN) };
+}
+
+#[test]
+fn a_signal_that_the_program_itself_ignores_is_not_ignored_by_what_it_starts() {
+    ignore_usr2();
+    let scene = Scene::new();
+    let traps = "trap 'echo trapped > trapped.new; mv trapped.new trapped' USR2; kill -USR2 $$; ";
+    scene.start("a", &format!("{traps} while :; do sleep 0.02; done"));
+    scene.until_file("a", "trapped");
+    let (_entered, told) =
+        enter(&scene, &entry("trap 'exit 3' USR2; kill -USR2 $$; exit 1")).unwrap();
+    assert_eq!(told.recv_timeout(DEADLINE).unwrap(), Left::Code(3));
+}
+
 #[test]
 fn a_command_ends_with_its_connection_and_takes_its_children_along() {
     let scene = Scene::new();

@@ -4,6 +4,7 @@
 //! pid, and waits; the program it is to become is not executed before a word arrives. If the gate
 //! is shut instead, or the program that forked it dies, the child ends and has done nothing.
 
+use super::dispositions;
 use super::durable;
 use super::record::{Exit, now_unix_milliseconds};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -102,6 +103,7 @@ impl Launch {
 fn wait_at_the_gate(command: &mut Command, gate: UnixStream, lock: Arc<OwnedFd>) {
     let parent = rustix::process::getpid();
     let wait = move || -> io::Result<()> {
+        dispositions::reset();
         rustix::process::setsid()?;
         let own = rustix::process::getpid().as_raw_nonzero().get();
         rustix::io::write(&gate, &own.to_ne_bytes())?;
@@ -125,7 +127,7 @@ fn wait_at_the_gate(command: &mut Command, gate: UnixStream, lock: Arc<OwnedFd>)
         Ok(())
     };
     // SAFETY: between fork and exec in a program with threads, only what is async-signal-safe may
-    // be done. The closure makes system calls (setsid, getpid, write, poll, getppid, kill, read,
+    // be done. The closure makes system calls (sigaction, setsid, getpid, write, poll, getppid, kill, read,
     // fcntl) on descriptors that it owns, with buffers on its stack. It allocates nothing, takes no
     // lock of the program, drops nothing that it captured, cannot panic, and its errors are bare
     // numbers.

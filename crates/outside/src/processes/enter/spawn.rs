@@ -1,5 +1,6 @@
 //! A shell with the variables of a run, which waits for a word before it becomes the command.
 
+use super::super::dispositions;
 use super::end::{self, Ending};
 use super::{Entered, Entry, Hold, Leader, Left, Surroundings};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -172,6 +173,7 @@ impl Terminal {
 #[allow(unsafe_code)]
 fn begin_session(command: &mut Command, terminal: Option<OwnedFd>) {
     let begin = move || -> io::Result<()> {
+        dispositions::reset();
         setsid()?;
         if let Some(terminal) = &terminal {
             ioctl_tiocsctty(terminal)?;
@@ -180,7 +182,7 @@ fn begin_session(command: &mut Command, terminal: Option<OwnedFd>) {
         Ok(())
     };
     // SAFETY: between fork and exec in a program with threads, only what is async-signal-safe may be done. The
-    // closure makes three system calls (setsid, ioctl, prctl) on a descriptor that it owns. It allocates nothing,
+    // closure makes system calls (sigaction, setsid, ioctl, prctl) on a descriptor that it owns. It allocates nothing,
     // takes no lock of the program, drops nothing that it captured, cannot panic, and its errors are bare numbers.
     unsafe { command.pre_exec(begin) };
 }
