@@ -5,9 +5,9 @@ use interlock_api::placement::{Ref, Syncer as Introduction};
 use interlock_kernel::{Kind, Nothing};
 use interlock_placement::heartbeat::decide::PERIOD;
 use interlock_placement::heartbeat::{Discovery, Heartbeat};
-use interlock_placement::runtime::Runtime;
 use interlock_placement::runtime::outside::Machine as Pods;
 use interlock_placement::runtime::tokens::Cloud;
+use interlock_placement::runtime::{Runtime, Scope};
 use interlock_placement::syncer::{Locks, Syncer};
 use interlock_volumes::keeper::Keeper;
 use interlock_volumes::outside::{Disk, Mover};
@@ -41,8 +41,8 @@ pub struct Machine {
     pub is_root: bool,
     /// Whether it has the volumes of the cluster as well, so that moves carry their data.
     pub has_volumes: bool,
-    /// Whether pods that name no runtime class are its processes, too: there are no other nodes.
-    pub is_default: bool,
+    /// Which pods of the cluster are its processes.
+    pub scope: Scope,
 }
 
 impl Agent {
@@ -70,7 +70,7 @@ impl Agent {
 
     fn runtime(&self, machine: Machine) -> Runtime {
         let runtime = Runtime::new(&self.introduction.boot_id).as_root(machine.is_root);
-        let runtime = runtime.reaching(self.cloud.clone()).by_default(machine.is_default);
+        let runtime = runtime.reaching(self.cloud.clone()).serving(machine.scope);
         if machine.has_volumes { runtime.with_storage() } else { runtime }
     }
 

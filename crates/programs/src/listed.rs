@@ -53,6 +53,7 @@ mod tests {
         TenantPlane, Workloads,
     };
     use interlock_api::placement::Ref;
+    use interlock_placement::runtime::Scope;
 
     fn names(rooms: &[Listed]) -> Vec<&'static str> {
         rooms.iter().map(|room| room.controller).collect()
@@ -60,7 +61,7 @@ mod tests {
 
     #[test]
     fn no_controller_is_in_a_list_twice() {
-        let machine = Some(Machine { is_root: false, has_volumes: true, is_default: true });
+        let machine = Some(Machine { is_root: false, has_volumes: true, scope: Scope::All });
         let mut all = names(&list(&Hub::default()));
         all.extend(names(&list(&Identities::of_any())));
         all.extend(names(&list(&Agent::of_any(machine, &[]))));
@@ -84,7 +85,7 @@ mod tests {
 
     #[test]
     fn only_the_syncer_of_a_cluster_knows_the_hub() {
-        let machine = Some(Machine { is_root: false, has_volumes: true, is_default: true });
+        let machine = Some(Machine { is_root: false, has_volumes: true, scope: Scope::All });
         for (account, places) in accounts(&list(&Agent::of_any(machine, &[]))) {
             assert_eq!(places.contains(&Place::HUB), account == Account::Syncer, "{account}");
         }

@@ -10,6 +10,7 @@ use interlock_api::nodes::DpuName;
 use interlock_api::placement::Ref;
 use interlock_kernel::{Kind, Place, Verb};
 use interlock_placement::kinds::WORKLOAD_CLUSTER;
+use interlock_placement::runtime::Scope;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -310,7 +311,7 @@ pub fn of_identities() -> Vec<Listed> {
 /// or on a cluster with nodes.
 pub fn of_agent(is_on_machine: bool, further: &[Kind]) -> Vec<Listed> {
     let machine =
-        is_on_machine.then_some(Machine { is_root: false, has_volumes: true, is_default: true });
+        is_on_machine.then_some(Machine { is_root: false, has_volumes: true, scope: Scope::All });
     list(&Agent::of_any(machine, further))
 }
 

@@ -4,7 +4,7 @@ use crate::{Account, Program, Visitor};
 use interlock_kernel::Nothing;
 use interlock_workloads::node::{LocalNode, Machine as Node};
 use interlock_workloads::{
-    cronjob, daemonset, deployment, endpoints, job, replicaset, statefulset,
+    cronjob, daemonset, deployment, disruption, endpoints, job, replicaset, statefulset,
 };
 use std::sync::Arc;
 
@@ -46,5 +46,6 @@ impl<V: Visitor<Nothing>> Program<V> for Workloads {
         visitor.room(account, job::Jobs::new(node));
         visitor.room(account, cronjob::CronJobs::new(cronjob::only_utc));
         visitor.room(account, endpoints::Endpoints);
+        visitor.room(account, disruption::Disruptions);
     }
 }

@@ -33,13 +33,26 @@ use outside::Machine;
 use std::sync::Arc;
 use tokens::Cloud;
 
+/// Which pods of a cluster are for this runtime.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// Those of its class that a syncer made: the cluster has nodes of its own, and a pod of somebody who may create pods
+    /// gets no process on this machine.
+    #[default]
+    Synced,
+    /// Those of its class, whoever made them: the cluster has no other nodes.
+    OfClass,
+    /// Those, and those that name no class.
+    All,
+}
+
 /// The process runtime of one cluster, in one boot of its machine.
 #[derive(Debug, Clone)]
 pub struct Runtime {
     boot_id: String,
     has_storage: bool,
     is_root: bool,
-    is_default: bool,
+    scope: Scope,
     cloud: Cloud,
 }
 
@@ -50,7 +63,7 @@ impl Runtime {
             boot_id: boot_id.into(),
             has_storage: false,
             is_root: false,
-            is_default: false,
+            scope: Scope::Synced,
             cloud: Cloud::default(),
         }
     }
@@ -73,11 +86,10 @@ impl Runtime {
 }
 
 impl Runtime {
-    /// The same, for a cluster that has no other nodes: there a pod that names no runtime class is a process, too, and so
-    /// is one that no syncer made. Elsewhere a pod of somebody who may create pods gets no process on this machine.
+    /// The same, for these pods of the cluster.
     #[must_use]
-    pub fn by_default(mut self, is_default: bool) -> Runtime {
-        self.is_default = is_default;
+    pub fn serving(mut self, scope: Scope) -> Runtime {
+        self.scope = scope;
         self
     }
 
@@ -85,8 +97,11 @@ impl Runtime {
     fn runs(&self, pod: &Object) -> bool {
         let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
         match pod.data["spec"]["runtimeClassName"].as_str() {
-            None | Some("") => self.is_default,
-            Some(class) => class == RUNTIME_CLASS && (self.is_default || is_ours(pod, namespace)),
+            None | Some("") => self.scope == Scope::All,
+            Some(class) => {
+                let is_for_us = self.scope != Scope::Synced || is_ours(pod, namespace);
+                class == RUNTIME_CLASS && is_for_us
+            }
         }
     }
 

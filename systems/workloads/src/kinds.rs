@@ -5,6 +5,7 @@ use interlock_kernel::{GroupVersion, Kind};
 const CORE: GroupVersion = GroupVersion::new("", "v1");
 const APPS: GroupVersion = GroupVersion::new("apps", "v1");
 const BATCH: GroupVersion = GroupVersion::new("batch", "v1");
+const POLICY: GroupVersion = GroupVersion::new("policy", "v1");
 const DISCOVERY: GroupVersion = GroupVersion::new("discovery.k8s.io", "v1");
 
 /// A namespace.
@@ -34,3 +35,5 @@ pub const JOB: Kind = Kind::namespaced(BATCH, "Job", "jobs");
 pub const CRON_JOB: Kind = Kind::namespaced(BATCH, "CronJob", "cronjobs");
 /// A part of the endpoints of a Service.
 pub const ENDPOINT_SLICE: Kind = Kind::namespaced(DISCOVERY, "EndpointSlice", "endpointslices");
+/// How many pods stay healthy while others are evicted.
+pub const BUDGET: Kind = Kind::namespaced(POLICY, "PodDisruptionBudget", "poddisruptionbudgets");

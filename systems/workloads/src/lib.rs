@@ -10,6 +10,7 @@
 pub mod cronjob;
 pub mod daemonset;
 pub mod deployment;
+pub mod disruption;
 pub mod endpoints;
 pub mod job;
 pub mod kinds;
@@ -24,6 +25,7 @@ pub mod replicaset;
 pub mod revisions;
 #[cfg(test)]
 mod search;
+pub mod share;
 pub mod slots;
 pub mod statefulset;
 pub mod status;

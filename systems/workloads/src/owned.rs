@@ -81,9 +81,18 @@ pub fn selector_of(object: &DynamicObject) -> Result<LabelSelector, String> {
     if said.is_null() {
         return Err("spec.selector is missing".to_owned());
     }
+    let selector = read_selector(said)?;
+    match flaw(&selector) {
+        Some(flaw) => Err(format!("spec.selector: {flaw}")),
+        None => Ok(selector),
+    }
+}
+
+/// The value of a `spec.selector`, empty or not, or what is wrong with it, in words.
+pub fn read_selector(said: &Value) -> Result<LabelSelector, String> {
     let selector =
         LabelSelector::deserialize(said).map_err(|error| format!("spec.selector: {error}"))?;
-    match flaw(&selector) {
+    match flaw_of_rules(&selector) {
         Some(flaw) => Err(format!("spec.selector: {flaw}")),
         None => Ok(selector),
     }
@@ -92,6 +101,11 @@ pub fn selector_of(object: &DynamicObject) -> Result<LabelSelector, String> {
 /// Whether a selector selects these labels. An empty one, and one that makes no sense, selects nothing:
 /// a controller of all pods of a namespace is always a mistake.
 pub fn is_selected(selector: &LabelSelector, labels: Option<&BTreeMap<String, String>>) -> bool {
+    flaw(selector).is_none() && has_all(selector, labels)
+}
+
+/// Whether labels have all that a selector asks for: an empty one asks for nothing.
+pub fn has_all(selector: &LabelSelector, labels: Option<&BTreeMap<String, String>>) -> bool {
     let has = |key: &String| labels.and_then(|labels| labels.get(key));
     let mut labels = selector.match_labels.iter().flatten();
     let mut rules = selector.match_expressions.iter().flatten();
@@ -106,9 +120,7 @@ pub fn is_selected(selector: &LabelSelector, labels: Option<&BTreeMap<String, St
             _ => false,
         }
     };
-    flaw(selector).is_none()
-        && labels.all(|(key, value)| has(key) == Some(value))
-        && rules.all(holds)
+    labels.all(|(key, value)| has(key) == Some(value)) && rules.all(holds)
 }
 
 /// What is wrong with a selector, in words.
@@ -118,6 +130,10 @@ fn flaw(selector: &LabelSelector) -> Option<String> {
     if rules + labels == 0 {
         return Some("it is empty, and would select every pod of the namespace".to_owned());
     }
+    flaw_of_rules(selector)
+}
+
+fn flaw_of_rules(selector: &LabelSelector) -> Option<String> {
     selector.match_expressions.iter().flatten().find_map(flaw_of)
 }
 

@@ -11,6 +11,7 @@ use interlock_kernel::{Kind, Nothing, Place};
 use interlock_outside::processes::Processes;
 use interlock_outside::volumes::LocalVolumes;
 use interlock_placement::heartbeat::{Discovery, WhoIssues};
+use interlock_placement::runtime::Scope;
 use interlock_placement::runtime::outside::{Action, Answer, Machine, Question};
 use interlock_placement::runtime::tokens::Cloud;
 use interlock_placement::syncer::{Holding, Locks, LocksOf};
@@ -100,8 +101,9 @@ pub(crate) struct Agent {
     pub(crate) runtime: Runtime,
     /// How often it sends a heartbeat.
     pub(crate) heartbeat_every: Duration,
-    /// Whether the cluster is a logical cluster of ours, which has no controllers of Deployments and the like but ours.
-    pub(crate) is_embedded: bool,
+    /// Which pods of the cluster are processes of this machine, where it runs any. A logical cluster of ours has no other
+    /// nodes, and no controllers of Deployments and the like but ours.
+    pub(crate) scope: Scope,
     /// Whether it brings the cluster to what ClusterUpdates ask for, and how the API servers of the cluster are reached one
     /// by one: nothing more than that is proven of a fence that is not exact.
     pub(crate) updates: Option<ApiServers>,
@@ -124,8 +126,13 @@ impl Agent {
     /// The controllers of its workloads: only where its pods are processes of this machine, and nobody else makes any.
     fn workloads(&self) -> Option<programs::Workloads> {
         let Runtime::OnThisMachine { processes, .. } = &self.runtime else { return None };
-        let node = || node::of_this_machine(&self.of.name, processes.boot_id());
-        self.is_embedded.then(|| programs::Workloads { node: node() })
+        match self.scope {
+            Scope::Synced => None,
+            Scope::OfClass | Scope::All => {
+                let node = node::of_this_machine(&self.of.name, processes.boot_id());
+                Some(programs::Workloads { node })
+            }
+        }
     }
 
     /// Its controllers, as one list.
@@ -133,8 +140,7 @@ impl Agent {
         let (boot_id, machine) = match &self.runtime {
             Runtime::OnThisMachine { processes, .. } => {
                 let is_root = processes.are_roots();
-                let machine =
-                    programs::Machine { is_root, has_volumes: true, is_default: self.is_embedded };
+                let machine = programs::Machine { is_root, has_volumes: true, scope: self.scope };
                 (processes.boot_id().to_owned(), Some(machine))
             }
             Runtime::OfTheCluster { boot_id } => (boot_id.clone(), None),

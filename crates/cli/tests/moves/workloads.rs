@@ -180,3 +180,34 @@ fn a_placed_deployment_runs_on_its_owner_and_stops_with_the_grant() {
     assert_eq!(grants["items"].as_array().map(Vec::len), Some(0), "{grants:#}");
     up.end();
 }
+
+#[test]
+fn without_a_default_runtime_class_a_pod_runs_only_if_it_names_the_class() {
+    let up = Up::with_options("west", &["--no-default-runtime-class"]);
+    let all = format!("{WEST}/api/v1/namespaces/default/pods");
+    let pod = |name: &str, class: &Value| {
+        let container = json!({"name": "main", "image": "none", "command": ["sleep", "1000"]});
+        let spec = json!({"runtimeClassName": class, "terminationGracePeriodSeconds": 1,
+            "containers": [container]});
+        let pod = json!({"metadata": {"name": name}, "spec": spec});
+        until(&format!("pod {name} can be made"), || {
+            let made = up.process.client().call("POST", &all, Some(&pod));
+            let made = made.map_err(|why| why.to_string())?;
+            if made.status == 201 { Ok(()) } else { Err(made.text) }
+        });
+    };
+    pod("without", &Value::Null);
+    pod("with", &json!("interlock-process"));
+    until("the pod of the class runs", || {
+        let found = up.get(&format!("{all}/with"));
+        let is_running = found["status"]["phase"] == "Running";
+        if is_running { Ok(()) } else { Err(format!("{found:#}\n{}", up.process.says())) }
+    });
+    // It was made first, and nothing has touched it: it is for whatever else runs pods there.
+    let found = up.get(&format!("{all}/without"));
+    assert_eq!(found["status"]["phase"], "Pending", "{found:#}");
+    assert!(found["metadata"]["finalizers"].is_null(), "{found:#}");
+    up.delete(&format!("{all}/with"));
+    up.delete(&format!("{all}/without"));
+    up.end();
+}

@@ -6,6 +6,7 @@ use crate::{
 };
 use interlock_api::placement::Ref;
 use interlock_kernel::{Controller, Outside, Record};
+use interlock_placement::runtime::Scope;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -39,7 +40,7 @@ impl Judges {
     /// Those of all programs. What a room decides depends on its facts alone, so it may be that of any cluster.
     pub fn shipped() -> Judges {
         let mut judges = Judges::default();
-        let machine = Some(Machine { is_root: false, has_volumes: true, is_default: true });
+        let machine = Some(Machine { is_root: false, has_volumes: true, scope: Scope::All });
         Hub::default().visit(&mut judges);
         Identities::of_any().visit(&mut judges);
         Agent::of_any(machine, &[]).visit(&mut judges);

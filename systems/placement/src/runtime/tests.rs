@@ -1,6 +1,5 @@
 //! Tests of the runtime: what it asks, does and says about one pod.
 
-use super::Runtime;
 use super::decide::{
     Asked, Decision, Description, Facts, Finding, Health, Holder as Other, Home, Lock, Permit, Pod,
     Probing, Process, Stamp, decide,
@@ -9,6 +8,7 @@ use super::outside::{
     Action as MachineAction, Check, Ending, Holder, Known, Question, Started, Verdict, Verdicts,
 };
 use super::tokens::Tokens;
+use super::{Runtime, Scope};
 use crate::kinds::{CLAIM, NAMESPACE, POD, VOLUME};
 use crate::syncer::tenancy::Running;
 use crate::syncer::tests::world::{BOOT, TestFleet};
@@ -78,7 +78,7 @@ impl Case {
     }
 
     fn action(&self) -> MachineAction {
-        match self.world.step(&Runtime::new(BOOT).by_default(true), "a", "g/p") {
+        match self.world.step(&Runtime::new(BOOT).serving(Scope::All), "a", "g/p") {
             Step::Act(effect) => match effect.action {
                 Action::Outside(action) => action,
                 Action::Write(write) => panic!("a write: {write:?}"),
@@ -182,16 +182,19 @@ fn a_pod_of_somebody_else_is_left_alone() {
     let without = json!({"spec": {"runtimeClassName": null}});
     let unmarked = json!({"metadata": {"labels": {"interlock.dev/grant": null}}});
     let not_placed = "the namespace is placed, and the pod was not placed with it";
-    for (is_default, change, why) in [
-        (true, &other, "the pod is not in the cache"),
-        (true, &unmarked, not_placed),
-        (false, &other, "the pod is not in the cache"),
-        (false, &without, "the pod is not in the cache"),
-        (false, &unmarked, "the pod is not in the cache"),
+    for (scope, change, why) in [
+        (Scope::All, &other, "the pod is not in the cache"),
+        (Scope::All, &unmarked, not_placed),
+        (Scope::OfClass, &other, "the pod is not in the cache"),
+        (Scope::OfClass, &without, "the pod is not in the cache"),
+        (Scope::OfClass, &unmarked, not_placed),
+        (Scope::Synced, &other, "the pod is not in the cache"),
+        (Scope::Synced, &without, "the pod is not in the cache"),
+        (Scope::Synced, &unmarked, "the pod is not in the cache"),
     ] {
         let mut case = Case::usual();
         case.world.change("a", &POD, &Name::within("g", "p"), change);
-        let runtime = Runtime::new(BOOT).by_default(is_default);
+        let runtime = Runtime::new(BOOT).serving(scope);
         assert!(!case.world.turn(&runtime, "a"), "{change}");
         let step = case.world.step(&runtime, "a", "g/p");
         let (Step::Rest { because } | Step::Wait { because, .. }) = step else {
@@ -284,7 +287,7 @@ fn a_pod_without_a_class_is_a_process_only_where_that_is_asked_for() {
     assert!(!case.world.turn(&elsewhere, "a"));
     // Nor is one of the class that no syncer made: whoever may create pods gets no process there.
     assert!(!unplaced(bare(json!({"command": ["x"]}))).world.turn(&elsewhere, "a"));
-    let runtime = || Runtime::new(BOOT).by_default(true);
+    let runtime = || Runtime::new(BOOT).serving(Scope::All);
     for _ in 0..5 {
         case.world.turn(&runtime(), "a");
     }
@@ -322,7 +325,7 @@ fn a_process_that_outlived_its_pod_is_stopped_before_the_next_one_of_its_name_st
         let stopping = |since| Known::Stopping { run, since };
         let holder = |known| Some(Holder { pod: "old-uid".to_owned(), known });
         case.world.machines.get_mut("a").unwrap().holder = holder(stopping(since));
-        let step = case.world.step(&Runtime::new(BOOT).by_default(true), "a", "g/p");
+        let step = case.world.step(&Runtime::new(BOOT).serving(Scope::All), "a", "g/p");
         assert!(matches!(step, Step::Wait { .. }), "{step:?}");
         let since = since - jiff::SignedDuration::from_secs(1);
         case.world.machines.get_mut("a").unwrap().holder = holder(stopping(since));
@@ -373,7 +376,7 @@ fn a_pod_is_ready_when_its_probe_says_so_and_no_longer_than_that() {
 fn probes_go_to_the_address_of_the_pod() {
     let case = probed();
     let step = case.world.view("a");
-    let step = step.step_with(&Runtime::new(BOOT).by_default(true), "g/p", &Default::default());
+    let step = step.step_with(&Runtime::new(BOOT).serving(Scope::All), "g/p", &Default::default());
     let Step::LiveRead { reads, .. } = step else { panic!("no live read") };
     let asked = reads.iter().find_map(|read| match read {
         interlock_kernel::Read::Ask(Question::Health(watched)) => Some(watched.clone()),
@@ -595,7 +598,7 @@ fn a_pod_without_our_finalizer_is_confirmed_with_no_grace() {
     let leaving =
         json!({"metadata": {"deletionTimestamp": "1999-01-01T00:00:00Z", "finalizers": ["other"]}});
     case.world.change("a", &POD, &Name::within("g", "p"), &leaving);
-    let Step::Act(effect) = case.world.step(&Runtime::new(BOOT).by_default(true), "a", "g/p")
+    let Step::Act(effect) = case.world.step(&Runtime::new(BOOT).serving(Scope::All), "a", "g/p")
     else {
         panic!("nothing is done")
     };

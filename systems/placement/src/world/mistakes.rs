@@ -20,7 +20,7 @@ use crate::claims::Claims;
 use crate::clusters::Clusters;
 use crate::fencing::Fencing;
 use crate::kinds::GRANT;
-use crate::runtime::Runtime;
+use crate::runtime::{Runtime, Scope};
 use crate::scheduler::decide as schedule;
 use crate::scheduler::{self, Scheduler};
 use crate::syncer::Syncer;
@@ -142,7 +142,7 @@ pub(super) fn runtime(
     has_storage: bool,
 ) -> Box<dyn Actor<Machine>> {
     shipped(move |now| {
-        let room = Runtime::new(boot_id(cluster, boot(bends, now))).by_default(true);
+        let room = Runtime::new(boot_id(cluster, boot(bends, now))).serving(Scope::All);
         let room = if has_storage { room.with_storage() } else { room };
         bends.iter().fold(Bent::new(room), |room, bend| match bend {
             Bend::RuntimeObserves(observe) => room.observing(*observe),

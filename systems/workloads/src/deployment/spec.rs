@@ -2,6 +2,7 @@
 
 use crate::owned::{is_selected, labels_of_template, selector_of};
 use crate::replicaset::count;
+use crate::share::Share;
 use kube_core::DynamicObject;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -104,10 +105,11 @@ impl Strategy {
                 return Err(format!("spec.strategy.type: {other:?} {known}"));
             }
         }
-        let read = |key: &str, share: &Value| {
-            Share::of(share).ok_or_else(|| {
+        let read = |key: &str, share: &Value| match share {
+            Value::Null => Ok(Share::Percent(DEFAULT_PERCENT)),
+            share => Share::of(share).ok_or_else(|| {
                 format!("spec.strategy.rollingUpdate.{key}: {share} is {}", Share::FORM)
-            })
+            }),
         };
         let rolling = &said["rollingUpdate"];
         // Upstream rounds in favour of those who use the pods.
@@ -117,50 +119,6 @@ impl Strategy {
         let is_stuck = surge == 0 && unavailable == 0;
         Ok(Strategy::Rolling { surge, unavailable: if is_stuck { 1 } else { unavailable } })
     }
-}
-
-/// A number of pods, or a share of those that are asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Share {
-    Pods(u32),
-    Percent(u32),
-}
-
-impl Share {
-    const FORM: &str = "neither a number of pods nor a share such as \"25%\"";
-
-    fn of(said: &Value) -> Option<Share> {
-        match said {
-            Value::Null => Some(Share::Percent(DEFAULT_PERCENT)),
-            Value::String(text) => {
-                let digits = text.strip_suffix('%')?;
-                let is_plain = !digits.is_empty() && digits.bytes().all(|it| it.is_ascii_digit());
-                digits.parse().ok().filter(|_| is_plain).map(Share::Percent)
-            }
-            number => {
-                let pods = number.as_i64().and_then(|number| i32::try_from(number).ok());
-                pods.and_then(|pods| u32::try_from(pods).ok()).map(Share::Pods)
-            }
-        }
-    }
-
-    fn up(self, of: u32) -> u32 {
-        match self {
-            Share::Pods(pods) => pods,
-            Share::Percent(percent) => whole((u64::from(of) * u64::from(percent)).div_ceil(100)),
-        }
-    }
-
-    fn down(self, of: u32) -> u32 {
-        match self {
-            Share::Pods(pods) => pods,
-            Share::Percent(percent) => whole(u64::from(of) * u64::from(percent) / 100),
-        }
-    }
-}
-
-fn whole(number: u64) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use crate::engine::line::Lines;
 use interlock_api::placement::{Ref, Syncer};
 use interlock_kernel::{Controller, Outside, Place};
 use interlock_placement::heartbeat::decide::PERIOD;
+use interlock_placement::runtime::Scope;
 use interlock_placement::runtime::tokens::Cloud;
 use interlock_programs::{Account, Agent, Hub, Machine, Program, Visitor};
 use interlock_shell::{Clock, Driver, NoDriver, Places, Server};
@@ -50,7 +51,7 @@ pub(crate) fn agent(wings: Wings<'_>, name: &str, of: &Ref, driver: &OnMachine) 
         machine: Some(Machine {
             is_root: false,
             has_volumes: driver.disk.is_some(),
-            is_default: false,
+            scope: Scope::Synced,
         }),
         heartbeat_every: PERIOD,
         cloud: Cloud::default(),

@@ -3,11 +3,11 @@
 use crate::claims::Claims;
 use crate::heartbeat::{Discovery, WhoIssues};
 use crate::kinds;
-use crate::runtime::Runtime;
 use crate::runtime::outside::{
     Action as MachineAction, Answer, Ending, FailedRequest, Held, HeldToken, Holder, Known,
     LockName, Machine, Question, Run, Started, TokenFiles, Verdicts,
 };
+use crate::runtime::{Runtime, Scope};
 use crate::scheduler::Scheduler;
 use crate::syncer::objects::kinds::{INGRESS, JOB, REPLICA_SET};
 use crate::syncer::{Holding, Locks, LocksOf, Syncer};
@@ -227,7 +227,7 @@ impl TestFleet {
     }
 
     pub(crate) fn runtime(&self) -> Runtime {
-        let runtime = Runtime::new(BOOT).by_default(true);
+        let runtime = Runtime::new(BOOT).serving(Scope::All);
         if self.disks.is_some() { runtime.with_storage() } else { runtime }
     }
 
