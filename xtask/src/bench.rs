@@ -12,6 +12,8 @@ mod kube_apiserver;
 mod load;
 mod nodes;
 mod placement;
+mod plain;
+mod pods;
 pub(crate) mod process;
 mod restic;
 mod rollouts;
@@ -53,6 +55,8 @@ pub(crate) enum Subject {
     Identities(identities::Run),
     /// Machines: effects of controllers for each, processor, memory of an agent
     Nodes(nodes::Run),
+    /// Pods of Deployments on one machine: started, rolled to another version and deleted, and what is written at rest
+    Pods(pods::Run),
     /// Updates: a bundle against `kubectl apply --server-side`, the same once more, and a fleet of clusters
     Rollouts(rollouts::Run),
     /// The mover against the restic program
@@ -108,6 +112,7 @@ pub(crate) fn run(subject: &Subject) -> anyhow::Result<bool> {
         Subject::Audit(run) => audit::run(run),
         Subject::Identities(run) => identities::run(run),
         Subject::Nodes(run) => nodes::run(run),
+        Subject::Pods(run) => pods::run(run),
         Subject::Rollouts(run) => rollouts::run(run),
         Subject::Restic(size) => restic::run(size.quick),
         Subject::Clone(size) => clone::run(size.quick),

@@ -33,17 +33,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Everything that needs other people's programs; installs what it needs, fails when it cannot
-    TestReal {
-        /// Only this part of it
-        #[arg(long, value_name = "PART")]
-        only: Option<String>,
-        /// Not this part; may be given several times
-        #[arg(long, value_name = "PART")]
-        without: Vec<String>,
-        /// The binary to test, instead of a fresh release build
-        #[arg(long, value_name = "FILE")]
-        binary: Option<PathBuf>,
-    },
+    TestReal(real::Run),
     /// Run TLC on specs/ beside our checker and compare states, depth and verdicts
     Tlc {
         /// Only runs whose id contains this
@@ -53,7 +43,7 @@ enum Command {
         #[arg(long)]
         all: bool,
     },
-    /// Check every model in its default size, and hold its number of states against specs/counts.json
+    /// Check every model in its default size, and compare its states, promises and mutants with specs/counts.json
     Counts {
         /// Write the record anew
         #[arg(long)]
@@ -91,7 +81,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
-        Command::TestReal { only, without, binary } => real::run(only.as_deref(), &without, binary),
+        Command::TestReal(run) => real::run(run),
         Command::Tlc { id, all } => compare::run(&id, all),
         Command::Counts { write } => counts::run(write),
         Command::Kinds => kinds::run(&root().join("crates/apiserver/kinds")).map(|()| true),

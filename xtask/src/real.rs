@@ -52,14 +52,29 @@ const SUITES: &[(&str, &[&str])] = &[
 /// Of these, the ones that need the kernel only: neither our binary nor a server.
 const OF_THE_KERNEL: &[&str] = &["dpu_kernel", "dpu_namespaces"];
 
-/// Runs all of it, or one part; false if anything failed. `binary` is served instead of a fresh release build.
-pub(crate) fn run(
-    only: Option<&str>,
-    without: &[String],
+/// What is run.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Run {
+    /// Only this part of it
+    #[arg(long, value_name = "PART")]
+    only: Option<String>,
+    /// Not this part; may be given several times
+    #[arg(long, value_name = "PART")]
+    without: Vec<String>,
+    /// TLC runs anew, its long runs too, even where specs/tlc.json has what it says of these files
+    #[arg(long)]
+    all: bool,
+    /// The binary to test, instead of a fresh release build
+    #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
-) -> anyhow::Result<bool> {
+}
+
+/// Runs all of it, or one part; false if anything failed.
+pub(crate) fn run(run: Run) -> anyhow::Result<bool> {
+    let Run { only, without, all, binary } = run;
     let is_chosen = |name: &str| {
-        only.is_none_or(|only| only == name) && !without.iter().any(|left_out| left_out == name)
+        only.as_ref().is_none_or(|only| only == name)
+            && !without.iter().any(|left_out| left_out == name)
     };
     let suites: Vec<_> = SUITES.iter().filter(|(name, _)| is_chosen(name)).collect();
     let packages: Vec<_> = go::PARTS.iter().filter(|(name, _)| is_chosen(name)).collect();
@@ -83,7 +98,7 @@ pub(crate) fn run(
         None => None,
     };
     let given = if are_of_the_kernel { None } else { Some((settings()?, S3::start()?)) };
-    if is_chosen(TLC) && !compare::run("", false)? {
+    if is_chosen(TLC) && !compare::run("", all)? {
         failed.push(TLC);
     }
     for (name, built) in suites {

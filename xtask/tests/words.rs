@@ -46,6 +46,8 @@ const RULED_OUT: &[(&str, &str)] = &[
     ("patien*", "backoff, timeout"),
     ("pace", "rate limit, interval"),
     ("paces", "rate limits, intervals"),
+    ("say more why nothing", "enable debug logging"),
+    ("why nothing happened too", "enable debug logging"),
     ("becomes of", "happens to"),
     ("become of", "happens to"),
     ("last image", "last snapshot"),
@@ -200,6 +202,7 @@ fn a_word_of_the_table_is_found_however_it_is_written() {
     assert_eq!(found("\"west is not heard of for 7s\""), ["not heard of"]);
     assert_eq!(found("/// The namespace goes, and"), ["namespace goes"]);
     assert_eq!(found("## What becomes of the data"), ["becomes of"]);
+    assert_eq!(found("/// Say more: why nothing happened"), ["say more why nothing"]);
 }
 
 #[test]

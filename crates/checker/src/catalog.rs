@@ -190,6 +190,8 @@ pub trait AnyModel: Sync + Send {
     fn simulate(&self, name: &str, walks: &Walks) -> Walked;
     /// What it promises: the name, the kind, and the sentence.
     fn promises(&self) -> Vec<(String, &'static str, String)>;
+    /// The names of its mutants, without checking one: see [`Model::mutants`].
+    fn mutant_names(&self) -> Vec<String>;
 }
 
 impl<M: Model<Packed: Engine>> AnyModel for M {
@@ -219,5 +221,8 @@ impl<M: Model<Packed: Engine>> AnyModel for M {
             .chain(reachable)
             .map(|(name, kind, sentence)| (name.to_owned(), kind, sentence.to_owned()))
             .collect()
+    }
+    fn mutant_names(&self) -> Vec<String> {
+        self.mutants().into_iter().map(|mutant| mutant.name).collect()
     }
 }

@@ -162,9 +162,10 @@ fn list_models(format: Format) -> anyhow::Result<ExitCode> {
                     "least": key.least, "most": key.most,
                 })
             });
+            let mutants = entry.in_size("").map(|model| model.mutant_names());
             serde_json::json!({
-                "model": entry.name, "summary": entry.summary,
-                "covers": entry.covers().ok(), "size": keys.collect::<Vec<_>>(),
+                "model": entry.name, "summary": entry.summary, "covers": entry.covers().ok(),
+                "size": keys.collect::<Vec<_>>(), "mutants": mutants.unwrap_or_default(),
             })
         })
         .collect();

@@ -202,25 +202,55 @@ fn traces_are_reported_drawn_and_written_as_a_module() {
     std::fs::remove_dir_all(&dir).unwrap();
 }
 
+/// The commands that a help text lists, as clap writes them: two spaces, the name, what it does.
+fn commands_in(help: &str) -> Vec<&str> {
+    let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let listed = lines.take_while(|line| !line.is_empty());
+    let names = listed.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    names.filter(|name| !name.is_empty() && *name != "help").collect()
+}
+
+/// Asks a command for its help, and the commands below it; how many there are.
+fn helps(path: &[&str]) -> usize {
+    let output = interlock(&[path, &["--help"]].concat());
+    let help = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{path:?}: {}", text(&output.stderr));
+    let (says, usage) = help.split_once("Usage: ").unwrap_or_default();
+    assert!(!says.trim().is_empty(), "{path:?} does not say what it does:\n{help}");
+    let called = [&["interlock"], path].concat().join(" ");
+    assert!(usage.starts_with(&called), "{path:?}: no usage of {called:?} in\n{help}");
+    let below = commands_in(&help).into_iter().map(|name| helps(&[path, &[name]].concat()));
+    1 + below.sum::<usize>()
+}
+
 #[test]
 fn every_command_has_help() {
-    for args in [
-        &["--help"][..],
-        &["check", "--help"],
-        &["simulate", "--help"],
-        &["move", "--help"],
-        &["status", "--help"],
-        &["explain", "--help"],
-        &["force-release", "--help"],
-    ] {
-        let output = interlock(args);
-        assert_eq!(output.status.code(), Some(0));
-        assert!(text(&output.stdout).contains("Usage:"), "{args:?}");
+    let top = text(&interlock(&["--help"]).stdout);
+    for name in ["check", "up", "move", "rollout", "completions"] {
+        assert!(commands_in(&top).contains(&name), "no {name} in\n{top}");
     }
+    let commands = helps(&[]);
+    assert!(commands > 30, "only {commands} commands were found");
+    // What `up --demo` runs is not listed.
+    assert_eq!(helps(&["write-numbers"]), 1);
     let list = text(&interlock(&["check", "--list"]).stdout);
     for name in ["seed/kcp-storage", "seed/dpu-multi-tenant"] {
         assert!(list.contains(name), "{list}");
     }
+}
+
+#[test]
+fn the_list_of_models_names_the_mutants_of_each() {
+    let (code, models) = json(&["check", "--list"]);
+    assert_eq!(code, 0);
+    let models = models.as_array().unwrap();
+    let mutants = |name: &str| {
+        let model = models.iter().find(|model| model["model"] == name).unwrap();
+        model["mutants"].as_array().unwrap().clone()
+    };
+    assert_eq!(mutants("seed/dpu-multi-tenant").len(), 2);
+    assert!(mutants("placement").iter().any(|name| name == "permit-ignores-force"));
+    assert!(mutants("seed/kcp-storage").is_empty());
 }
 
 #[test]

@@ -15,6 +15,8 @@ mod clusters;
 mod custom;
 #[path = "kubectl/deleting.rs"]
 mod deleting;
+#[path = "kubectl/identities.rs"]
+mod identities;
 #[path = "kubectl/inert.rs"]
 mod inert;
 #[path = "kubectl/issuers.rs"]

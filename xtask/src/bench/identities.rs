@@ -170,7 +170,7 @@ impl Bench {
         let (cloud, account) = (path.join("cloud"), free_port()?);
         let cloud_runs = Running::start(
             Command::new(&binary)
-                .args(["up", "--listen", "127.0.0.1:0", "--allow-root-processes"])
+                .args(["up", "--listen", "127.0.0.1:0", "--allow-root-processes", "--no-machines"])
                 .args(["--clusters", "unused", "--iam-listen", &format!("127.0.0.1:{account}")])
                 .arg("--data-dir")
                 .arg(&cloud),

@@ -185,7 +185,8 @@ impl Bench {
         let up = Running::start(
             Command::new(binary)
                 .args(["up", "--insecure-http", "--listen", &format!("127.0.0.1:{port}")])
-                .args(["--allow-root-processes", "--clusters", "unused", "--token-file"])
+                .args(["--allow-root-processes", "--no-machines", "--clusters", "unused"])
+                .arg("--token-file")
                 .arg(path.join("tokens"))
                 .arg("--data-dir")
                 .arg(path.join("up")),

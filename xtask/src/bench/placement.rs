@@ -75,7 +75,7 @@ impl Fleet {
         let names: Vec<String> = (0..CLUSTERS).map(cluster).collect();
         let running = Running::start(
             Command::new(&self.interlock)
-                .args(["up", "--listen", "127.0.0.1:0", "--allow-root-processes"])
+                .args(["up", "--listen", "127.0.0.1:0", "--allow-root-processes", "--no-machines"])
                 .args(self.options)
                 .args(["--clusters", &names.join(","), "--data-dir"])
                 .arg(self.data.path()),

@@ -2,7 +2,7 @@
 //! bundle once more, and one request for a whole fleet. Requests are counted by the API server, not by the applier.
 
 mod bundle;
-mod counted;
+pub(crate) mod counted;
 mod fleet;
 mod manifests;
 mod up;

@@ -61,6 +61,25 @@ def providers():
         yield {"arn": listed["Arn"], "url": provider["Url"], "audiences": provider["ClientIDList"], "tags": tags(provider)}
 
 
+def again(read):
+    """All of it; from the beginning if something was deleted between its place in a list and its turn."""
+    for _ in range(50):
+        try:
+            return list(read())
+        except iam.exceptions.NoSuchEntityException:
+            continue
+    sys.exit("the account changes faster than it can be read")
+
+
+def change(call, **what):
+    """A change that comes too late if the object was deleted or changed meanwhile."""
+    try:
+        call(**what)
+    except (iam.exceptions.NoSuchEntityException, iam.exceptions.LimitExceededException,
+            iam.exceptions.DeleteConflictException):
+        pass
+
+
 def document(action):
     return json.dumps({"Version": "2012-10-17", "Statement": [
         {"Effect": "Allow", "Action": action, "Resource": "arn:aws:s3:::somebody"}]})
@@ -84,20 +103,20 @@ def is_ours(thing):
 
 def drift():
     chance = random.Random(int(os.environ["SEED"]))
-    for role in filter(is_ours, list(roles())):
+    for role in filter(is_ours, again(roles)):
         name = role["name"]
         chance.choice([
-            lambda: iam.update_assume_role_policy(RoleName=name, PolicyDocument=closed()),
-            lambda: [iam.detach_role_policy(RoleName=name, PolicyArn=arn) for arn in role["attached"]],
-            lambda: iam.untag_role(RoleName=name, TagKeys=["interlock.dev/fleet", "interlock.dev/owner"]),
+            lambda: change(iam.update_assume_role_policy, RoleName=name, PolicyDocument=closed()),
+            lambda: [change(iam.detach_role_policy, RoleName=name, PolicyArn=arn) for arn in role["attached"]],
+            lambda: change(iam.untag_role, RoleName=name, TagKeys=["interlock.dev/fleet", "interlock.dev/owner"]),
         ])()
-    for policy in filter(is_ours, list(policies())):
+    for policy in filter(is_ours, again(policies)):
         arn, others = policy["arn"], [v for v in policy["versions"] if v != policy["default"]]
         if len(others) == 4:
-            iam.delete_policy_version(PolicyArn=arn, VersionId=others[0])
+            change(iam.delete_policy_version, PolicyArn=arn, VersionId=others[0])
         chance.choice([
-            lambda: iam.create_policy_version(PolicyArn=arn, PolicyDocument=document("*"), SetAsDefault=True),
-            lambda: iam.untag_policy(PolicyArn=arn, TagKeys=["interlock.dev/owner"]),
+            lambda: change(iam.create_policy_version, PolicyArn=arn, PolicyDocument=document("*"), SetAsDefault=True),
+            lambda: change(iam.untag_policy, PolicyArn=arn, TagKeys=["interlock.dev/owner"]),
         ])()
 
 
@@ -107,7 +126,7 @@ match sys.argv[1:]:
     case ["drift"]:
         drift()
     case []:
-        account = {"roles": list(roles()), "policies": list(policies()), "providers": list(providers())}
+        account = {"roles": again(roles), "policies": again(policies), "providers": again(providers)}
         json.dump(account, sys.stdout, sort_keys=True)
     case other:
         sys.exit(f"there is no {other}")

@@ -17,7 +17,8 @@ pub(crate) const CLUSTERS: [&str; 2] = ["west", "east"];
 /// The identities, of all namespaces and of one.
 pub(crate) const IDENTITIES: &str = "/apis/irsa.voodoo.io/v1alpha1/iamroleserviceaccounts";
 const PLACEMENT: &str = "/apis/interlock.dev/v1alpha1";
-const PROVIDER: &str = "arn:aws:iam::123456789012:oidc-provider/issuer.example";
+/// The provider that roles of namespaces trust that are not placed.
+pub(crate) const PROVIDER: &str = "arn:aws:iam::123456789012:oidc-provider/issuer.example";
 
 pub(crate) struct Scene {
     pub(crate) moto: Moto,
@@ -28,6 +29,7 @@ pub(crate) struct Scene {
     started: usize,
     place: DataDirectory,
     times: Times,
+    seed: u64,
 }
 
 /// How long things take with as many identities.
@@ -62,7 +64,9 @@ impl Scene {
         let hub = Process::spawn(hub).ready();
         write_kubeconfig(&place.path("config"), &hub.address().to_string(), TOKEN);
         let (controllers, syncers, times) = (Vec::new(), BTreeMap::new(), Times::of(many));
-        let mut scene = Scene { moto, proxy, hub, controllers, syncers, started: 0, place, times };
+        let started = 0;
+        let mut scene =
+            Scene { moto, proxy, hub, controllers, syncers, started, place, times, seed };
         scene.start_controllers();
         scene.start_controllers();
         for name in CLUSTERS {
@@ -125,6 +129,11 @@ impl Scene {
         one.kill().unwrap();
         one.wait().unwrap();
         self.start_syncer(cluster);
+    }
+
+    /// Somebody changes each role and each policy of the fleet in the cloud, in another way each time.
+    pub(crate) fn drift(&self, number: u64) {
+        self.moto.run(&["drift"], &[("SEED", (self.seed + number).to_string())]);
     }
 
     pub(crate) fn client(&self) -> Client {
@@ -193,10 +202,12 @@ impl Scene {
         self.all(&format!("{PLACEMENT}/grants")).into_values().collect()
     }
 
-    pub(crate) fn issuer(&self, cluster: &str) -> String {
-        let all = self.all(&format!("{PLACEMENT}/workloadclusters"));
-        let issuer = all[&format!("/{cluster}")]["status"]["issuer"].as_str().unwrap().to_owned();
-        issuer.trim_start_matches("https://").to_owned()
+    pub(crate) fn issuer(&self, cluster: &str) -> Result<String, String> {
+        let mut all = self.all(&format!("{PLACEMENT}/workloadclusters"));
+        let found = all.remove(&format!("/{cluster}")).unwrap_or_default();
+        let issuer = found["status"]["issuer"].as_str();
+        let issuer = issuer.ok_or_else(|| format!("cluster {cluster} has no issuer: {found}"))?;
+        Ok(issuer.trim_start_matches("https://").to_owned())
     }
 
     /// Waits until something is so, and says how long it took. Calls fail for a while, and then not any more: a step

@@ -1,43 +1,34 @@
 //! The hub of the benchmark, over plain HTTP: what a person does to identities, all at once.
 
-use anyhow::{Context, bail};
+use crate::bench::plain::Plain;
+use anyhow::bail;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 const NAMESPACE: &str = "bench";
 const KINDS: &str = "/apis/irsa.voodoo.io/v1alpha1";
 
-pub(super) struct Hub {
-    address: SocketAddr,
-    token: String,
-}
+pub(super) struct Hub(Plain);
 
 impl Hub {
     pub(super) fn new(address: SocketAddr, token: &str) -> Hub {
-        Hub { address, token: token.to_owned() }
+        Hub(Plain::new(address, token))
     }
 
     pub(super) fn kubeconfig(&self) -> String {
-        let Hub { address, token } = self;
-        format!(
-            "apiVersion: v1\nkind: Config\ncurrent-context: hub\n\
-             clusters:\n- name: hub\n  cluster: {{server: \"http://{address}\"}}\n\
-             contexts:\n- name: hub\n  context: {{cluster: hub, user: operator}}\n\
-             users:\n- name: operator\n  user: {{token: {token}}}\n"
-        )
+        self.0.kubeconfig()
     }
 
     pub(super) fn is_ready(&self) -> bool {
-        self.call("GET", "/readyz", None).is_ok_and(|(status, _)| status == 200)
+        self.0.call("GET", "/readyz", None).is_ok_and(|(status, _)| status == 200)
     }
 
     /// Waits until the controllers have installed the kinds.
     pub(super) fn wait_for_kinds(&self, at_most: Duration) -> anyhow::Result<()> {
         let began = Instant::now();
-        while self.call("GET", &all("iamroleserviceaccounts"), None)?.0 != 200 {
+        while self.0.call("GET", &all("iamroleserviceaccounts"), None)?.0 != 200 {
             if began.elapsed() > at_most {
                 bail!("the kinds of irsa.voodoo.io are not installed");
             }
@@ -49,14 +40,14 @@ impl Hub {
     pub(super) fn create(&self, identities: usize) -> anyhow::Result<()> {
         let namespace =
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
-        self.call("POST", "/api/v1/namespaces", Some(&namespace))?;
+        self.0.call("POST", "/api/v1/namespaces", Some(&namespace))?;
         for number in 0..identities {
             let body = json!({
                 "apiVersion": "irsa.voodoo.io/v1alpha1", "kind": "IamRoleServiceAccount",
                 "metadata": {"name": name(number), "namespace": NAMESPACE},
                 "spec": {"policy": {"statement": statement(1)}},
             });
-            self.must("POST", &all("iamroleserviceaccounts"), Some(&body))?;
+            self.0.must("POST", &all("iamroleserviceaccounts"), Some(&body))?;
         }
         Ok(())
     }
@@ -65,7 +56,7 @@ impl Hub {
         let patch = json!({"spec": {"policy": {"statement": statement(version)}}});
         for number in 0..identities {
             let path = format!("{}/{}", all("iamroleserviceaccounts"), name(number));
-            self.must("PATCH", &path, Some(&patch))?;
+            self.0.must("PATCH", &path, Some(&patch))?;
         }
         Ok(())
     }
@@ -73,7 +64,7 @@ impl Hub {
     pub(super) fn delete(&self, identities: usize) -> anyhow::Result<()> {
         for number in 0..identities {
             let path = format!("{}/{}", all("iamroleserviceaccounts"), name(number));
-            self.must("DELETE", &path, None)?;
+            self.0.must("DELETE", &path, None)?;
         }
         Ok(())
     }
@@ -82,7 +73,7 @@ impl Hub {
     pub(super) fn all_are_at(&self, identities: usize, version: usize) -> anyhow::Result<bool> {
         let wanted = statement(version);
         for plural in ["iamroleserviceaccounts", "policies", "roles"] {
-            let items = self.list(&all(plural))?;
+            let items = self.0.list(&all(plural))?;
             let is_done = |item: &Value| {
                 let status = &item["status"];
                 let conditions = status["conditions"].as_array();
@@ -103,7 +94,7 @@ impl Hub {
 
     pub(super) fn all_are_gone(&self) -> anyhow::Result<bool> {
         for plural in ["iamroleserviceaccounts", "policies", "roles"] {
-            if !self.list(&all(plural))?.is_empty() {
+            if !self.0.list(&all(plural))?.is_empty() {
                 return Ok(false);
             }
         }
@@ -116,47 +107,12 @@ impl Hub {
         let accounts = format!("/api/v1/namespaces/{NAMESPACE}/serviceaccounts");
         let own = ["iamroleserviceaccounts", "policies", "roles"].map(all);
         for path in own.into_iter().chain([accounts]) {
-            for item in self.list(&path)? {
+            for item in self.0.list(&path)? {
                 let name = format!("{path}/{}", item["metadata"]["name"]);
                 versions.insert(name, item["metadata"]["resourceVersion"].clone());
             }
         }
         Ok(versions)
-    }
-
-    fn list(&self, path: &str) -> anyhow::Result<Vec<Value>> {
-        let list = self.must("GET", path, None)?;
-        Ok(list["items"].as_array().cloned().unwrap_or_default())
-    }
-
-    fn must(&self, method: &str, path: &str, body: Option<&Value>) -> anyhow::Result<Value> {
-        let (status, answer) = self.call(method, path, body)?;
-        if !(200..300).contains(&status) {
-            bail!("{method} {path}: {status} {answer}");
-        }
-        Ok(answer)
-    }
-
-    fn call(&self, method: &str, path: &str, body: Option<&Value>) -> anyhow::Result<(u16, Value)> {
-        let kind =
-            if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
-        let body = body.map(Value::to_string).unwrap_or_default();
-        let request = format!(
-            "{method} {path} HTTP/1.0\r\nhost: {}\r\nauthorization: Bearer {}\r\n\
-             content-type: {kind}\r\ncontent-length: {}\r\n\r\n{body}",
-            self.address,
-            self.token,
-            body.len(),
-        );
-        let mut stream = TcpStream::connect(self.address).context("cannot reach the hub")?;
-        stream.write_all(request.as_bytes())?;
-        // A server of HTTP 1.0 sends no chunks: the answer ends with the connection.
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).context("the hub does not answer")?;
-        let answer = String::from_utf8_lossy(&answer);
-        let (head, body) = answer.split_once("\r\n\r\n").context("no HTTP")?;
-        let status = head.split(' ').nth(1).and_then(|it| it.parse().ok()).context("no status")?;
-        Ok((status, serde_json::from_str(body).unwrap_or(Value::Null)))
     }
 }
 

@@ -16,11 +16,11 @@ const DROPPED: &str = "interlock.dev/dropped-events";
 
 /// Requests by verb and resource, without watches and without what goes on in any case.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Requests(BTreeMap<(String, String), u64>);
+pub(crate) struct Requests(BTreeMap<(String, String), u64>);
 
 impl Requests {
     /// Those that a page of metrics has.
-    pub(super) fn of(page: &str) -> Requests {
+    pub(crate) fn of(page: &str) -> Requests {
         let mut requests = Requests::default();
         for line in page.lines().filter(|line| line.starts_with("apiserver_request_total{")) {
             let number = line.rsplit(' ').next().and_then(|number| number.parse::<u64>().ok());
@@ -38,7 +38,7 @@ impl Requests {
     }
 
     /// What came after an earlier count.
-    pub(super) fn since(&self, before: &Requests) -> Requests {
+    pub(crate) fn since(&self, before: &Requests) -> Requests {
         let more = self.0.iter().map(|(key, number)| {
             let earlier = before.0.get(key).copied().unwrap_or(0);
             (key.clone(), number.saturating_sub(earlier))
@@ -47,7 +47,7 @@ impl Requests {
     }
 
     /// How many there are with one of these verbs, for what is meant.
-    pub(super) fn number(&self, verbs: &[&str], is_meant: impl Fn(&str) -> bool) -> u64 {
+    pub(crate) fn number(&self, verbs: &[&str], is_meant: impl Fn(&str) -> bool) -> u64 {
         let meant = self.0.iter().filter(|((verb, resource), _)| {
             verbs.contains(&verb.as_str()) && is_meant(resource.as_str())
         });

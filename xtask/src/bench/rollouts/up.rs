@@ -41,7 +41,7 @@ impl Up {
         let began = Instant::now();
         let running = Running::start(
             Command::new(binary)
-                .args(["up", "--listen", &format!("127.0.0.1:{port}")])
+                .args(["up", "--no-machines", "--listen", &format!("127.0.0.1:{port}")])
                 .args(["--allow-root-processes", "--clusters", &clusters.join(",")])
                 .arg("--data-dir")
                 .arg(path.join("up")),
