@@ -6,7 +6,7 @@ use crate::location::{Found, Location};
 use crate::run::access;
 use crate::run::applier::ApiServers;
 use crate::run::cluster::{Agent, Runtime};
-use crate::run::machines::{self, Elsewhere, Machines, Planes, Reach};
+use crate::run::machines::{self, Elsewhere, Machines, Planes, PowerCommand, Reach};
 use crate::run::wiring::{self, Seats};
 use crate::run::{
     CONTROLLERS_LEASE, Intervals, Lease, audit, hub_program, identities, install, instance, page,
@@ -17,6 +17,7 @@ use anyhow::{Context, bail};
 use clap::{Args as ClapArgs, ValueEnum};
 use interlock_api::placement::{Connection, Ref, WorkloadCluster};
 use interlock_kernel::Place;
+use interlock_placement::runtime::Scope;
 use interlock_programs::served::Serves;
 use interlock_programs::{Account, Rollouts, accounts, roles};
 use interlock_shell::{NoDriver, Places, Runner, Server, Shell};
@@ -49,6 +50,9 @@ pub(crate) struct ControllersArgs {
     /// Also run the controllers of machines, and those of each tenant on its control plane
     #[arg(long)]
     machines: bool,
+    /// With --machines: the program that says whether a DPU has power, for Racks with fencing.power: Command
+    #[arg(long, value_name = "PROGRAM", requires = "machines")]
+    power_command: Option<PathBuf>,
     /// Print what the controllers of cloud identities would do, write nothing to the hub or the cloud, and exit
     #[arg(long)]
     dry_run: bool,
@@ -62,6 +66,7 @@ pub(crate) fn controllers(args: &ControllersArgs) -> anyhow::Result<ExitCode> {
     log(args.verbose);
     block_on(async {
         let mut signals = Signals::new()?;
+        let power = PowerCommand::of(args.power_command.clone())?;
         if args.dry_run {
             let (client, _) = connect(&args.location).await?;
             return crate::identity::dry_run(client, &args.identities).await;
@@ -109,7 +114,7 @@ pub(crate) fn controllers(args: &ControllersArgs) -> anyhow::Result<ExitCode> {
         let shell = Arc::new(shell);
         let mut tenants = None;
         if args.machines {
-            runners.extend(machines::at_hub(&shell, &seats)?);
+            runners.extend(machines::at_hub(&shell, &seats, power)?);
             let (own, installs) = (Arc::clone(&shell), !args.no_install);
             let planes = Planes::OfTenants;
             let there = Elsewhere { hub: server, config, shell: own, installs, planes };
@@ -262,7 +267,10 @@ async fn agent_of(args: &SyncerArgs) -> anyhow::Result<(Shell, Agent, Seats)> {
         further: cluster.spec.resources.clone(),
         runtime,
         heartbeat_every: args.intervals.heartbeat_every,
-        is_embedded: matches!(cluster.spec.connection, Connection::LogicalCluster(_)),
+        scope: match cluster.spec.connection {
+            Connection::LogicalCluster(_) => Scope::All,
+            Connection::KubeconfigSecret(_) | Connection::InCluster {} => Scope::Synced,
+        },
         updates: applier.as_ref().map(ApiServers::reached_by),
     };
     // One kubeconfig for each server: whoever gave it decides who this program is.

@@ -1,17 +1,19 @@
 //! `interlock up --demo`: one story through the systems, in which every promise is checked by something outside of the
 //! component that makes it.
 //!
-//! * `machines`: a tenant gets two machines; later one of them is given to another tenant. The records of the ports say
-//!   whom each is open for.
-//! * `ledger`: a writer that never pauses (`interlock write-numbers`, in `records`) is moved around with its data. It
-//!   appends numbered, synced records to a file in its claim, and after each one it says so in a log outside, which all
-//!   clusters share: that record is acknowledged. It refuses to write where another one writes, and where a record is
-//!   missing that was acknowledged. So two owners at once would show as a refusal, and so would a move that loses data;
-//!   and after each move the volume that the writer has now is compared with the log. Beside the records there is a
-//!   larger file, so that a move has something to carry.
+//! * `machines`: a tenant gets two machines; later a cluster runs on them, and one of them is given to another tenant, once
+//!   the cluster is drained. The records of the ports say whom each is open for.
+//! * `ledger`: a Deployment with a writer that never pauses (`interlock write-numbers`, in `records`) is moved around with
+//!   its data. The writer appends numbered, synced records to a file in its claim, and after each one it says so in a log
+//!   outside, which all clusters share: that record is acknowledged. It refuses to write where another one writes, and where
+//!   a record is missing that was acknowledged. So two owners at once would show as a refusal, and so would a move that
+//!   loses data; and after each move the volume that the writer has now is compared with the log. Beside the records there
+//!   is a larger file, so that a move has something to carry. In the middle of one move the agents of both clusters are
+//!   killed, as a crash of their processes would.
 //! * `roles`: the writer has a cloud role. After each move STS is asked: the token of the new owner opens the role, and
 //!   the token of the old one is refused. Somebody changes the policy in the cloud, and it is put right.
-//! * `updates`: a cluster goes to version 1 and to version 2; version 3 does not get healthy, and is rolled back and
+//! * `updates`: a cluster is updated to version 1; it is drained, so that the ledger moves away, and updated to version 2,
+//!   and by its records the ledger wrote nothing there after that. Version 3 does not get healthy, and is rolled back and
 //!   remembered. A log outside says which version's processes ran when.
 
 mod ledger;
@@ -25,7 +27,8 @@ pub(crate) use records::{WriterArgs, write_numbers};
 use crate::output;
 use crate::run::access::Who;
 use crate::run::identities::Account;
-use anyhow::Context;
+use crate::run::supervisor::Killer;
+use anyhow::{Context, bail};
 use kube::Client;
 use ledger::Ledger;
 use machines::Machines;
@@ -52,6 +55,8 @@ pub(crate) struct Stage {
     pub(crate) cloud: Account,
     /// Where the writer is placed, one after the other.
     pub(crate) clusters: Vec<String>,
+    /// Kills the agents of clusters.
+    pub(crate) killer: Killer,
     /// Whether one round is enough.
     pub(crate) is_once: bool,
 }
@@ -79,8 +84,7 @@ impl Stage {
         let (mut at, ledger) = (0, Ledger { stage: self });
         loop {
             at = (at + 1) % self.clusters.len();
-            ledger.step(&self.clusters[at]).await?;
-            if !ledger.check(&self.clusters[at]).await? {
+            if !ledger.step(&self.clusters[at]).await? {
                 return Ok(false);
             }
             tokio::time::sleep(BETWEEN_MOVES).await;
@@ -89,34 +93,33 @@ impl Stage {
 
     /// One round: false once a promise is broken.
     async fn story(&self) -> anyhow::Result<bool> {
-        let first = self.clusters.first().context("a demonstration needs a cluster")?;
+        let [first, second, ..] = &self.clusters[..] else {
+            bail!("the story needs two clusters, to move between: name them with --clusters");
+        };
         let (machines, ledger) = (Machines { stage: self }, Ledger { stage: self });
-        if !machines.assign().await? {
+        if !machines.assign().await? || !ledger.place(first).await? {
             return Ok(false);
         }
-        ledger.place(first).await?;
         let roles = Roles::of(self)?;
-        let mut before = roles.token(first).await?;
+        let mut token = roles.token(first).await?;
         for to in self.clusters.iter().skip(1).chain([first]) {
-            ledger.step(to).await?;
-            if !ledger.check(to).await? {
+            if !ledger.step(to).await? || !roles.follow(&mut token, to).await? {
                 return Ok(false);
             }
-            let now = roles.token(to).await?;
-            if !roles.check(&before, &now).await? {
-                return Ok(false);
-            }
-            before = now;
         }
-        if !roles.is_put_right().await? {
+        if !roles.is_put_right().await?
+            || !ledger.step_disturbed(second).await?
+            || !roles.follow(&mut token, second).await?
+        {
             return Ok(false);
         }
-        // A cluster that is updated while the writer is elsewhere, and one to which it may come back.
-        let updated = self.clusters.get(1).unwrap_or(first);
-        if !(Updates { stage: self, cluster: updated }).tell().await? {
-            return Ok(false);
-        }
-        machines.hand_over().await
+        let updates = Updates { stage: self, cluster: second, ledger: &ledger };
+        let Some(elsewhere) = updates.drain().await? else { return Ok(false) };
+        let is_kept = roles.follow(&mut token, &elsewhere).await?
+            && updates.roll_back().await?
+            && ledger.step(second).await?
+            && roles.follow(&mut token, second).await?;
+        Ok(is_kept && machines.hand_over(second, &ledger).await?)
     }
 }
 

@@ -50,7 +50,7 @@ enum Command {
     Check(check::Args),
     /// Check a model with seeded random walks
     Simulate(simulate::Args),
-    /// Run a fleet on this machine: API server, controllers and workload clusters
+    /// Run a fleet on this machine: API server, controllers, workload clusters, tenants and machines
     Up(Box<up::Args>),
     /// Run the API server with logical clusters, with its store on this machine
     Serve(serve::Args),

@@ -1,4 +1,6 @@
-//! `interlock up`: a whole fleet in one process: server, controllers, workload clusters, agents.
+//! `interlock up`: a whole fleet in one process: server, controllers, workload clusters, agents, tenants and machines.
+
+mod rack;
 
 use crate::demo;
 use crate::fleet::keep;
@@ -6,7 +8,7 @@ use crate::output;
 use crate::run::access::{HUB, Who, allow_at_hub};
 use crate::run::audit::{self, Auditing};
 use crate::run::iam::{self, EmbeddedIam};
-use crate::run::machines::{self, Machines};
+use crate::run::machines::{self, Machines, PowerCommand};
 use crate::run::metrics::page;
 use crate::run::supervisor::{Ground, Supervisor};
 use crate::run::wiring::{self, Seats};
@@ -17,14 +19,17 @@ use clap::Args as ClapArgs;
 use interlock_api::placement::{Connection, WorkloadCluster, WorkloadClusterSpec};
 use interlock_kernel::Place;
 use interlock_outside::processes::Processes;
+use interlock_placement::runtime::Scope;
 use interlock_programs::served::Serves;
 use interlock_programs::{Account, Rollouts, accounts, list};
 use interlock_shell::{NoDriver, Runner, Shell};
 use jiff::Timestamp;
 use kube::api::{Api, PostParams};
 use kube::{Client, ResourceExt};
+use rack::Holds;
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,10 +52,16 @@ pub(crate) struct Args {
     /// Workload clusters to register, in addition to registered ones
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "west,east,north")]
     clusters: Vec<String>,
-    /// Place a small application that writes continuously, and move it between the clusters
+    /// At the first start, make no tenants and no rack with machines
+    #[arg(long)]
+    no_machines: bool,
+    /// The program that says whether a DPU has power, for Racks with fencing.power: Command
+    #[arg(long, value_name = "PROGRAM")]
+    power_command: Option<PathBuf>,
+    /// Show one story through all systems, each promise checked from outside; then move a namespace until stopped
     #[arg(long)]
     demo: bool,
-    /// With --demo: stop after one round; exit status 0 if every promise was kept
+    /// With --demo: stop at the end of the story; exit status 0 if every promise was kept
     #[arg(long, requires = "demo")]
     once: bool,
     /// On a terminal: show no picture of the fleet below the log
@@ -59,6 +70,9 @@ pub(crate) struct Args {
     /// Allow pods to run as processes of root
     #[arg(long)]
     allow_root_processes: bool,
+    /// Run only pods with runtimeClassName interlock-process; by default pods with a command and no runtimeClassName run, too
+    #[arg(long)]
+    no_default_runtime_class: bool,
     /// The loopback address of the embedded IAM and STS; with port 0 a free port is chosen
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
     iam_listen: SocketAddr,
@@ -75,6 +89,16 @@ impl Args {
     /// Whether processes may be those of root. The demonstration runs one program, which is this one.
     fn may_be_root(&self) -> bool {
         self.allow_root_processes || self.demo
+    }
+
+    /// Whether the first start makes tenants and a rack with machines. The demonstration makes machines of its own.
+    fn makes_machines(&self) -> bool {
+        !(self.no_machines || self.demo)
+    }
+
+    /// Which pods of the clusters are processes of this machine.
+    fn scope(&self) -> Scope {
+        if self.no_default_runtime_class { Scope::OfClass } else { Scope::All }
     }
 
     /// The options of identities.
@@ -129,6 +153,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             dpus: serving.directory.join(DPUS),
             cloud: fleet.cloud.clone(),
             clusters: args.clusters.clone(),
+            killer: fleet.supervisor.killer(),
             is_once: args.once,
         };
         let screen = if args.no_picture { None } else { output::Screen::begin() };
@@ -181,6 +206,8 @@ struct Fleet {
     cloud: identities::Account,
     /// Judges what is recorded, unless nobody wants it.
     auditing: Option<Auditing>,
+    /// The tenants and machines at the start.
+    holds: Holds,
 }
 
 impl Fleet {
@@ -214,7 +241,8 @@ impl Fleet {
         let used = accounts(&list(&program)).into_keys().chain(others);
         let seats: Seats = used.map(seat).collect();
         let mut runners = wiring::run(&shell, &program, &seats, NoDriver)?;
-        runners.extend(machines::at_hub(&shell, &seats)?);
+        let power = PowerCommand::of(args.power_command.clone())?;
+        runners.extend(machines::at_hub(&shell, &seats, power)?);
         runners.extend(wiring::run(&shell, &Rollouts, &seats, NoDriver)?);
         let cloud = match &iam {
             Some(iam) => iam.account(),
@@ -224,9 +252,7 @@ impl Fleet {
         let at =
             identities::Ground { hub: &hub, shell: shell_of, seats: &seats, instance: &instance };
         runners.extend(args.identities().run(&at, cloud.clone()).await?);
-        for name in &args.clusters {
-            register(&hub, name).await?;
-        }
+        let holds = populate(&hub, args).await?;
         let ground = Arc::new(Ground {
             server: server.clone(),
             hub,
@@ -234,6 +260,7 @@ impl Fleet {
             shell,
             directory: serving.directory.clone(),
             may_be_root: args.may_be_root(),
+            scope: args.scope(),
             heartbeat_every: intervals.heartbeat_every,
             cloud: iam.as_ref().map_or_else(tokens::cloud_of_environment, EmbeddedIam::for_pods),
         });
@@ -242,7 +269,7 @@ impl Fleet {
         let dpus = machines::Device::Local(serving.directory.join(DPUS));
         let reach = machines::Reach::Here(Arc::clone(&ground));
         let machines = Machines::start(reach, Serves::Fleet, dpus);
-        let fleet = Fleet { ground, runners, supervisor, machines, iam, cloud, auditing };
+        let fleet = Fleet { ground, runners, supervisor, machines, iam, cloud, auditing, holds };
         fleet.begin_to_serve().await?;
         Ok(fleet)
     }
@@ -294,6 +321,19 @@ async fn embedded_iam(serving: &Serving, args: &Args) -> anyhow::Result<Embedded
     EmbeddedIam::start(&options).await
 }
 
+/// Makes what a fleet begins with; the tenants and machines that it has then.
+async fn populate(hub: &Client, args: &Args) -> anyhow::Result<Holds> {
+    // A fleet without clusters was never started. Later, a machine or a tenant that a person deleted stays deleted.
+    let is_first = clusters(hub).await?.is_empty();
+    if is_first && args.makes_machines() {
+        rack::make(hub).await?;
+    }
+    for name in &args.clusters {
+        register(hub, name).await?;
+    }
+    Holds::read(hub).await
+}
+
 /// The uids of all clusters that the hub has.
 async fn clusters(hub: &Client) -> anyhow::Result<Vec<String>> {
     let known: Api<WorkloadCluster> = Api::all(hub.clone());
@@ -336,12 +376,13 @@ fn welcome(serving: &Serving, fleet: &Fleet, args: &Args) -> String {
         }
         None => String::new(),
     };
+    let (machines, assign) = fleet.holds.words();
     format!(
-        "the fleet is ready; workload clusters: {clusters}\n\n\
+        "the fleet is ready; workload clusters: {clusters}{machines}\n\n\
          In another terminal:\n  export KUBECONFIG={kubeconfig}\n  \
          kubectl create namespace shop && kubectl label namespace shop interlock.dev/placed=true\n  \
          interlock move shop --to {to} --wait\n  \
-         interlock explain shop\n\n\
+         interlock explain shop\n{assign}\n\
          {iam}{logs}Ctrl-C stops the fleet; the next start resumes it.\n"
     )
 }
@@ -368,6 +409,17 @@ mod tests {
         assert_eq!(level(true, &["-v"]), Level::INFO);
         assert_eq!(level(true, &["-vv"]), Level::DEBUG);
         assert_eq!(level(true, &["-vvv"]), Level::DEBUG);
+    }
+
+    #[test]
+    fn the_first_start_makes_machines_unless_an_option_says_no_or_there_is_a_story_to_tell() {
+        let makes = |options: &[&str]| {
+            let words = ["up"].iter().chain(options);
+            Up::parse_from(words).args.makes_machines()
+        };
+        assert!(makes(&[]));
+        assert!(!makes(&["--no-machines"]));
+        assert!(!makes(&["--demo"]));
     }
 
     #[test]

@@ -1,9 +1,11 @@
-//! Machines: a tenant gets two of them, and one is handed over to another tenant.
+//! Machines: a tenant gets two of them, a cluster runs on them, and one is handed over to another tenant.
 
+use super::ledger::Ledger;
 use super::{Stage, judged, made};
 use crate::output;
 use anyhow::{Context, bail};
 use interlock_api::nodes::{NodeClaim, NodePhase, PhysicalNode, Rack, Tenant};
+use interlock_api::placement::WorkloadCluster;
 use kube::ResourceExt;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde::de::DeserializeOwned;
@@ -33,6 +35,8 @@ impl Machines<'_> {
         )?;
         self.create().await?;
         let began = Instant::now();
+        // An earlier round gave it one.
+        self.claim("green", 0).await?;
         self.claim("blue", 2).await?;
         for (machine, _) in MACHINES {
             self.is_of(machine, "blue").await?;
@@ -42,15 +46,25 @@ impl Machines<'_> {
         self.check(&[("demo-n1", "blue"), ("demo-n2", "blue")]).await
     }
 
-    /// Blue gives one machine back, and green gets it.
-    pub(super) async fn hand_over(&self) -> anyhow::Result<bool> {
-        output::say(
-            "\none machine of blue is reclaimed and given to green: promised: no port has anything of \
-             blue when green gets it\n",
-        )?;
+    /// Blue gives back one of the machines that a cluster runs on, and green gets it, once the ledger has left the cluster.
+    pub(super) async fn hand_over(
+        &self,
+        cluster: &str,
+        ledger: &Ledger<'_>,
+    ) -> anyhow::Result<bool> {
+        output::say(&format!(
+            "\n{cluster} runs on the machines of blue, and one of them is reclaimed and given to green: \
+             promised: {cluster} is drained first, and no\nport has anything of blue when green gets \
+             it\n"
+        ))?;
         let began = Instant::now();
+        self.runs_on(cluster, &["demo-n1", "demo-n2"]).await?;
+        // A namespace that asks for this very cluster would not move away.
+        ledger.desires(None).await?;
+        let epoch = ledger.epoch();
         self.claim("blue", 1).await?;
         let freed = self.freed().await?;
+        let stored = ledger.stored_in(cluster, epoch).await?;
         let ms = began.elapsed().as_millis();
         output::say(&format!(
             "  {ms:>5} ms  {freed} is in the pool: every DPU reported it clean\n"
@@ -58,15 +72,52 @@ impl Machines<'_> {
         let open = self.open_for(freed)?;
         let left: Vec<String> =
             open.into_iter().flatten().map(|of| format!("{freed} is open for {of}")).collect();
-        if !judged(&left, &format!("no port of {freed} is open for anybody"))? {
+        if !judged(&left, &format!("no port of {freed} is open for anybody"))?
+            || ledger.left(cluster).await?.is_none()
+        {
             return Ok(false);
         }
+        let late = ledger.logged_in(epoch).saturating_sub(stored);
+        let broken: Vec<String> = (late > 0)
+            .then(|| format!("the ledger wrote {late} records on {cluster} without {freed}"))
+            .into_iter()
+            .collect();
+        if !judged(&broken, &format!("the ledger had left {cluster} when {freed} was released"))? {
+            return Ok(false);
+        }
+        let stays = MACHINES.iter().find(|(name, _)| *name != freed).map_or("", |(name, _)| name);
+        self.runs_on(cluster, &[stays]).await?;
         self.claim("green", 1).await?;
         self.is_of(freed, "green").await?;
         let ms = began.elapsed().as_millis();
         output::say(&format!("  {ms:>5} ms  {freed} is programmed for green\n"))?;
-        let stays = MACHINES.iter().find(|(name, _)| *name != freed).map_or("", |(name, _)| name);
         self.check(&[(freed, "green"), (stays, "blue")]).await
+    }
+
+    /// Says that a cluster runs on these machines, as they are assigned now, and waits until each machine says so, too.
+    async fn runs_on(&self, cluster: &str, machines: &[&str]) -> anyhow::Result<()> {
+        let mut named = Vec::new();
+        for name in machines {
+            let node = self.node(name).await?;
+            let (uid, epoch) = (node.uid(), node.status_or_default().epoch);
+            named.push(json!({"node": {"name": name, "uid": uid}, "epoch": epoch}));
+        }
+        let clusters: Api<WorkloadCluster> = Api::all(self.stage.hub.clone());
+        let patch = Patch::Merge(json!({"spec": {"machines": named}}));
+        let patched = clusters.patch(cluster, &PatchParams::default(), &patch).await;
+        patched.with_context(|| format!("cannot set the machines of {cluster}"))?;
+        let began = Instant::now();
+        for name in machines {
+            while !is_on(&self.node(name).await?, cluster) {
+                if began.elapsed() > TIMEOUT {
+                    bail!(
+                        "{name} does not say that {cluster} runs on it: see interlock node explain {name}"
+                    );
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+        }
+        Ok(())
     }
 
     async fn create(&self) -> anyhow::Result<()> {
@@ -198,4 +249,9 @@ impl Machines<'_> {
         }
         judged(&broken, &format!("the records of all {ports} ports say so: one tenant each"))
     }
+}
+
+fn is_on(node: &PhysicalNode, cluster: &str) -> bool {
+    let status = node.status.as_ref();
+    status.and_then(|it| it.cluster.as_ref()).is_some_and(|it| it.name == cluster)
 }

@@ -104,8 +104,15 @@ impl Roles<'_> {
         }
     }
 
-    /// Whether STS takes the token of the present owner, and refuses that of the one before.
-    pub(super) async fn check(&self, before: &Token, now: &Token) -> anyhow::Result<bool> {
+    /// After a move: whether STS takes the token of the owner, and refuses that of the one before, which is given.
+    pub(super) async fn follow(&self, before: &mut Token, owner: &str) -> anyhow::Result<bool> {
+        let now = self.token(owner).await?;
+        let is_kept = self.check(before, &now).await?;
+        *before = now;
+        Ok(is_kept)
+    }
+
+    async fn check(&self, before: &Token, now: &Token) -> anyhow::Result<bool> {
         let mut broken = Vec::new();
         if let Err(code) = self.assume(now).await? {
             broken.push(format!("STS refuses the token of {}, the owner: {code}", now.cluster));

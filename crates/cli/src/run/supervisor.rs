@@ -18,13 +18,13 @@ use interlock_placement::kinds::WORKLOAD_CLUSTER;
 use interlock_programs::supervisor::{
     Action, Facts, Refusal, Registered, Service, Started, State, decide, pause,
 };
-use interlock_shell::{Cache, Changes, Stop, Stopper};
+use interlock_shell::{Cache, Changes, Runner, Stop, Stopper};
 use kube::ResourceExt;
 use report::Agents;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -37,7 +37,29 @@ const END: Duration = Duration::from_secs(15);
 pub(crate) struct Supervisor {
     stopper: Stopper,
     agents: watch::Receiver<Agents>,
+    kills: mpsc::Sender<Kill>,
     task: JoinHandle<Vec<Held>>,
+}
+
+/// The request to kill the agent of a cluster.
+struct Kill {
+    cluster: String,
+    /// Whether it was running.
+    was_running: oneshot::Sender<bool>,
+}
+
+/// Kills agents: the demonstration does so in the middle of a move.
+#[derive(Debug, Clone)]
+pub(crate) struct Killer(mpsc::Sender<Kill>);
+
+impl Killer {
+    /// Ends the controllers of the agent of a cluster as a crash would; the supervisor starts them again. Whether the agent
+    /// was running.
+    pub(crate) async fn kill(&self, cluster: &str) -> bool {
+        let (was_running, answer) = oneshot::channel();
+        let kill = Kill { cluster: cluster.to_owned(), was_running };
+        self.0.send(kill).await.is_ok() && answer.await.unwrap_or(false)
+    }
 }
 
 impl Supervisor {
@@ -45,6 +67,7 @@ impl Supervisor {
     pub(crate) fn start(ground: Arc<Ground>) -> Supervisor {
         let stopper = Stopper::new();
         let (sender, agents) = watch::channel(Agents::default());
+        let (kills, to_kill) = mpsc::channel(1);
         let cache = ground.known.follow(&Watch::all(Place::HUB, &WORKLOAD_CLUSTER));
         let supervising = Supervising {
             changes: cache.changes(),
@@ -57,10 +80,16 @@ impl Supervisor {
             refused: BTreeMap::new(),
             tasks: JoinSet::new(),
             told: sender,
+            to_kill,
             began: Instant::now(),
         };
         let task = tokio::spawn(supervising.run(stopper.signal()));
-        Supervisor { stopper, agents, task }
+        Supervisor { stopper, agents, kills, task }
+    }
+
+    /// For who kills agents.
+    pub(crate) fn killer(&self) -> Killer {
+        Killer(self.kills.clone())
     }
 
     /// Returns once the start of the agent of each of these clusters was tried, or refused.
@@ -110,6 +139,7 @@ struct Supervising {
     refused: BTreeMap<String, (String, Refusal)>,
     tasks: JoinSet<Ended>,
     told: watch::Sender<Agents>,
+    to_kill: mpsc::Receiver<Kill>,
     began: Instant,
 }
 
@@ -126,6 +156,7 @@ impl Supervising {
                 () = stop.asked() => break,
                 () = self.changes.next() => {}
                 Some(ended) = self.tasks.join_next() => self.ended(ended),
+                Some(kill) = self.to_kill.recv() => self.kill(kill),
                 () = sleep(wait) => {}
             }
         }
@@ -170,6 +201,24 @@ impl Supervising {
             self.interrupted.insert(uid.clone(), held.without_controllers());
             self.failed(&uid, &anyhow!("a controller of the agent ended unexpectedly"));
         }
+    }
+
+    /// Steps that are under way are given up where they are. What runs the pods goes on, as it does when a process of its own
+    /// is killed, and the agent is started again after a pause.
+    fn kill(&mut self, kill: Kill) {
+        let is_its = |held: &Held| held.service.of.name == kill.cluster;
+        let found = self.held.iter().find(|(_, held)| is_its(held)).map(|(uid, _)| uid.clone());
+        let killed = found.and_then(|uid| self.held.remove_entry(&uid));
+        let was_running = killed.is_some();
+        if let Some((uid, held)) = killed {
+            held.runners.iter().for_each(Runner::kill);
+            let retry_at = self.began.elapsed() + pause(1);
+            self.set(&uid, State::Failed { retry_at });
+            self.interrupted.insert(uid, held.without_controllers());
+            tracing::info!(cluster = kill.cluster, "killed the agent of the cluster, as requested");
+        }
+        // Who asked may not wait for it any more.
+        let _ = kill.was_running.send(was_running);
     }
 
     /// A cluster that is being deleted before its agent was started again is let go like any other.

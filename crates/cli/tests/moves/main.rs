@@ -10,6 +10,7 @@ mod counting;
 mod deleting;
 mod demo;
 mod endings;
+mod evicting;
 mod fleet;
 mod forcing;
 mod machines;

@@ -24,11 +24,16 @@ impl Up {
 
     /// The same with these clusters, their names with commas between them.
     pub(crate) fn with(clusters: &str) -> Up {
+        Up::with_options(clusters, &[])
+    }
+
+    /// The same with further options.
+    pub(crate) fn with_options(clusters: &str, options: &[&str]) -> Up {
         let at = DataDirectory::new();
         let mut command = interlock();
         command.args(["up", "--clusters", clusters, "--listen", "127.0.0.1:0", "--insecure-http"]);
         command.arg("--data-dir").arg(at.data()).arg("--token-file").arg(at.tokens());
-        command.arg("--allow-root-processes");
+        command.args(["--allow-root-processes", "--no-machines"]).args(options);
         let process = Process::spawn(command).ready();
         write_kubeconfig(&at.path("config"), &process.address().to_string(), TOKEN);
         Up { process, at }

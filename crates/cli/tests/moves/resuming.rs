@@ -37,6 +37,12 @@ fn writes_on(up: &Process, uid: &str, numbers: &Numbers, after: u64) -> Value {
     })
 }
 
+fn get(up: &Process, path: &str) -> Value {
+    let answer = up.client().call("GET", &format!("{GROUP}/{path}"), None);
+    let answer = answer.expect("the hub answers");
+    if answer.status == 200 { answer.json() } else { Value::Null }
+}
+
 /// Stops it; nothing may be left.
 fn stop(mut up: Process, at: &DataDirectory, with: &str) {
     up.signal(with);
@@ -73,4 +79,32 @@ fn up_resumes_the_same_fleet() {
     assert_eq!(numbers.prove_one_writer_after_another(), [1]);
     let seen = watcher.saw();
     assert!(seen.together.is_empty() && seen.with_one > 10, "{seen:?}");
+}
+
+#[test]
+fn the_first_start_makes_tenants_and_machines_and_a_second_one_brings_back_none_that_was_deleted() {
+    let at = DataDirectory::new();
+    let _guard = Guard(&at);
+    let first = up(&at);
+    for name in ["n1", "n2"] {
+        until(&format!("{name} is in the pool"), || {
+            let found = get(&first, &format!("physicalnodes/{name}"));
+            let is_there = found["status"]["phase"] == "Available";
+            if is_there { Ok(()) } else { Err(format!("{found:#}\n{}", first.says())) }
+        });
+    }
+    let kept = ["tenants/blue", "tenants/green", "racks/r1", "physicalnodes/n1"];
+    let before = kept.map(|path| get(&first, path)["metadata"]["uid"].clone());
+    assert!(before.iter().all(Value::is_string), "{before:?}");
+    first.client().must("DELETE", &format!("{GROUP}/physicalnodes/n2"), None);
+    until("n2 is deleted", || {
+        let found = get(&first, "physicalnodes/n2");
+        if found.is_null() { Ok(()) } else { Err(format!("{found:#}\n{}", first.says())) }
+    });
+    stop(first, &at, "TERM");
+
+    let second = up(&at);
+    assert_eq!(kept.map(|path| get(&second, path)["metadata"]["uid"].clone()), before);
+    assert!(get(&second, "physicalnodes/n2").is_null());
+    stop(second, &at, "INT");
 }

@@ -172,7 +172,7 @@ fn command(place: &DataDirectory, clusters: &str) -> Command {
     let mut command = interlock();
     command.env_remove("RUST_LOG").env("NO_COLOR", "1");
     command.args(["up", "--clusters", clusters, "--listen", "127.0.0.1:0", "--insecure-http"]);
-    command.arg("--allow-root-processes");
+    command.args(["--allow-root-processes", "--no-machines"]);
     command.arg("--data-dir").arg(place.data()).arg("--token-file").arg(place.tokens());
     command
 }
@@ -205,7 +205,7 @@ impl Space<'_> {
     }
 
     pub(crate) fn create(&self, kind: &str, object: &Value) -> Value {
-        self.up.client().must("POST", &self.of(kind), Some(object))
+        self.up.client().must("POST", &self.of(kind), Some(&typed(kind, object)))
     }
 
     pub(crate) fn change(&self, kind: &str, name: &str, change: &Value) {
@@ -372,4 +372,17 @@ pub(crate) fn condition(object: &Value, kind: &str) -> Value {
     let conditions = object["status"]["conditions"].as_array();
     let found = conditions.into_iter().flatten().find(|condition| condition["type"] == kind);
     found.cloned().unwrap_or_default()
+}
+
+/// An object with the type that custom resources must say.
+pub(crate) fn typed(kind: &str, object: &Value) -> Value {
+    let version = match kind {
+        "ReplicationSource" | "ReplicationDestination" => VOLSYNC,
+        "VolumeSnapshot" => SNAPSHOTS.trim_start_matches("/apis/"),
+        _ => "v1",
+    };
+    let mut object = object.clone();
+    object["apiVersion"] = Value::from(version);
+    object["kind"] = Value::from(kind);
+    object
 }

@@ -12,6 +12,7 @@ use futures::future::join_all;
 use interlock_api::placement::{Ref, WorkloadCluster};
 use interlock_kernel::{Kind, Place};
 use interlock_outside::processes::Processes;
+use interlock_placement::runtime::Scope;
 use interlock_placement::runtime::tokens::Cloud;
 use interlock_programs::supervisor::{Registered, Service};
 use interlock_programs::{Account, accounts, roles};
@@ -41,6 +42,8 @@ pub(crate) struct Ground {
     pub(crate) directory: PathBuf,
     /// Whether processes may be those of root.
     pub(crate) may_be_root: bool,
+    /// Which pods of the clusters are processes of this machine.
+    pub(crate) scope: Scope,
     pub(crate) heartbeat_every: Duration,
     /// Where pods find the cloud that their roles are in.
     pub(crate) cloud: Cloud,
@@ -114,7 +117,7 @@ impl Ground {
             further: further.clone(),
             runtime: runtime.clone(),
             heartbeat_every: self.heartbeat_every,
-            is_embedded: true,
+            scope: self.scope,
             updates: Some(ApiServers::default()),
         };
         let seats = self.seats(&agent, logical_cluster);
