@@ -41,7 +41,7 @@ pub use cache::{Cache, Changes};
 pub use foresee::foresee;
 pub use live_reads::read_live;
 pub use metrics::Metrics;
-pub use once::{Clock, Ended, News, Wiring, step_once};
+pub use once::{Clock, Ended, MOST_ROUNDS, News, Wiring, step_once};
 pub use outside::{Driver, NoDriver};
 pub use record::{Lines, LogSettings, Read, Recorder};
 pub use rehearse::{Rehearsal, Rehearsed};

@@ -4,12 +4,13 @@ use crate::line::line;
 use crate::mirror::{CONFIG_MAP, Mirror, SECRET};
 use crate::{config_maps, is_mirrored, make_original, server, set_value};
 use interlock_kernel::{
-    Address, Controller, DryRun, LiveReads, MOST_LIVE_READS, Name, Nothing, Object, Part, Place,
-    Read, Selector, Step, Subject, View, Watch, Watcher, Write,
+    Address, Controller, DryRun, LiveReads, Name, Nothing, Object, Part, Place, Read, Selector,
+    Step, Subject, View, Watch, Watcher, Write,
 };
 use interlock_shell::faults::{Fault, Faults, Point, Seam};
 use interlock_shell::{
-    Ended, News, NoDriver, Outcome, Places, Server, Wiring, perform, read_live, step_once,
+    Ended, MOST_ROUNDS, News, NoDriver, Outcome, Places, Server, Wiring, perform, read_live,
+    step_once,
 };
 use serde_json::json;
 
@@ -231,6 +232,6 @@ async fn a_step_may_read_live_so_many_times_and_no_more() {
         step_once(&Wiring::new(Looker { times }, places, NoDriver), &Subject::from("a")).await
     };
     assert_eq!(read_live(1).await, Ended::Rests);
-    assert_eq!(read_live(MOST_LIVE_READS).await, Ended::Rests);
-    assert!(matches!(read_live(MOST_LIVE_READS + 1).await, Ended::Broken(_)));
+    assert_eq!(read_live(MOST_ROUNDS).await, Ended::Rests);
+    assert!(matches!(read_live(MOST_ROUNDS + 1).await, Ended::Broken(_)));
 }
