@@ -57,8 +57,8 @@
 //! | `records.lock` | locked while a record is made or removed |
 //!
 //! # Not promised
-//! * To see a process that left the session, closed the lock and wiped its environment. Only a
-//!   cgroup could hold it, and those need rights that we do not ask for.
+//! * To see a process that left the session, closed or unlocked the lock, and wiped its environment or took that of another
+//!   run. Only a cgroup could hold it, and those need rights that we do not ask for.
 //! * To know the exit code of a run that ended while nobody of us was there.
 //! * Anything on a file system whose flock(2) is not kept by one kernel.
 
@@ -117,6 +117,7 @@ pub struct Processes {
     /// True once everything is being stopped. Starts hold it for reading, so that a stop of all
     /// sees each start either done or refused.
     stopping: RwLock<bool>,
+    environments: table::Environments,
 }
 
 /// A process that lives.
@@ -172,7 +173,8 @@ impl Processes {
             .map_err(|source| Error::Read { path: BOOT_ID.into(), source })?
             .trim()
             .to_owned();
-        let processes = Processes { directory, boot_id, stopping: RwLock::new(false) };
+        let (stopping, environments) = (RwLock::new(false), table::Environments::default());
+        let processes = Processes { directory, boot_id, stopping, environments };
         processes.thaw_abandoned()?;
         Ok(processes)
     }
@@ -190,7 +192,8 @@ impl Processes {
 
     /// All processes that live, except this one, with the locks that each has open.
     fn others(&self) -> Result<Vec<table::Seen>> {
-        table::others(&self.directory.join("locks"))
-            .map_err(|source| Error::Read { path: PathBuf::from("/proc"), source })
+        let names = table::Names { run: start::RUN_VARIABLE, lock: lock::LOCK_VARIABLE };
+        let others = self.environments.others(&self.directory.join("locks"), names);
+        others.map_err(|source| Error::Read { path: PathBuf::from("/proc"), source })
     }
 }

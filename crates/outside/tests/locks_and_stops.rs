@@ -126,6 +126,27 @@ fn a_process_that_executes_programs_all_the_time_is_never_taken_for_gone() {
 }
 
 #[test]
+fn a_process_is_known_by_what_it_executes_now_and_not_by_what_it_executed_before() {
+    let scene = Scene::new();
+    let lock = scene.directory.path().canonicalize().unwrap().join("locks/volumes.lock");
+    let mut other = Command::new("sh")
+        .args(["-c", "read word; exec env INTERLOCK_RUN=pod/token INTERLOCK_LOCK=$0 sleep 1000"])
+        .arg(lock)
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Whatever was read of it now is of another program.
+    assert!(scene.processes.is_gone("pod").unwrap() && scene.processes.is_free("volumes").unwrap());
+    drop(other.stdin.take());
+    until("it is of the run", || !scene.processes.is_gone("pod").unwrap());
+    assert!(!scene.processes.is_free("volumes").unwrap());
+    let pid = i32::try_from(other.id()).unwrap();
+    assert_eq!(scene.processes.signal("pod", Signal::Kill).unwrap(), [pid]);
+    other.wait().unwrap();
+    assert!(scene.processes.is_gone("pod").unwrap() && scene.processes.is_free("volumes").unwrap());
+}
+
+#[test]
 fn a_run_that_ignores_term_is_ended_by_kill() {
     let scene = Scene::new();
     let started = scene.start("pod", "trap '' TERM; touch ready; while :; do sleep 1000; done");

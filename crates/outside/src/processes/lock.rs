@@ -213,7 +213,7 @@ impl Processes {
         let others = self.others()?;
         let stragglers = others.iter().filter(|other| {
             Some(other.process.session) == session
-                || other.variable(LOCK_VARIABLE) == Some(path.as_os_str().as_bytes())
+                || other.lock() == Some(path.as_os_str().as_bytes())
         });
         Ok(stragglers.map(|straggler| Living::of(&straggler.process)).collect())
     }

@@ -1,9 +1,7 @@
 //! Who belongs to a run.
 
 use super::error::{Error, Result};
-use super::lock::LOCK_VARIABLE;
 use super::record::Record;
-use super::start::RUN_VARIABLE;
 use super::table::{FileUse, Process, Seen};
 use super::{Processes, table};
 use std::ffi::OsStr;
@@ -79,10 +77,9 @@ impl Marks<'_> {
     fn member(&self, seen: &Seen) -> Option<Member> {
         let process = &seen.process;
         let is_in_session = Some(process.session) == self.session;
-        let inherited_lock =
-            self.lock.as_ref().is_some_and(|lock| seen.use_of(lock) == FileUse::Inherited);
-        let is_proven =
-            is_in_session && self.leader_is_there || inherited_lock || self.is_named_by(seen);
+        let is_proven = is_in_session && self.leader_is_there
+            || self.is_named_by(seen)
+            || self.has_inherited_the_lock(seen);
         let is_in_group = self.leader_is_there && Some(process.group) == self.session;
         let member = Member { process: process.clone(), is_proven, is_in_group };
         (is_in_session || is_proven).then_some(member)
@@ -90,10 +87,21 @@ impl Marks<'_> {
 
     /// Whether its environment names this run. Another directory may have a run of the same id.
     fn is_named_by(&self, seen: &Seen) -> bool {
-        let run = seen.variable(RUN_VARIABLE);
-        let run = run.and_then(|run| run.strip_prefix(self.id.as_bytes()));
-        let lock = seen.variable(LOCK_VARIABLE).map(OsStr::from_bytes).map(Path::new);
-        run.is_some_and(|rest| rest.starts_with(b"/"))
-            && lock.is_some_and(|lock| lock.starts_with(self.directory))
+        let run = seen.run().and_then(|run| run.strip_prefix(self.id.as_bytes()));
+        run.is_some_and(|rest| rest.starts_with(b"/")) && self.is_of_this_directory(seen)
+    }
+
+    /// Whether it has the lock open as runs have it. What is of another run is not looked into: that is asked of a
+    /// thousand processes for each run.
+    fn has_inherited_the_lock(&self, seen: &Seen) -> bool {
+        let Some(lock) = &self.lock else { return false };
+        let is_of_another_run = seen.run().is_some() && self.is_of_this_directory(seen);
+        !is_of_another_run && seen.use_of(lock) == FileUse::Inherited
+    }
+
+    /// Whether its environment names a lock of the directory.
+    fn is_of_this_directory(&self, seen: &Seen) -> bool {
+        let lock = seen.lock().map(OsStr::from_bytes).map(Path::new);
+        lock.is_some_and(|lock| lock.starts_with(self.directory))
     }
 }

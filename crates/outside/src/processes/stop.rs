@@ -2,6 +2,7 @@
 
 use super::error::{Error, Result};
 use super::lock::{Lock, RecordsGuard};
+use super::table::Seen;
 use super::{Living, Processes, durable};
 use rustix::io::Errno;
 use rustix::process::{self, Pid, PidfdFlags};
@@ -44,7 +45,7 @@ impl Processes {
     pub fn signal(&self, id: &str, signal: Signal) -> Result<Vec<i32>> {
         let mut reached = BTreeSet::new();
         let give_up_at = Instant::now() + CATCHING_UP;
-        while self.signal_others(id, signal, &mut reached)? {
+        while self.signal_among(&self.others()?, id, signal, &mut reached)? {
             if signal == Signal::Term || Instant::now() >= give_up_at {
                 break;
             }
@@ -52,14 +53,15 @@ impl Processes {
         Ok(reached.into_iter().map(|(pid, _)| pid).collect())
     }
 
-    /// Signals the processes of the run that were not reached yet, by pid and start time. Whether there were any.
-    fn signal_others(
+    /// Signals those of the run that were not reached yet, by pid and start time. Whether there were any.
+    fn signal_among(
         &self,
+        others: &[Seen],
         id: &str,
         signal: Signal,
         reached: &mut BTreeSet<(i32, u64)>,
     ) -> Result<bool> {
-        let mut members = self.members(id)?;
+        let mut members = self.members_among(others, id)?;
         members
             .retain(|member| !reached.contains(&(member.process.pid, member.process.start_time)));
         if !members.is_empty() {
@@ -127,10 +129,13 @@ impl Processes {
 
     /// The runs of which any process lives.
     pub fn running(&self) -> Result<Vec<StillThere>> {
-        let others = self.others()?;
+        self.running_among(&self.others()?)
+    }
+
+    fn running_among(&self, others: &[Seen]) -> Result<Vec<StillThere>> {
         let mut running = Vec::new();
         for id in self.run_ids()? {
-            let members = self.members_among(&others, &id)?;
+            let members = self.members_among(others, &id)?;
             let processes: Vec<_> =
                 members.iter().map(|member| Living::of(&member.process)).collect();
             if !processes.is_empty() {
@@ -147,13 +152,15 @@ impl Processes {
         *self.stopping.write().unwrap_or_else(PoisonError::into_inner) = true;
         let asked_at = Instant::now();
         let mut kill_at = BTreeMap::new();
-        for run in self.running()? {
+        let others = self.others()?;
+        for run in self.running_among(&others)? {
             kill_at.insert(run.id.clone(), asked_at + self.grace_of(&run.id).min(grace));
-            self.signal_if_possible(&run.id, Signal::Term);
+            self.signal_if_possible(&others, &run.id, Signal::Term);
         }
         let give_up_at = kill_at.values().max().copied().unwrap_or(asked_at) + KILL_WAIT;
         loop {
-            let left = self.running()?;
+            let others = self.others()?;
+            let left = self.running_among(&others)?;
             if left.is_empty() || Instant::now() >= give_up_at {
                 return Ok(left);
             }
@@ -161,7 +168,7 @@ impl Processes {
                 // One that appeared since was started by another program: it is asked by a kill.
                 let due = kill_at.get(&run.id).copied().unwrap_or(asked_at);
                 if Instant::now() >= due {
-                    self.signal_if_possible(&run.id, Signal::Kill);
+                    self.signal_if_possible(&others, &run.id, Signal::Kill);
                 }
             }
             std::thread::sleep(BETWEEN_LOOKS);
@@ -170,8 +177,8 @@ impl Processes {
 
     /// One run that cannot be signalled must not keep the others from being stopped. It is still
     /// there in the end, and reported so.
-    fn signal_if_possible(&self, id: &str, signal: Signal) {
-        if let Err(error) = self.signal(id, signal) {
+    fn signal_if_possible(&self, others: &[Seen], id: &str, signal: Signal) {
+        if let Err(error) = self.signal_among(others, id, signal, &mut BTreeSet::new()) {
             warn!(run = id, ?signal, %error, "cannot signal a run");
         }
     }

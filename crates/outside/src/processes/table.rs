@@ -3,10 +3,13 @@
 //! A process may end while it is read. It is then as if it had not been there.
 
 use rustix::process::Signal;
+use std::cell::OnceCell;
+use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// A flag of the kernel, `PF_FORKNOEXEC`. It is the 1 in the column F of ps(1).
@@ -27,6 +30,7 @@ pub(super) struct Process {
     /// Whether it has executed a program since it was forked.
     pub(super) has_executed: bool,
     environment: EnvironmentSize,
+    image: Image,
     threads: i64,
     /// Ticks since the machine booted. With the pid, it names a process for a whole boot.
     pub(super) start_time: u64,
@@ -41,6 +45,13 @@ impl Process {
         !matches!(self.state, 'Z' | 'X' | 'x') || self.threads > 1
     }
 
+    /// The program that it executes, by which its environment may be remembered: not before it has executed one of its
+    /// own, and not if the kernel does not show us where it is.
+    fn program(&self) -> Option<Image> {
+        let Image { code, stack, environment } = self.image;
+        (self.has_executed && code > 1 && stack > 1 && environment > 1).then_some(self.image)
+    }
+
     /// How a zombie ended, for as long as nobody has waited for it. The kernel shows this to the
     /// process's own user only, and zero to everyone else: then nothing is known.
     pub(super) fn wait_status(&self) -> Option<i32> {
@@ -48,6 +59,14 @@ impl Process {
         let own = rustix::process::geteuid();
         (own.is_root() || own.as_raw() == owner).then_some(self.wait_status)
     }
+}
+
+/// Where the kernel has put the program that a process executes: at another place each time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Image {
+    code: u64,
+    stack: u64,
+    environment: u64,
 }
 
 /// How large the environment of a process is.
@@ -93,39 +112,95 @@ pub(super) fn look(pid: i32) -> Option<Process> {
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) process: Process,
-    environment: Environment,
-    /// The files of one folder that it has open.
-    open: Vec<(PathBuf, FileUse)>,
+    named: Arc<Named>,
+    /// The files of one folder that it has open, once somebody asked.
+    open: OnceCell<Vec<(PathBuf, FileUse)>>,
+    folder: Arc<Path>,
 }
 
 impl Seen {
-    /// The value that a variable had when the program was started.
-    pub(super) fn variable(&self, name: &str) -> Option<&[u8]> {
-        self.environment.value(name)
+    /// The run that its environment named when the program was started.
+    pub(super) fn run(&self) -> Option<&[u8]> {
+        self.named.run.as_deref()
     }
 
-    /// How it has this file open, at most.
+    /// The lock that its environment named when the program was started.
+    pub(super) fn lock(&self) -> Option<&[u8]> {
+        self.named.lock.as_deref()
+    }
+
+    /// How it has this file open, at most. Looks into the open files of the process when it is asked first.
     pub(super) fn use_of(&self, path: &Path) -> FileUse {
-        let uses = self.open.iter().filter(|(open, _)| open == path).map(|(_, file_use)| *file_use);
+        let open = self.open.get_or_init(|| open_files(self.process.pid, &self.folder));
+        let uses = open.iter().filter(|(open, _)| open == path).map(|(_, file_use)| *file_use);
         uses.max().unwrap_or(FileUse::NotOpen)
     }
 }
 
-/// All living processes except this one, in one pass, with the files of `folder` that each has
-/// open. Those of other users are seen without their files and variables.
-pub(super) fn others(folder: &Path) -> io::Result<Vec<Seen>> {
-    let own = i32::try_from(std::process::id()).ok();
-    let mut seen = Vec::new();
-    for entry in fs::read_dir("/proc")? {
-        let name = entry?.file_name();
-        let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
-        let Some(process) = look(pid).filter(Process::lives) else { continue };
-        if Some(pid) != own {
-            let (environment, open) = (Environment::of(&process), open_files(pid, folder));
-            seen.push(Seen { process, environment, open });
+/// What the environment of a program says of the run that it belongs to.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Named {
+    run: Option<Vec<u8>>,
+    lock: Option<Vec<u8>>,
+}
+
+/// The variables that name a run and its lock.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Names {
+    pub(super) run: &'static str,
+    pub(super) lock: &'static str,
+}
+
+/// What was read of a process, for as long as it executes the same program.
+#[derive(Debug)]
+struct Known {
+    image: Image,
+    named: Arc<Named>,
+}
+
+/// What is remembered of the processes of this machine: the environments of their programs, so that with a thousand
+/// runs not a thousand of them are read for each question. Whether a process lives, and what it executes, is always read.
+#[derive(Debug, Default)]
+pub(super) struct Environments(Mutex<HashMap<(i32, u64), Known>>);
+
+impl Environments {
+    /// All living processes except this one, in one pass. Those of other users are seen without their files and variables.
+    pub(super) fn others(&self, folder: &Path, names: Names) -> io::Result<Vec<Seen>> {
+        let own = i32::try_from(std::process::id()).ok();
+        let folder: Arc<Path> = folder.into();
+        let (mut seen, mut remembered) = (Vec::new(), HashMap::new());
+        for entry in fs::read_dir("/proc")? {
+            let name = entry?.file_name();
+            let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
+            if Some(pid) == own {
+                continue;
+            }
+            let Some(process) = look(pid).filter(Process::lives) else { continue };
+            let (named, image) = self.of(&process, names);
+            if let Some(image) = image {
+                let known = Known { image, named: Arc::clone(&named) };
+                remembered.insert((pid, process.start_time), known);
+            }
+            seen.push(Seen { process, named, open: OnceCell::new(), folder: Arc::clone(&folder) });
         }
+        // Whoever is not among them has ended.
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = remembered;
+        Ok(seen)
     }
-    Ok(seen)
+
+    /// What the environment of a process says, and the program of which it may be remembered.
+    fn of(&self, process: &Process, names: Names) -> (Arc<Named>, Option<Image>) {
+        let key = (process.pid, process.start_time);
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.get(&key).filter(|known| known.image == process.image) {
+            return (Arc::clone(&known.named), Some(process.image));
+        }
+        drop(known);
+        let (environment, whole) = Environment::of(process);
+        let value = |name| environment.value(name).map(<[u8]>::to_vec);
+        let named = Named { run: value(names.run), lock: value(names.lock) };
+        (Arc::new(named), whole)
+    }
 }
 
 /// Reads `/proc/<pid>/stat`. The name stands in brackets and may itself hold brackets and spaces,
@@ -138,6 +213,7 @@ fn parse(line: &[u8]) -> Option<Process> {
     // Field numbers as in proc(5), which counts from one and has the pid and the name first.
     let field = |number: usize| fields.get(number - 3).copied();
     let flags = field(9)?.parse::<u32>().ok()?;
+    let address = |number: usize| field(number).and_then(|text| text.parse().ok()).unwrap_or(0);
     Some(Process {
         pid: pid.trim().parse().ok()?,
         name: name.to_owned(),
@@ -147,6 +223,7 @@ fn parse(line: &[u8]) -> Option<Process> {
         session: field(6)?.parse().ok()?,
         has_executed: flags & FORKED_BUT_NOT_EXECUTED == 0,
         environment: EnvironmentSize::from(flags, field(50), field(51)),
+        image: Image { code: address(26), stack: address(28), environment: address(50) },
         threads: field(20)?.parse().ok()?,
         start_time: field(22)?.parse().ok()?,
         wait_status: field(52).and_then(|status| status.parse().ok()).unwrap_or(0),
@@ -182,26 +259,30 @@ impl Environment {
     /// else would be taken for gone.
     ///
     /// The wait is bounded: a program may be on a file system that does not answer.
-    fn of(process: &Process) -> Environment {
+    ///
+    /// Beside it, the program whose whole environment it is; None if it may be another's, or is not all of it.
+    fn of(process: &Process) -> (Environment, Option<Image>) {
         let path = format!("/proc/{}/environ", process.pid);
         let mut seen = process.clone();
         let mut environment = Vec::new();
         for _ in 0..READS {
             let Ok(read) = fs::read(&path) else { break };
             environment = read;
-            if seen.environment.is_whole(environment.len()) {
-                break;
-            }
-            // It may have executed a program since it was read, or be doing so now.
-            match look(process.pid) {
-                Some(now) if now.start_time == process.start_time && now.state != 'Z' => seen = now,
+            let is_whole = seen.environment.is_whole(environment.len());
+            // It may have executed a program since it was seen, or be doing so now.
+            let now = look(process.pid).filter(|now| now.start_time == process.start_time);
+            match now {
+                Some(now) if is_whole && now.image == seen.image => {
+                    return (Environment(environment), seen.program());
+                }
+                Some(now) if !is_whole && now.state != 'Z' => seen = now,
                 _ => break,
             }
             if !seen.environment.is_whole(environment.len()) {
                 std::thread::sleep(BETWEEN_READS);
             }
         }
-        Environment(environment)
+        (Environment(environment), None)
     }
 
     fn value(&self, name: &str) -> Option<&[u8]> {
