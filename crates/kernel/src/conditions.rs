@@ -124,6 +124,16 @@ pub fn with(
     all
 }
 
+/// The conditions with several findings, one after the other.
+pub fn with_all(
+    conditions: &[Condition],
+    findings: &[Finding],
+    now: Timestamp,
+    generation: Option<i64>,
+) -> Vec<Condition> {
+    findings.iter().fold(conditions.to_vec(), |all, found| with(&all, found, now, generation))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,5 +152,20 @@ mod tests {
         let turned = with(&again, &Finding::holds("Placed", "Granted", "a"), at(3), Some(1));
         assert_eq!(turned[0].last_transition_time.0.as_second(), 3);
         assert!(is_true(&turned, "Placed"));
+    }
+
+    #[test]
+    fn of_two_findings_of_one_kind_the_last_one_stays() {
+        let findings = [
+            Finding::fails("Placed", "NoCluster", "none"),
+            Finding::holds("Running", "Running", "all pods run"),
+            Finding::holds("Placed", "Granted", "a"),
+        ];
+        let found = with_all(&[], &findings, at(1), Some(2));
+        let said: Vec<(&str, &str)> =
+            found.iter().map(|found| (&*found.type_, &*found.reason)).collect();
+        assert_eq!(said, [("Placed", "Granted"), ("Running", "Running")]);
+        // What is found again stays as it was.
+        assert_eq!(with_all(&found, &findings[1..], at(9), Some(2)), found);
     }
 }

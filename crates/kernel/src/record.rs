@@ -122,6 +122,8 @@ pub enum End {
     Conflict,
     /// The server or the world outside would not do it.
     Refused,
+    /// The effect is under way. What came of it is another record; if none follows, the process died, and nobody knows.
+    UnderWay,
     /// Nobody knows whether it was done.
     Unknown,
     /// The server could not do it now: nothing was done.
@@ -136,7 +138,7 @@ impl End {
     /// Whether the effect may be there, for all that is known.
     pub fn may_be_done(self) -> bool {
         match self {
-            End::Done | End::Unknown | End::Broken => true,
+            End::Done | End::UnderWay | End::Unknown | End::Broken => true,
             End::Rests
             | End::Waits
             | End::Reads

@@ -167,8 +167,10 @@ impl Refusal {
     pub const FIELD_OWNED: &str = "FieldManagerConflict";
 }
 
-/// How often one step may ask for live reads: as often as in the longest chain of questions, each of which follows from
-/// the answer to the last, and twice more for objects that change in between.
+/// How often one step may ask for live reads where nothing changes while it reads: once more than in the longest chain
+/// of questions, each of which follows from the answer to the last. That chain is five long (rollouts' `applier/report`).
+/// Worlds and unit tests hold controllers to it. On real servers objects change meanwhile, and a chain begins anew: the
+/// shell allows a multiple of this (`MOST_ROUNDS`), so this bound must stay near to the longest chain.
 pub const MOST_LIVE_READS: usize = 6;
 
 /// What was read live. Reads are made in the order in which they were asked for, each after the

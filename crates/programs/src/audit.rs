@@ -13,7 +13,7 @@ pub use finding::{Finding, turning_points};
 pub use judges::{Judged, Judges};
 pub use promises::Promise;
 
-use interlock_kernel::{Begins, Line, Record};
+use interlock_kernel::{Begins, End, Line, Record};
 use jiff::{SignedDuration, Timestamp};
 use order::Order;
 use promises::Keeper;
@@ -146,7 +146,10 @@ impl Audit {
             }
             Line::Step(record) => {
                 let mut found = self.number(log, &record);
-                found.extend(self.judge(log, &record));
+                // It is judged with its end.
+                if record.end != End::UnderWay {
+                    found.extend(self.judge(log, &record));
+                }
                 for next in self.order.put(*record) {
                     found.extend(self.hold(&next));
                 }
@@ -283,8 +286,8 @@ impl Audit {
     }
 }
 
-/// How long after its effect a step is recorded at most: one that a process recorded later may rest on one that it did
-/// not come to record.
+/// How long a line may be on its way to the log: a process that is killed may lose the last ones. What its effects in
+/// flight were is in the log, however long they take.
 const RECORDED_WITHIN: SignedDuration = SignedDuration::from_secs(1);
 
 /// How long a step may take from its decision to its record, before it is taken to be out of order.

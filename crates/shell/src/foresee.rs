@@ -4,11 +4,12 @@
 
 use crate::feed;
 use crate::live_reads::read_live;
+use crate::once::MOST_ROUNDS;
 use crate::outside::Driver;
 use crate::view::Places;
 use interlock_kernel::{
-    Address, Controller, Index, Kind, LiveReads, MOST_LIVE_READS, Name, Object, Objects, Place,
-    Selections, Step, Subject, View, Watch,
+    Address, Controller, Index, Kind, LiveReads, Name, Object, Objects, Place, Selections, Step,
+    Subject, View, Watch,
 };
 use jiff::Timestamp;
 use std::collections::HashMap;
@@ -25,7 +26,8 @@ pub async fn foresee<C: Controller>(
     let listed = Listed::read(&controller.watches(), places, &shown).await?;
     let selections = Selections::of(&controller.watches());
     let mut live_reads = LiveReads::default();
-    for _ in 0..=MOST_LIVE_READS {
+    // The servers go on meanwhile, as they do while a controller runs.
+    for _ in 0..=MOST_ROUNDS {
         let view = selections.narrow(&listed);
         match controller.step(subject, &view, &live_reads) {
             Step::LiveRead { reads, .. } => {

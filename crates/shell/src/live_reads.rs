@@ -62,19 +62,63 @@ pub(crate) async fn get(server: &Server, address: &Address) -> Result<Option<Obj
 async fn dry_run_on(server: &Server, asked: &DryRun) -> Result<Result<Object, Refusal>, String> {
     match write::dry_run(server, asked).await {
         Ok(object) => Ok(Ok(as_cached(&asked.address.kind, object))),
-        Err(kube::Error::Api(status))
-            if (400..500).contains(&status.code) && status.code != 429 =>
-        {
-            let is_owned = write::is_of_another_manager(&status);
-            let Status { code, reason, message, .. } = *status;
-            // The server has one word for both.
-            let reason = if is_owned { Refusal::FIELD_OWNED.to_owned() } else { reason };
-            Ok(Err(Refusal { code, reason, message }))
-        }
+        Err(kube::Error::Api(status)) if is_refusal(&status) => Ok(Err(refusal(*status))),
         Err(error) => Err(error.to_string()),
     }
 }
 
+/// How an API server begins its answer about an applied object with a field that its schema does not have, or of
+/// another type than there. The answer has code 500 and no reason, and stays the same however often it is asked.
+const NOT_IN_SCHEMA: &str = "failed to create typed patch object";
+
+fn is_not_in_schema(status: &Status) -> bool {
+    status.code == 500 && status.message.starts_with(NOT_IN_SCHEMA)
+}
+
+/// Whether an answer is about the object, and not about the server.
+fn is_refusal(status: &Status) -> bool {
+    let is_the_servers = !(400..500).contains(&status.code) || status.code == 429;
+    !is_the_servers || is_not_in_schema(status)
+}
+
+fn refusal(status: Status) -> Refusal {
+    if is_not_in_schema(&status) {
+        let reason = "Invalid".to_owned();
+        return Refusal { code: 422, reason, message: status.message };
+    }
+    let is_owned = write::is_of_another_manager(&status);
+    let Status { code, reason, message, .. } = status;
+    // The server has one word for both.
+    let reason = if is_owned { Refusal::FIELD_OWNED.to_owned() } else { reason };
+    Refusal { code, reason, message }
+}
+
 fn server(places: &Places, place: Place) -> Result<&Server, String> {
     places.server(place).ok_or_else(|| format!("no API server is configured for the {place}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn answer(code: u16, reason: &str, message: &str) -> Status {
+        let answer = json!({"code": code, "reason": reason, "message": message});
+        serde_json::from_value(answer).expect("it is a Status")
+    }
+
+    #[test]
+    fn a_field_that_the_schema_does_not_have_is_a_refusal_and_a_server_that_fails_gives_none() {
+        let words = "failed to create typed patch object (default/a; /v1, Kind=ConfigMap): \
+                     .dates: field not declared in schema";
+        let unknown = answer(500, "", words);
+        assert!(is_refusal(&unknown));
+        let refusal = refusal(unknown);
+        assert_eq!((refusal.code, refusal.reason.as_str()), (422, "Invalid"));
+        assert_eq!(refusal.message, words);
+        assert!(is_refusal(&answer(422, "Invalid", "spec.replicas: Invalid value")));
+        for (code, reason) in [(429, "TooManyRequests"), (500, "InternalError"), (503, "")] {
+            assert!(!is_refusal(&answer(code, reason, "the server is busy")), "{code}");
+        }
+    }
 }

@@ -25,8 +25,9 @@ use tracing::{debug, info};
 /// Says what time it is.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// How often one step may ask for live reads here. What the caches show may change while it reads, and then it asks for what it
-/// needs now: that is no mistake. Where nothing changes, in worlds and tests, half of it has to be enough.
+/// How often one step may ask for live reads on real servers. What the servers and the caches have may change while it reads,
+/// and then it asks for what it needs now: that is no mistake. It is not the bound of the kernel, which is for worlds and
+/// tests: nothing changes there while a step reads, so half of it has to be enough, and a chain that grows is seen there first.
 pub const MOST_ROUNDS: usize = 2 * MOST_LIVE_READS;
 
 /// A controller with all that it works on.

@@ -65,6 +65,7 @@ struct Last {
 }
 
 /// One step, to be written.
+#[derive(Clone)]
 pub(crate) struct Entry {
     pub(crate) time: Timestamp,
     pub(crate) controller: &'static str,
@@ -107,7 +108,12 @@ impl Recorder {
     /// Writes a step down, unless it is as the last one about its subject.
     pub(crate) fn put(&self, mut entry: Entry) {
         let Open { sender, counts, .. } = &*self.0;
-        let Some(same) = self.same_before(&entry) else {
+        // One that is under way is recorded once more when it has ended.
+        let same = match entry.end {
+            End::UnderWay => Some(0),
+            _ => self.same_before(&entry),
+        };
+        let Some(same) = same else {
             counts.same.fetch_add(1, Ordering::Relaxed);
             return;
         };

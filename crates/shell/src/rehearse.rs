@@ -4,12 +4,13 @@
 
 use crate::foresee::Listed;
 use crate::live_reads;
+use crate::once::MOST_ROUNDS;
 use crate::outside::Driver;
 use crate::view::Places;
 use crate::write::whole;
 use interlock_kernel::{
-    Action, Address, Controller, Effect, Kind, LiveReads, MOST_LIVE_READS, Name, Object, Outside,
-    Place, Read, Selections, Step, Subject, View, Watch, Write,
+    Action, Address, Controller, Effect, Kind, LiveReads, Name, Object, Outside, Place, Read,
+    Selections, Step, Subject, View, Watch, Write,
 };
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -68,7 +69,8 @@ impl Rehearsal {
     {
         let selections = Selections::of(&controller.watches());
         let mut live_reads = LiveReads::default();
-        for _ in 0..=MOST_LIVE_READS {
+        // What is not in the copy may change meanwhile, as it does while a controller runs.
+        for _ in 0..=MOST_ROUNDS {
             let step = controller.step(subject, &selections.narrow(&self.copy), &live_reads);
             match step {
                 Step::Rest { because } => return Ok(Rehearsed::Rests(because)),

@@ -1,7 +1,8 @@
-//! The order in which steps were decided. Each is recorded when it has ended, so one may come late.
+//! The order in which steps were decided. Each is recorded when it has ended, so one may come late. One with an effect is
+//! recorded before that, too: if its process died, that is all that is known of it.
 
 use super::LONGEST_STEP;
-use interlock_kernel::Record;
+use interlock_kernel::{End, Record};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 
@@ -21,11 +22,28 @@ impl Order {
         if self.begins.is_some_and(|begins| record.time < begins) {
             return Vec::new();
         }
-        self.came += 1;
-        self.waiting.insert((record.time, self.came), record);
+        match self.under_way(&record) {
+            Some(waiting) => *waiting = record,
+            None => {
+                self.came += 1;
+                self.waiting.insert((record.time, self.came), record);
+            }
+        }
         let newest = self.waiting.last_key_value().map(|((time, _), _)| *time);
         let until = newest.and_then(|newest| newest.checked_sub(LONGEST_STEP).ok());
         until.map(|until| self.until(until)).unwrap_or_default()
+    }
+
+    /// The step whose end this is, where it was when it was under way.
+    fn under_way(&mut self, ended: &Record) -> Option<&mut Record> {
+        let decided_then = self.waiting.range_mut((ended.time, 0)..=(ended.time, u64::MAX));
+        let is_it = |waiting: &&mut Record| {
+            waiting.end == End::UnderWay
+                && waiting.controller == ended.controller
+                && waiting.subject == ended.subject
+                && waiting.at == ended.at
+        };
+        decided_then.map(|(_, waiting)| waiting).find(is_it)
     }
 
     /// Those that were decided before a time.

@@ -9,6 +9,7 @@ mod nodes;
 mod placement;
 mod rollouts;
 mod turns;
+mod volumes;
 
 use interlock_kernel::{End, Record};
 use serde_json::Value;
@@ -33,9 +34,10 @@ pub trait Keeper: Send {
 /// All promises.
 pub fn all() -> Vec<Promise> {
     let placement = [placement::ONE_PERMIT, placement::ONE_OWNER, placement::EPOCHS_GROW];
+    let volumes = [volumes::HELD_STAYS, volumes::HELD_WHILE_FILLED];
     let nodes = [nodes::ONE_TENANT, nodes::FLOORS_HOLD, nodes::BOUND_ONCE];
-    [&placement[..], &nodes, &[identities::ONE_WORKER, rollouts::ONE_ACTIVE, turns::ONE_TURN]]
-        .concat()
+    let others = [identities::ONE_WORKER, rollouts::ONE_ACTIVE, turns::ONE_TURN];
+    [&placement[..], &volumes, &nodes, &others].concat()
 }
 
 /// Remembers nothing, and finds nothing wrong.

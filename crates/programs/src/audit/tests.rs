@@ -166,6 +166,54 @@ fn what_others_decided_while_steps_of_a_log_are_lost_is_not_held_against_them() 
     assert_eq!(hear(13), 1);
 }
 
+fn takes_back(number: u64, second: i64, end: End) -> Line {
+    let Line::Step(given) = gives(number, second) else { unreachable!("it is a step") };
+    let over = Facts { is_holder_gone: Some(true), ..facts() };
+    let decision = json(&Turns::decide(&over));
+    assert_eq!(decision, json!("TakeBack"));
+    Line::Step(Box::new(Record { facts: json(&over), decision, end, ..*given }))
+}
+
+#[test]
+fn what_was_under_way_when_a_process_died_may_be_done() {
+    let begins_at = |process: &str, second: i64| {
+        let time = Timestamp::from_second(second).expect("a time");
+        let version = "1.0.0".to_owned();
+        Line::Begins(Begins { version, process: process.to_owned(), time, goes_on: false })
+    };
+    let hear = |is_said: bool| {
+        let mut audit = Audit::default();
+        audit.hear(0, begins_at("a", 1));
+        audit.hear(1, begins_at("b", 1));
+        audit.hear(0, gives(1, 10));
+        // The reply never comes; what others do rests on it, and its process goes on with other steps, and dies.
+        if is_said {
+            audit.hear(1, takes_back(1, 11, End::UnderWay));
+        }
+        audit.hear(0, gives(2, 12));
+        audit.hear(1, right(1 + u64::from(is_said), 15));
+        let mut found = audit.hear(1, begins_at("c", 16));
+        found.extend(audit.end());
+        assert_eq!(audit.report().steps, 3, "what has no end is not judged");
+        found.len()
+    };
+    assert_eq!((hear(true), hear(false)), (0, 1));
+}
+
+#[test]
+fn a_step_that_was_under_way_counts_once_and_by_its_end() {
+    for (end, expected) in [(End::Done, 0), (End::Unknown, 0), (End::Conflict, 1)] {
+        let mut audit = Audit::default();
+        audit.hear(0, begins("here", false));
+        audit.hear(0, gives(1, 10));
+        audit.hear(0, takes_back(2, 11, End::UnderWay));
+        audit.hear(0, takes_back(3, 11, end));
+        audit.hear(0, gives(4, 12));
+        assert_eq!(audit.end().len(), expected, "{end:?}");
+        assert_eq!((audit.report().steps, audit.report().missing), (3, 0));
+    }
+}
+
 #[test]
 fn every_controller_of_every_program_has_a_judge() {
     let judges = Judges::shipped();

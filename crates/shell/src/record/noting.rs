@@ -65,11 +65,13 @@ impl Noted {
         }
     }
 
-    /// The step does this next.
+    /// The step does this next. It is said before it is done: what comes of it may be known to others before this process
+    /// can record its end, and the process may die in between.
     pub(crate) fn does(&mut self, effect: RecordedEffect, because: &str) {
         if let Some(entry) = &mut self.entry {
             entry.effect = Some(effect);
             because.clone_into(&mut entry.because);
+            self.recorder.put(Entry { end: End::UnderWay, ..entry.clone() });
         }
     }
 

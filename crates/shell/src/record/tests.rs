@@ -76,6 +76,27 @@ fn a_step_is_read_back_as_it_was_taken() {
 }
 
 #[test]
+fn an_effect_is_on_record_before_it_is_done() {
+    let directory = directory("under-way");
+    let recorder = open(LogSettings::new(&directory));
+    // Two steps that change nothing: only the first one is written.
+    recorder.put(step("west", "1", None));
+    recorder.put(step("west", "1", None));
+    let Entry { time, controller, at, subject, view, decided, round, .. } = step("west", "2", None);
+    let noting = Noting { recorder: recorder.clone(), at };
+    let about = About { subject: &subject, round, view, time, decided };
+    let mut noted = noting.begin(controller, about);
+    let effect = step("west", "2", Some("patch")).effect.expect("it has one");
+    noted.does(effect, "it is a test");
+    noted.done(End::Done, Some("9".to_owned()));
+    drop((noting, recorder));
+    let steps = steps(&read(&directory));
+    let seen: Vec<_> = steps.iter().map(|it| (it.number, it.end, it.same)).collect();
+    assert_eq!(seen, [(1, End::Rests, 0), (2, End::UnderWay, 0), (3, End::Done, 1)]);
+    assert_eq!((steps[1].time, &steps[1].facts), (steps[2].time, &steps[2].facts));
+}
+
+#[test]
 fn steps_that_change_nothing_are_counted_and_not_written_again() {
     let directory = directory("same");
     let recorder = open(LogSettings::new(&directory));

@@ -145,6 +145,85 @@ fn an_epoch_that_goes_back_is_found() {
     breaks(promise, &[at("west", 1), at("east", 1)], "after epoch 1 was on west");
 }
 
+/// A step of the populator of west about a claim, with a write to a snapshot or a claim.
+fn populator(claim: &str, decision: &str, target: &str, facts: Value) -> Record {
+    let facts = json!({"Claim": facts});
+    let step = step("volumes/populator", claim, json!({"Claim": decision}), facts);
+    on_west(step, Some(target))
+}
+
+fn on_west(mut record: Record, target: Option<&str>) -> Record {
+    record.at = [("cluster".to_owned(), "west".to_owned())].into();
+    if let (Some(effect), Some(target)) = (&mut record.effect, target) {
+        effect.name = Some(target.to_owned());
+    }
+    record
+}
+
+fn hold(claim: &str) -> Record {
+    populator(claim, "Hold", "shop/s1", json!({}))
+}
+
+fn drop_hold(claim: &str, is_fresh: bool, prime: &str) -> Record {
+    populator(claim, "DropHold", "shop/s1", json!({"is_fresh": is_fresh, "prime": prime}))
+}
+
+/// The storage deletes the data of snapshot s1: as its facts have it, somebody holds it, or nobody does.
+fn delete_data(is_held: bool) -> Record {
+    let facts = json!({"Snapshot": {"is_deleting": true, "is_held": is_held}});
+    let decision = json!({"Snapshot": "Delete"});
+    on_west(outside(step("volumes/storage-snapshot", "shop/s1", decision, facts)), None)
+}
+
+#[test]
+fn a_snapshot_that_is_deleted_under_a_claim_that_is_filled_from_it_is_found() {
+    let promise = volumes::HELD_STAYS;
+    let dropped = || drop_hold("shop/data", true, "None");
+    holds(promise, &[hold("shop/data"), dropped(), delete_data(false)]);
+    breaks(promise, &[hold("shop/data"), delete_data(true)], "while claim west shop/data holds it");
+    // A claim that lets go of it speaks for itself only.
+    let story = [hold("shop/data"), hold("shop/other"), dropped(), delete_data(true)];
+    breaks(promise, &story, "while claim west shop/other holds it");
+    // A snapshot that nobody deleted, and one of which only a cache says that it is gone.
+    let mut alive = delete_data(false);
+    alive.facts["Snapshot"]["is_deleting"] = json!(false);
+    breaks(promise, &[hold("shop/data"), alive], "holds it");
+    let mut orphan = delete_data(false);
+    orphan.decision = json!({"Orphan": "DeleteSnapshot"});
+    orphan.facts = json!({"Orphan": {"is_left_for_certain": false}});
+    breaks(promise, &[hold("shop/data"), orphan.clone()], "holds it");
+    // It is not the snapshot of that name on another cluster.
+    let mut east = hold("shop/data");
+    east.at = [("cluster".to_owned(), "east".to_owned())].into();
+    holds(promise, &[east, delete_data(true)]);
+}
+
+#[test]
+fn what_a_person_takes_from_a_claim_that_is_filled_is_no_alarm() {
+    // The finalizer of the hold was removed by hand.
+    holds(volumes::HELD_STAYS, &[hold("shop/data"), delete_data(false)]);
+    // The temporary claim was deleted by hand.
+    let pour = populator("shop/data", "Pour", "shop/prime-1", json!({}));
+    holds(volumes::HELD_WHILE_FILLED, &[pour, drop_hold("shop/data", true, "None")]);
+    // The whole claim was deleted, and nobody knows whether its finalizer is still there.
+    let unmark = populator("shop/data", "UnmarkDeleted", "shop/data", json!({}));
+    let unmark = Record { end: End::Unknown, ..unmark };
+    holds(volumes::HELD_STAYS, &[hold("shop/data"), unmark, delete_data(true)]);
+}
+
+#[test]
+fn a_hold_that_is_dropped_while_the_claim_is_filled_is_found() {
+    let promise = volumes::HELD_WHILE_FILLED;
+    let pour = || populator("shop/data", "Pour", "shop/prime-1", json!({}));
+    let words = "may be filled from the snapshot";
+    holds(promise, &[hold("shop/data"), drop_hold("shop/data", true, "Pending")]);
+    breaks(promise, &[pour(), drop_hold("shop/data", true, "Pending")], words);
+    // Only a live read shows that the temporary claim is gone.
+    breaks(promise, &[pour(), drop_hold("shop/data", false, "None")], words);
+    let conflict = Record { end: End::Conflict, ..drop_hold("shop/data", true, "Pending") };
+    holds(promise, &[pour(), conflict, drop_hold("shop/data", true, "None")]);
+}
+
 #[test]
 fn a_port_for_two_tenants_is_found() {
     let isolate =
