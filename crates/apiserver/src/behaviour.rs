@@ -5,6 +5,7 @@
 //! them.
 
 mod canonical;
+mod certificates;
 mod defaults;
 pub(crate) mod events;
 #[cfg(test)]
@@ -21,6 +22,7 @@ mod tests;
 mod validation;
 
 pub(crate) use canonical::canonicalize;
+pub(crate) use certificates::is_signed_anew;
 pub(crate) use defaults::defaults;
 pub(crate) use faces::{from_face, has_face, rename_managed, to_face};
 pub(crate) use fields::selectable_fields;

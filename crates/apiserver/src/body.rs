@@ -4,17 +4,21 @@
 //! of its request, and its share of the budgets for bytes that nobody reads. Both go along with the bytes, because HTTP/2
 //! keeps them after it took them from here. An answer that its client does not read is ended after a while.
 
+#[cfg(test)]
+mod tests;
+
 use crate::limits::{Permit, Unsent};
 use crate::pipe;
 use crate::status::Status;
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use std::fmt;
+use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::Instant;
 
 /// A client that reads nothing for so long, while there is something to read, is cut off.
@@ -29,6 +33,22 @@ const SMALL_BYTES: usize = 16 * 1024;
 /// Makes the next part of a body; None at its end.
 pub(crate) type Parts = Box<dyn FnMut() -> Option<Vec<u8>> + Send>;
 
+/// Has a part made elsewhere than on the threads that serve everybody. None if it could not be made.
+pub(crate) type Beside = Box<dyn Fn(Parts) -> JoinHandle<Option<Made>> + Send>;
+
+/// A part that was made, and what makes those after it.
+pub(crate) struct Made {
+    pub(crate) part: Option<Vec<u8>>,
+    pub(crate) parts: Parts,
+}
+
+/// What makes the parts of a body, and where.
+struct Maker {
+    parts: Parts,
+    /// For parts that take long to make.
+    beside: Option<Beside>,
+}
+
 /// The body of an answer.
 pub struct Body {
     content: Content,
@@ -38,7 +58,7 @@ pub struct Body {
 
 enum Content {
     Whole(Option<Bytes>),
-    Parts(Parts, u64),
+    Parts(Maker, u64),
     Stream(pipe::Reader),
     Watched(Arc<Watched>),
 }
@@ -74,7 +94,17 @@ impl Body {
 
     /// A body whose parts are made as they are asked for, from things of this size together.
     pub(crate) fn parts(parts: Parts, weight_bytes: u64) -> Self {
-        Body { content: Content::Parts(parts, weight_bytes), _hold: None }
+        let maker = Maker { parts, beside: None };
+        Body { content: Content::Parts(maker, weight_bytes), _hold: None }
+    }
+
+    /// The same body, the parts of which take long to make. Callers inside of the process make them themselves.
+    #[must_use]
+    pub(crate) fn made_beside(mut self, beside: Beside) -> Body {
+        if let Content::Parts(maker, _) = &mut self.content {
+            maker.beside = Some(beside);
+        }
+        self
     }
 
     /// A body that comes as it is written, until the writer goes away.
@@ -119,7 +149,7 @@ impl Body {
                 }
                 Left::Whole(bytes)
             }
-            Content::Parts(parts, _) => Left::Parts(parts),
+            Content::Parts(maker, _) => Left::Parts(maker),
             content => return Ok(Body { content, _hold: Some(hold) }),
         };
         let content = Content::Watched(Watched::over(left, &hold, weight));
@@ -149,9 +179,11 @@ impl HttpBody for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, Stalled>>> {
         let part = match &mut self.get_mut().content {
             Content::Whole(bytes) => Poll::Ready(bytes.take().map(Ok)),
-            Content::Parts(parts, _) => Poll::Ready(parts().map(|part| Ok(Bytes::from(part)))),
+            Content::Parts(maker, _) => {
+                Poll::Ready((maker.parts)().map(|part| Ok(Bytes::from(part))))
+            }
             Content::Stream(reader) => reader.poll_next(context).map(|part| part.map(Ok)),
-            Content::Watched(watched) => Poll::Ready(watched.next()),
+            Content::Watched(watched) => watched.poll_next(context),
         };
         part.map(|part| part.map(|bytes| bytes.map(Frame::data)))
     }
@@ -172,7 +204,7 @@ impl HttpBody for Body {
             Content::Watched(watched) => match &*watched.left() {
                 Left::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
                 Left::Nothing => SizeHint::with_exact(0),
-                Left::Parts(_) | Left::CutOff => SizeHint::default(),
+                Left::Parts(_) | Left::Making(_) | Left::CutOff => SizeHint::default(),
             },
             Content::Parts(..) | Content::Stream(_) => SizeHint::default(),
         }
@@ -194,9 +226,65 @@ struct Watched {
 /// What was not handed out yet.
 enum Left {
     Whole(Bytes),
-    Parts(Parts),
+    Parts(Maker),
+    /// The next part is being made elsewhere.
+    Making(Making),
     Nothing,
     CutOff,
+}
+
+/// A part that is being made, and where the next ones will be.
+struct Making {
+    made: Awaited,
+    beside: Beside,
+}
+
+/// Work that ends with whoever waits for it.
+struct Awaited(JoinHandle<Option<Made>>);
+
+impl Drop for Awaited {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Left {
+    /// The next part of those that are made as they are asked for.
+    fn poll_part(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Vec<u8>, Stalled>>> {
+        loop {
+            match std::mem::replace(self, Left::CutOff) {
+                Left::Parts(Maker { mut parts, beside: None }) => {
+                    let part = parts();
+                    *self = Left::Parts(Maker { parts, beside: None });
+                    return Poll::Ready(part.map(Ok));
+                }
+                Left::Parts(Maker { parts, beside: Some(beside) }) => {
+                    *self = Left::Making(Making { made: Awaited(beside(parts)), beside });
+                }
+                Left::Making(Making { mut made, beside }) => {
+                    let Poll::Ready(done) = Pin::new(&mut made.0).poll(context) else {
+                        *self = Left::Making(Making { made, beside });
+                        return Poll::Pending;
+                    };
+                    // An answer that cannot be made to its end must not look whole: it stays cut off.
+                    let Ok(Some(Made { part, parts })) = done else {
+                        return Poll::Ready(Some(Err(Stalled)));
+                    };
+                    *self = Left::Parts(Maker { parts, beside: Some(beside) });
+                    return Poll::Ready(part.map(Ok));
+                }
+                other @ (Left::Whole(_) | Left::Nothing | Left::CutOff) => {
+                    *self = other;
+                    return Poll::Ready(None);
+                }
+            }
+        }
+    }
+
+    /// Whether the client waits for the server, and not the server for the client.
+    fn is_being_made(&self) -> bool {
+        matches!(self, Left::Making(making) if !making.made.0.is_finished())
+    }
 }
 
 impl Watched {
@@ -224,16 +312,18 @@ impl Watched {
     }
 
     /// The next part. Each one that is asked for shows that the client reads.
-    fn next(&self) -> Option<Result<Bytes, Stalled>> {
+    fn poll_next(&self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Stalled>>> {
         let mut left = self.left();
         let part = match &mut *left {
             Left::Whole(bytes) => bytes.split_to(bytes.len().min(PART_BYTES)),
-            Left::Parts(parts) => match parts() {
-                Some(part) => self.held(part),
-                None => Bytes::new(),
+            Left::Parts(_) | Left::Making(_) => match left.poll_part(context) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Some(Ok(part))) => self.held(part),
+                Poll::Ready(Some(Err(stalled))) => return Poll::Ready(Some(Err(stalled))),
+                Poll::Ready(None) => Bytes::new(),
             },
-            Left::Nothing => return None,
-            Left::CutOff => return Some(Err(Stalled)),
+            Left::Nothing => return Poll::Ready(None),
+            Left::CutOff => return Poll::Ready(Some(Err(Stalled))),
         };
         let is_at_end = part.is_empty() || matches!(&*left, Left::Whole(rest) if rest.is_empty());
         if is_at_end {
@@ -241,7 +331,7 @@ impl Watched {
         }
         drop(left);
         *self.stalls_at() = Instant::now() + STALL;
-        (!part.is_empty()).then_some(Ok(part))
+        Poll::Ready((!part.is_empty()).then_some(Ok(part)))
     }
 
     fn held(&self, part: Vec<u8>) -> Bytes {
@@ -251,8 +341,11 @@ impl Watched {
         }
     }
 
-    /// When the client will have taken too long, as it is now.
+    /// When the client will have taken too long, as it is now. It is not late while it waits for a part.
     fn cut_off_at(&self) -> Instant {
+        if self.left().is_being_made() {
+            *self.stalls_at() = Instant::now() + STALL;
+        }
         self.ends_at.min(*self.stalls_at())
     }
 
@@ -286,121 +379,5 @@ async fn watch_over(watched: Weak<Watched>) {
         }
         drop(body);
         tokio::time::sleep_until(at).await;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::limits::{Caller, Caps, Limits, Work};
-
-    fn place(limits: &Limits) -> Permit {
-        let caller = Caller { cluster: "c", user: "u", is_privileged: false };
-        limits.enter(&caller, Work::Read, std::time::Instant::now()).expect("there is room")
-    }
-
-    fn next(body: &mut Body) -> Option<Result<Bytes, Stalled>> {
-        let mut context = Context::from_waker(std::task::Waker::noop());
-        match Pin::new(body).poll_frame(&mut context) {
-            Poll::Ready(frame) => frame.map(|frame| frame.map(|it| it.into_data().expect("data"))),
-            Poll::Pending => panic!("a body that is there does not wait"),
-        }
-    }
-
-    fn held(limits: &Limits) -> (u32, u64) {
-        let used = limits.in_flight();
-        (used.reads, used.unsent_bytes)
-    }
-
-    #[tokio::test]
-    async fn a_place_and_its_bytes_are_held_until_the_last_byte_is_gone() {
-        let limits = Limits::new(Caps::default());
-        let large = vec![7; 3 * PART_BYTES + 1];
-        let size = large.len() as u64;
-        let mut body = Body::whole(large).until_sent(place(&limits), true).expect("room");
-        assert_eq!(body.size_hint().exact(), Some(size));
-        let mut taken = Vec::new();
-        while let Some(part) = next(&mut body) {
-            taken.push(part.expect("nobody waits"));
-        }
-        assert_eq!(
-            taken.iter().map(Bytes::len).collect::<Vec<_>>(),
-            [PART_BYTES, PART_BYTES, PART_BYTES, 1]
-        );
-        drop(body);
-        // As HTTP/2 does with what does not fit into the window.
-        let last = taken.pop();
-        assert_eq!(held(&limits), (1, size));
-        drop(taken);
-        assert_eq!(held(&limits), (1, size));
-        drop(last);
-        assert_eq!(held(&limits), (0, 0));
-    }
-
-    #[tokio::test]
-    async fn a_part_that_is_under_way_holds_the_place() {
-        let limits = Limits::new(Caps::default());
-        let mut count = 0;
-        let parts: Parts = Box::new(move || {
-            count += 1;
-            (count < 3).then(|| vec![7; 10])
-        });
-        let mut body = Body::parts(parts, 1 << 20).until_sent(place(&limits), true).expect("room");
-        let first = next(&mut body);
-        assert_eq!(next(&mut body), Some(Ok(Bytes::from_static(&[7; 10]))));
-        assert_eq!(next(&mut body), None);
-        assert!(body.is_end_stream());
-        drop(body);
-        assert_eq!(held(&limits), (1, 1 << 20));
-        drop(first);
-        assert_eq!(held(&limits), (0, 0));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_nobody_reads_is_freed_and_the_reader_learns_of_it() {
-        let limits = Limits::new(Caps::default());
-        let pinned = Arc::new(());
-        let theirs = Arc::clone(&pinned);
-        let parts: Parts = Box::new(move || {
-            let _ = &theirs;
-            Some(vec![7; 10])
-        });
-        let mut body = Body::parts(parts, 1 << 20).until_sent(place(&limits), true).expect("room");
-        // Whoever reads on is not cut off for a pause.
-        for _ in 0..2 {
-            tokio::time::sleep(STALL - Duration::from_secs(1)).await;
-            assert!(next(&mut body).is_some_and(|part| part.is_ok()));
-        }
-        assert_eq!(Arc::strong_count(&pinned), 2);
-        tokio::time::sleep(STALL + Duration::from_secs(1)).await;
-        assert_eq!(Arc::strong_count(&pinned), 1);
-        assert_eq!(next(&mut body), Some(Err(Stalled)));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn whoever_reads_drop_by_drop_is_cut_off_in_the_end() {
-        let limits = Limits::new(Caps::default());
-        let parts: Parts = Box::new(|| Some(vec![7; 10]));
-        let mut body = Body::parts(parts, 1 << 20).until_sent(place(&limits), true).expect("room");
-        let began = Instant::now();
-        while next(&mut body).is_some_and(|part| part.is_ok()) {
-            tokio::time::sleep(Duration::from_secs(10)).await;
-            assert!(began.elapsed() < Duration::from_secs(120), "it is never cut off");
-        }
-        assert!(began.elapsed() >= SLOWEST, "it was cut off after {:?}", began.elapsed());
-    }
-
-    #[tokio::test]
-    async fn an_answer_beyond_the_budget_is_refused_but_not_that_to_a_write() {
-        let limits = Limits::new(Caps { unsent_bytes_per_caller: 100_000, ..Caps::default() });
-        let large = || Body::whole(vec![7; 100_000]);
-        let first = large().until_sent(place(&limits), true).expect("room");
-        let refused = large().until_sent(place(&limits), true).expect_err("the budget is used up");
-        assert_eq!((refused.code, refused.retry_after_seconds), (429, Some(1)));
-        assert!(Body::whole("small").until_sent(place(&limits), true).is_ok());
-        assert!(large().until_sent(place(&limits), false).is_ok());
-        drop(first);
-        assert!(large().until_sent(place(&limits), true).is_ok());
-        assert_eq!(held(&limits), (0, 0));
     }
 }

@@ -11,7 +11,7 @@ pub(crate) use notes::{Admitted, Notes};
 pub(crate) use own::{own_call, own_call_for};
 pub(crate) use scale::scale_of;
 
-use crate::access::Identity;
+use crate::access::{Attributes, Identity};
 use crate::behaviour;
 use crate::clusters::Cluster;
 use crate::decode;
@@ -136,6 +136,20 @@ impl Call {
     /// Tells the client something beside the answer.
     pub(crate) fn warn(&self, text: impl Into<String>) {
         self.notes.warn(text.into());
+    }
+
+    /// Whether the caller may also do this with what the call is about.
+    pub(crate) async fn check_verb(&self, verb: &str) -> Result<(), Status> {
+        let attributes = Attributes {
+            verb,
+            group: &self.resource.group,
+            resource: &self.resource.plural,
+            subresource: &self.subresource,
+            name: &self.name,
+            namespace: &self.namespace,
+            ..Attributes::default()
+        };
+        self.server.check(&self.identity, &self.cluster, &attributes).await
     }
 
     /// The same call for another object of the same resource.

@@ -181,7 +181,10 @@ impl Server {
             is_wildcard,
         };
         let is_pretty = accepted.is_pretty || brought.query.pretty() == Some(true);
-        let is_heavy = heavy::is_heavy(&brought.content_type, &brought.body);
+        let is_heavy = heavy::is_heavy(&brought.content_type, &brought.body)
+            || heavy::compiles_much(&call.resource, brought.verb)
+            // A small patch takes the whole object apart.
+            || (brought.verb == Verb::Patch && heavy::is_large(call.stored_bytes().await?));
         let cluster = Arc::clone(&call.cluster.id);
         let resource = Arc::clone(&call.resource);
         // On the heap: it is tens of kilobytes, and each caller up to the connection would hold them too.

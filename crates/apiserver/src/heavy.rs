@@ -1,9 +1,12 @@
-//! Heavy requests: large bodies are worked on beside the threads that serve everybody, a few at a time for each
-//! logical cluster.
+//! Heavy requests: large bodies and large answers are worked on beside the threads that serve everybody, a few at a time
+//! for each logical cluster.
 //!
-//! Reading a large YAML text takes a second of processor time. On the threads that serve all requests, a handful of
-//! them would keep everybody waiting.
+//! Reading a large YAML text takes a second of processor time, compiling the patterns of a kind or patching a large object
+//! a tenth, making a part of a large table some milliseconds. On the threads that serve all requests, a handful of them would keep everybody waiting.
 
+use crate::body::{Beside, Made};
+use crate::request::Verb;
+use crate::resource::Resource;
 use crate::status::Status;
 use std::collections::HashMap;
 use std::future::Future;
@@ -26,24 +29,45 @@ pub(crate) fn is_heavy(content_type: &str, body: &[u8]) -> bool {
     body.len() > most
 }
 
-/// The places for heavy requests.
+/// Whether an object of so many bytes is worked on beside.
+pub(crate) fn is_large(bytes: usize) -> bool {
+    bytes > LIGHT_BYTES
+}
+
+/// Whether a write has many patterns compiled: those of a definition, or those of a kind that were forgotten.
+pub(crate) fn compiles_much(resource: &Resource, verb: Verb) -> bool {
+    let is_definition = (&*resource.group, &*resource.plural)
+        == ("apiextensions.k8s.io", "customresourcedefinitions");
+    let is_cold = || resource.is_custom() && resource.schema.is_cold();
+    matches!(verb, Verb::Create | Verb::Update | Verb::Patch) && (is_definition || is_cold())
+}
+
+/// The places for heavy requests, and for parts of large answers.
+#[derive(Default)]
 pub(crate) struct Heavy {
+    requests: Line,
+    /// A line of their own: a part takes milliseconds, and must not wait for a body that takes a second.
+    parts: Arc<Line>,
+}
+
+/// Where work waits for its turn.
+struct Line {
     places: Arc<Semaphore>,
     of_clusters: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
 }
 
-impl Default for Heavy {
+impl Default for Line {
     fn default() -> Self {
         // One processor stays free for everybody else, if there is more than one.
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        Heavy {
+        Line {
             places: Arc::new(Semaphore::new((processors - 1).max(1))),
             of_clusters: Mutex::default(),
         }
     }
 }
 
-/// What one heavy request holds while it is under way.
+/// What heavy work holds while it is under way.
 struct HeavyPermit {
     _of_cluster: OwnedSemaphorePermit,
     _of_all: OwnedSemaphorePermit,
@@ -57,7 +81,7 @@ impl Heavy {
         T: Send + 'static,
         F: Future<Output = Result<T, Status>> + Send + 'static,
     {
-        let waited = tokio::time::timeout(WAIT, self.place(cluster)).await;
+        let waited = tokio::time::timeout(WAIT, self.requests.place(cluster)).await;
         let place = waited.ok().flatten().ok_or_else(|| {
             let message = "too many large requests in this cluster, please try again later";
             Status::too_many_requests(message, 5)
@@ -70,6 +94,24 @@ impl Heavy {
         done.await.unwrap_or_else(|_| Err(Status::internal("a large request failed")))
     }
 
+    /// Makes the parts of a large answer, each when it is the cluster's turn.
+    pub(crate) fn parts(&self, cluster: &Arc<str>) -> Beside {
+        let (line, cluster) = (Arc::clone(&self.parts), Arc::clone(cluster));
+        Box::new(move |mut parts| {
+            let (line, cluster) = (Arc::clone(&line), Arc::clone(&cluster));
+            tokio::spawn(async move {
+                let place = line.place(&cluster).await?;
+                let made = tokio::task::spawn_blocking(move || {
+                    let _place = place;
+                    Made { part: parts(), parts }
+                });
+                made.await.ok()
+            })
+        })
+    }
+}
+
+impl Line {
     /// First the cluster's own turn, then a place: so a cluster with many heavy requests stands in line once.
     async fn place(&self, cluster: &Arc<str>) -> Option<HeavyPermit> {
         let of_cluster = self.of_cluster(cluster).acquire_owned().await.ok()?;
@@ -107,8 +149,18 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_part_does_not_wait_for_a_heavy_request() {
+        let requests = Line { places: Arc::new(Semaphore::new(0)), ..Line::default() };
+        let heavy = Heavy { requests, ..Heavy::default() };
+        let made = heavy.parts(&"east".into())(Box::new(|| Some(vec![7])));
+        let made = made.await.expect("it does not panic").expect("it is made");
+        assert_eq!(made.part, Some(vec![7]));
+    }
+
+    #[tokio::test]
     async fn one_cluster_has_one_turn_at_a_time_and_others_go_on() {
-        let heavy = Arc::new(Heavy { places: Arc::new(Semaphore::new(2)), ..Heavy::default() });
+        let requests = Line { places: Arc::new(Semaphore::new(2)), ..Line::default() };
+        let heavy = Arc::new(Heavy { requests, ..Heavy::default() });
         let (release, released) = oneshot::channel::<()>();
         let (begun, has_begun) = oneshot::channel::<()>();
         let (east, west): (Arc<str>, Arc<str>) = ("east".into(), "west".into());

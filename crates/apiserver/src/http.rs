@@ -2,7 +2,6 @@
 
 pub use crate::body::Body;
 
-use crate::body::Parts;
 use crate::negotiate::PROTOBUF;
 use crate::object;
 use crate::pipe;
@@ -128,9 +127,9 @@ pub(crate) fn text(code: u16, text: impl Into<String>) -> Response<Body> {
     answer(code, "text/plain; charset=utf-8", Body::whole(text.into()))
 }
 
-/// An answer with JSON that is made as it is asked for, from things of this size together.
-pub(crate) fn json_parts(parts: Parts, weight_bytes: u64) -> Response<Body> {
-    answer(200, "application/json", Body::parts(parts, weight_bytes))
+/// An answer with JSON that is made as it is asked for.
+pub(crate) fn json_body(body: Body) -> Response<Body> {
+    answer(200, "application/json", body)
 }
 
 /// An answer that goes on.

@@ -1,8 +1,9 @@
-//! What a program says that runs the pods of a logical cluster, and which program that is.
+//! What a program says that runs the pods of a logical cluster, or knows where they run, and which program that is.
 
 use crate::status::Status;
 use bytes::Bytes;
 use jiff::Timestamp;
+use serde_json::Value;
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
@@ -36,6 +37,26 @@ pub trait PodStreams: Send + Sync + 'static {
 
     /// A connection to a port on which the pod listens. A failure is said to the client in one line.
     fn port_forward(&self, of: PodContainer, port: u16) -> Answer<Box<dyn Connection>>;
+}
+
+/// Whoever knows where the pods run that a logical cluster has and does not run: each as a pod of another one.
+///
+/// It is asked for every single request, after the rights of the client were checked in the cluster that has the pod. They are
+/// rights to this very pod and to no other: what it names must have been made from it.
+pub trait PodPlaces: Send + Sync + 'static {
+    /// Where a pod runs. What it refuses, the client gets as it is.
+    fn place(&self, pod: Value) -> Answer<PodPlace>;
+}
+
+/// Where a pod of another logical cluster runs, under the same name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PodPlace {
+    /// The logical cluster.
+    pub cluster: String,
+    /// The namespace there.
+    pub namespace: String,
+    /// The uid of the pod there.
+    pub uid: String,
 }
 
 /// One container of a pod. For ports it is any of them.
@@ -139,16 +160,25 @@ pub enum Ended {
     Failed(String),
 }
 
-/// Who runs the pods of which logical cluster.
+/// Who answers for the pods of a logical cluster.
+#[derive(Clone)]
+pub(crate) enum Answering {
+    /// Whoever runs them.
+    Running(Arc<dyn PodStreams>),
+    /// Whoever knows where they run.
+    Knowing(Arc<dyn PodPlaces>),
+}
+
+/// Who answers for the pods of which logical cluster.
 #[derive(Default)]
 pub(crate) struct Registry {
     by_cluster: Arc<Mutex<ByCluster>>,
     next: AtomicU64,
 }
 
-type ByCluster = HashMap<String, (u64, Arc<dyn PodStreams>)>;
+type ByCluster = HashMap<String, (u64, Answering)>;
 
-/// The pods of a logical cluster are run by somebody, until this is dropped.
+/// Somebody answers for the pods of a logical cluster, until this is dropped.
 #[must_use = "it ends when it is dropped"]
 pub struct Registration {
     by_cluster: Arc<Mutex<ByCluster>>,
@@ -163,16 +193,16 @@ impl std::fmt::Debug for Registration {
 }
 
 impl Registry {
-    /// Registers whoever runs the pods of a logical cluster, in the place of whoever did so before.
-    pub(crate) fn register(&self, cluster: &str, streams: Arc<dyn PodStreams>) -> Registration {
+    /// Registers whoever answers for the pods of a logical cluster, in the place of whoever did so before.
+    pub(crate) fn register(&self, cluster: &str, who: Answering) -> Registration {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        lock(&self.by_cluster).insert(cluster.to_owned(), (number, streams));
+        lock(&self.by_cluster).insert(cluster.to_owned(), (number, who));
         let by_cluster = Arc::clone(&self.by_cluster);
         Registration { by_cluster, cluster: cluster.to_owned(), number }
     }
 
-    pub(crate) fn of(&self, cluster: &str) -> Option<Arc<dyn PodStreams>> {
-        lock(&self.by_cluster).get(cluster).map(|(_, streams)| Arc::clone(streams))
+    pub(crate) fn of(&self, cluster: &str) -> Option<Answering> {
+        lock(&self.by_cluster).get(cluster).map(|(_, who)| who.clone())
     }
 }
 

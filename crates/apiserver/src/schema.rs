@@ -19,6 +19,9 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
+/// So many patterns are compiled in a few milliseconds.
+const FEW_PATTERNS: usize = 32;
+
 /// All the nodes that the objects of one kind need, and the one that describes the object itself.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Schema {
@@ -162,6 +165,12 @@ impl Schema {
     /// Whether anything in it has a default.
     pub(crate) fn has_defaults(&self) -> bool {
         self.nodes.iter().any(|node| node.default.is_some())
+    }
+
+    /// Whether so many patterns must be compiled before an object can be checked that it takes a while.
+    pub(crate) fn is_cold(&self) -> bool {
+        let patterns = self.nodes.iter().filter_map(|node| node.checks.as_ref()?.pattern.as_ref());
+        patterns.filter(|pattern| !pattern.is_compiled()).nth(FEW_PATTERNS).is_some()
     }
 
     /// The shape of one node.

@@ -10,7 +10,7 @@ use crate::heavy::Heavy;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::openapi_cache::OpenApiCache;
-use crate::pod_streams::{PodStreams, Registration, Registry};
+use crate::pod_streams::{Answering, PodPlaces, PodStreams, Registration, Registry};
 use crate::quota_locks::QuotaLocks;
 use crate::status::Status;
 use crate::storage::{self, NotCommitted, Storage};
@@ -195,7 +195,7 @@ impl Server {
         &self.0.quota_locks
     }
 
-    /// Who runs the pods of which logical cluster.
+    /// Who answers for the pods of which logical cluster.
     pub(crate) fn streams(&self) -> &Registry {
         &self.0.streams
     }
@@ -203,7 +203,13 @@ impl Server {
     /// Registers whoever runs the pods of the logical cluster of this name, until what this gives is dropped. From
     /// then on the logs of pods and the like are answered with what it says.
     pub fn register_pods(&self, cluster: &str, streams: Arc<dyn PodStreams>) -> Registration {
-        self.0.streams.register(cluster, streams)
+        self.0.streams.register(cluster, Answering::Running(streams))
+    }
+
+    /// Registers whoever knows where the pods of the logical cluster of this name run, likewise: requests for their logs and
+    /// the like go on to the pods that it names.
+    pub fn register_pod_places(&self, cluster: &str, places: Arc<dyn PodPlaces>) -> Registration {
+        self.0.streams.register(cluster, Answering::Knowing(places))
     }
 
     pub(crate) fn config(&self) -> &Config {

@@ -6,9 +6,13 @@
 //! is meant, what comes over the wire. In a cluster without one the answer is that the pod does not run.
 //! Whoever connects to a pod passes admission first, as the operation `CONNECT`.
 //!
+//! Pods that run in another logical cluster than the one that has them are found by [`PodPlaces`]. Rights are those
+//! in the cluster that was asked; connections pass the admission of both.
+//!
 //! | file | what it does |
 //! |---|---|
 //! | `options` | parameters of a request |
+//! | `elsewhere` | pods that run in another logical cluster |
 //! | `target` | the pod and the container that are meant, and whether they can be asked |
 //! | `until` | ends a stream with the right to it, and with the server |
 //! | `log` | logs as the body of an answer |
@@ -18,6 +22,7 @@
 //! | `forward` | connections to ports, over SPDY |
 
 mod command;
+mod elsewhere;
 mod forward;
 mod log;
 mod options;
@@ -27,15 +32,15 @@ mod until;
 mod websocket;
 
 pub use crate::pod_streams::{
-    Answer, Command, Connection, Ended, Input, LogOptions, Output, PodContainer, PodStreams,
-    Registration, Session, Size, Wanted,
+    Answer, Command, Connection, Ended, Input, LogOptions, Output, PodContainer, PodPlace,
+    PodPlaces, PodStreams, Registration, Session, Size, Wanted,
 };
 
-use crate::access::Attributes;
 use crate::admission;
 use crate::brought::{Brought, not_allowed};
-use crate::call::Call;
+use crate::call::{Call, Notes};
 use crate::http::Body;
+use crate::pod_streams::Answering;
 use crate::request::{RequestInfo, Verb};
 use crate::status::Status;
 use ::http::Response;
@@ -54,15 +59,19 @@ pub(crate) fn is_stream(info: &RequestInfo) -> bool {
 
 /// A pod, and who runs it.
 struct Running {
+    /// About the pod where it runs.
+    call: Call,
     pod: Value,
     streams: Arc<dyn PodStreams>,
+    /// The notes of the request, if it was made in another cluster than the one that the pod runs in.
+    asked: Option<Arc<Notes>>,
 }
 
 /// Serves a request for a stream of a pod.
 pub(crate) async fn serve(mut call: Call, brought: Brought) -> Result<Response<Body>, Status> {
     if call.subresource == "log" {
-        let Running { pod, streams } = running(&call).await?;
-        return log::serve(&call, brought, &pod, &*streams).await;
+        let running = running(call).await?;
+        return log::serve(&running, brought).await;
     }
     if brought.lasting.is_none() {
         return Err(not_allowed());
@@ -71,34 +80,23 @@ pub(crate) async fn serve(mut call: Call, brought: Brought) -> Result<Response<B
     call.check_verb("create").await?;
     let options = options::of_connection(&call.subresource, &brought.query)?;
     let options = admission::connect(&mut call, options).await?;
-    let running = running(&call).await?;
-    match call.subresource.as_str() {
-        "portforward" => forward::serve(&call, brought, &running.pod, running.streams).await,
-        _ => command::serve(&call, brought, &options, &running).await,
+    let mut running = running(call).await?;
+    let options = elsewhere::admit(&mut running, options).await?;
+    match running.call.subresource.as_str() {
+        "portforward" => forward::serve(running, brought).await,
+        _ => command::serve(&running, brought, &options).await,
     }
 }
 
-async fn running(call: &Call) -> Result<Running, Status> {
+async fn running(call: Call) -> Result<Running, Status> {
     let pod = call.found().await?.object;
-    let Some(streams) = call.server.streams().of(&call.cluster.name) else {
-        let why = format!("pod {} does not run: this server keeps pods, but runs none", call.name);
-        return Err(Status::new(404, "NotFound", why).about("", "pods", &call.name));
-    };
-    Ok(Running { pod, streams })
-}
-
-impl Call {
-    /// Whether the caller may do something else with what the call is about.
-    async fn check_verb(&self, verb: &'static str) -> Result<(), Status> {
-        let attributes = Attributes {
-            verb,
-            group: &self.resource.group,
-            resource: &self.resource.plural,
-            subresource: &self.subresource,
-            name: &self.name,
-            namespace: &self.namespace,
-            ..Attributes::default()
-        };
-        self.server.check(&self.identity, &self.cluster, &attributes).await
+    match call.server.streams().of(&call.cluster.name) {
+        Some(Answering::Running(streams)) => Ok(Running { call, pod, streams, asked: None }),
+        Some(Answering::Knowing(places)) => elsewhere::find(&call, pod, &*places).await,
+        None => {
+            let why =
+                format!("pod {} does not run: this server keeps pods, but runs none", call.name);
+            Err(Status::new(404, "NotFound", why).about("", "pods", &call.name))
+        }
     }
 }

@@ -53,6 +53,31 @@ fn a_run_that_has_a_record_is_not_started_again() {
 }
 
 #[test]
+fn runs_of_one_pod_after_another_under_one_lock_have_records_of_their_own() {
+    let scene = Scene::new();
+    for (id, script) in [("uid~first", "exit 0"), ("uid~second", "exit 3")] {
+        scene.start(id, script);
+        scene.until_exited(id);
+        scene.until_gone(id);
+    }
+    scene.start("uid", SLEEP);
+    for (id, code) in [("uid~first", 0), ("uid~second", 3)] {
+        // The lock is held, and by none of these.
+        assert!(scene.processes.is_gone(id).unwrap(), "{id}");
+        let observed = scene.processes.observe(id).unwrap();
+        let is_its =
+            matches!(observed, Observed::Exited { ending, .. } if ending == Ending::Code(code));
+        assert!(is_its, "{id}: {observed:?}");
+        assert_eq!(scene.processes.signal(id, Signal::Kill).unwrap(), [0; 0], "{id}");
+        scene.processes.forget(id).unwrap();
+    }
+    assert!(!scene.processes.is_gone("uid").unwrap());
+    let observed = scene.processes.observe("uid").unwrap();
+    assert!(matches!(observed, Observed::Running { .. }), "{observed:?}");
+    assert_eq!(scene.processes.last_run_of("volumes").unwrap().as_deref(), Some("uid"));
+}
+
+#[test]
 fn a_start_that_got_no_further_than_its_record_may_be_made_again() {
     let scene = Scene::new();
     scene.start("pod", "exit 0");

@@ -13,7 +13,9 @@ mod facts;
 mod files;
 mod observe;
 pub mod outside;
+mod parts;
 mod probes;
+mod reported;
 mod status;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,6 @@
 //! What the server decides on a write, whatever the client sent: status, generation, selectors.
 
+use super::certificates;
 use super::immutable::same;
 use super::read::{at, ensured, fill, is_true, list, list_mut, number, object_mut, text};
 use super::service;
@@ -105,6 +106,9 @@ fn prepare_status(resource: &Resource, old: &Value, new: &mut Value) {
         None => remove(new, "status"),
     }
     let (group, kind) = (&*resource.group, &*resource.kind);
+    if (group, kind) == ("certificates.k8s.io", "CertificateSigningRequest") {
+        certificates::keep_approvals(old, new);
+    }
     let keeps_metadata = resource.is_custom()
         || matches!(
             (group, kind),

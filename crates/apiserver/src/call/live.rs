@@ -42,6 +42,12 @@ impl Call {
         )
     }
 
+    /// How many bytes are stored of the object that the call names.
+    pub(crate) async fn stored_bytes(&self) -> Result<usize, Status> {
+        let found = self.server.storage().get(&self.key()).await?;
+        Ok(found.map_or(0, |versioned| versioned.value.bytes().len()))
+    }
+
     /// The object that the call names, as it is now.
     pub(crate) async fn live(&self) -> Result<Option<Live>, Status> {
         self.live_named(&self.name).await

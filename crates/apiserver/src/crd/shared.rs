@@ -3,13 +3,20 @@
 use crate::schema::{Schema, custom};
 use crate::status::{FieldError, Path};
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 
-/// The schemas in use, by what they were compiled from. Nobody keeps them alive here: with the last
-/// cluster that uses a schema, it goes.
+/// The schemas in use, by what they were compiled from. They are not kept alive here: with the last
+/// cluster that uses a schema it is dropped, unless it is one of the last.
 static SHARED: LazyLock<Mutex<HashMap<Key, Weak<Schema>>>> = LazyLock::new(Mutex::default);
+
+/// So many of those that were compiled last are kept all the same: what a write has checked is needed again at once, by
+/// those who serve it.
+const KEPT: usize = 8;
+
+/// Those that were compiled last, oldest first.
+static LAST: LazyLock<Mutex<VecDeque<Arc<Schema>>>> = LazyLock::new(Mutex::default);
 
 /// 128 bits of the schema's text, and which ObjectMeta was put in. Two schemas with one key would
 /// be taken for each other, so the hash is wide, and its seed is made at start so that nobody can
@@ -53,5 +60,16 @@ pub(super) fn compile(
         return Ok(known);
     }
     shared.insert(key, Arc::downgrade(&schema));
+    drop(shared);
+    keep(&schema);
     Ok(schema)
+}
+
+fn keep(schema: &Arc<Schema>) {
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    last.push_back(Arc::clone(schema));
+    let gone = if last.len() > KEPT { last.pop_front() } else { None };
+    // A large schema takes a while to go: nobody waits for it.
+    drop(last);
+    drop(gone);
 }

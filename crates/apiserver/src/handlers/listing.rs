@@ -4,7 +4,7 @@
 //! not the answer.
 
 use super::render::{Form, Rendering};
-use crate::body::PART_BYTES;
+use crate::body::{Beside, PART_BYTES};
 use crate::call::Call;
 use crate::http::{self, Body};
 use crate::object;
@@ -26,6 +26,8 @@ pub(super) struct Listing {
     /// Objects that are not stored as they are shown. They come last.
     shared: std::vec::IntoIter<Value>,
     weight_bytes: usize,
+    /// Where parts are made that take long.
+    beside: Option<Beside>,
     has_items: bool,
     is_closed: bool,
 }
@@ -40,9 +42,11 @@ impl Listing {
     ) -> Listing {
         let weight_bytes =
             stored.iter().map(|item| item.value.bytes().len() + OBJECT_OVERHEAD).sum();
+        let beside = rendering.takes_long().then(|| call.server.heavy().parts(&call.cluster.id));
         Listing {
             opening: opening(call, &rendering, metadata),
             rendering,
+            beside,
             stored: stored.into_iter(),
             shared: Vec::new().into_iter(),
             weight_bytes,
@@ -60,7 +64,12 @@ impl Listing {
     pub(super) fn answer(mut self) -> Response<Body> {
         let weight = self.weight_bytes;
         if weight > PART_BYTES {
-            return http::json_parts(Box::new(move || self.next_part()), weight as u64);
+            let beside = self.beside.take();
+            let body = Body::parts(Box::new(move || self.next_part()), weight as u64);
+            return http::json_body(match beside {
+                Some(beside) => body.made_beside(beside),
+                None => body,
+            });
         }
         let mut out = Vec::with_capacity(weight + 256);
         while self.write_part(&mut out) {}

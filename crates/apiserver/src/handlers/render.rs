@@ -120,6 +120,11 @@ impl Rendering {
         object::write_value(out, &object);
     }
 
+    /// Whether objects are taken apart before they are shown: that takes many times as long as a copy.
+    pub(crate) fn takes_long(&self) -> bool {
+        self.form != Form::Json || self.decodes
+    }
+
     /// In which version tables and metadata are made.
     pub(crate) fn meta_version(&self) -> MetaVersion {
         self.meta_version

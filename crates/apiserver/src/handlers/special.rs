@@ -272,13 +272,8 @@ pub(crate) async fn admit_update(call: &Call, old: &Value, new: &mut Value) -> R
         Some(Special::Definition) => admit_definition(call, new),
         Some(Special::Rights) => admit_rights(call, Some(old), new).await,
         Some(Special::Admission) => admission::check_param_rights(call, Some(old), new).await,
-        Some(
-            Special::Namespace
-            | Special::LogicalCluster
-            | Special::CertificateRequest
-            | Special::Flow,
-        )
-        | None => Ok(()),
+        Some(Special::CertificateRequest) => admission::check_signer(call, old, new).await,
+        Some(Special::Namespace | Special::LogicalCluster | Special::Flow) | None => Ok(()),
     }
 }
 

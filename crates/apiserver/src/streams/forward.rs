@@ -7,16 +7,14 @@
 use super::spdy::{self, Event, PART_BYTES};
 use super::target::{self, Purpose};
 use super::websocket::{Ended, Socket};
-use super::{PodContainer, PodStreams, until};
+use super::{PodContainer, PodStreams, Running, until};
 use crate::brought::{Brought, not_allowed};
-use crate::call::Call;
 use crate::http::Body;
 use crate::status::Status;
 use crate::upgrade::{Agreed, Protocols, Upgrading, accept_upgrade};
 use ::http::Response;
 use bytes::Bytes;
 use hyper_util::rt::TokioIo;
-use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,13 +30,9 @@ const WAITING: usize = 4;
 const STALL: Duration = Duration::from_secs(30);
 
 /// Serves connections to the ports of a pod.
-pub(super) async fn serve(
-    call: &Call,
-    brought: Brought,
-    pod: &Value,
-    streams: Arc<dyn PodStreams>,
-) -> Result<Response<Body>, Status> {
-    let container = target::container(call, pod, None, Purpose::Port)?;
+pub(super) async fn serve(running: Running, brought: Brought) -> Result<Response<Body>, Status> {
+    let Running { call, pod, streams, .. } = running;
+    let container = target::container(&call, &pod, None, Purpose::Port)?;
     let lasting = brought.lasting.ok_or_else(not_allowed)?;
     let Upgrading { agreed, answer, on } = accept_upgrade(brought.upgrade, &PROTOCOLS)?;
     let server = call.server.clone();

@@ -1,9 +1,8 @@
 //! Logs of pods as the body of an answer: parts are made as they are taken.
 
 use super::target::{self, Purpose};
-use super::{PodStreams, options, until};
+use super::{Running, options, until};
 use crate::brought::{Brought, Lasting, not_allowed};
-use crate::call::Call;
 use crate::http::{self, Body};
 use crate::pipe;
 use crate::request::Verb;
@@ -11,7 +10,6 @@ use crate::server::Server;
 use crate::status::Status;
 use ::http::Response;
 use bytes::Bytes;
-use serde_json::Value;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -20,12 +18,8 @@ use tokio::sync::mpsc;
 const STALL: Duration = Duration::from_secs(15 * 60);
 
 /// Serves the log of a container.
-pub(super) async fn serve(
-    call: &Call,
-    brought: Brought,
-    pod: &Value,
-    streams: &dyn PodStreams,
-) -> Result<Response<Body>, Status> {
+pub(super) async fn serve(running: &Running, brought: Brought) -> Result<Response<Body>, Status> {
+    let Running { call, pod, streams, .. } = running;
     if brought.verb != Verb::Get {
         return Err(not_allowed());
     }

@@ -139,18 +139,24 @@ async fn a_large_answer_over_http1_is_whole_and_its_budget_is_given_back() {
     let address = listen(&tenants).await;
     let request = tenants.loud.request("GET", CONFIG_MAPS, "", b"");
     let token = request.headers()["authorization"].to_str().expect("a token").to_owned();
-    let mut stream = TcpStream::connect(address).await.expect("the server listens");
-    let head = format!(
-        "GET {} HTTP/1.1\r\nhost: x\r\nconnection: close\r\nauthorization: {token}\r\n\r\n",
-        request.uri()
-    );
-    stream.write_all(head.as_bytes()).await.expect("it listens");
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).await.expect("it answers");
-    let text = String::from_utf8_lossy(&answer);
-    assert!(text.starts_with("HTTP/1.1 200"), "{}", &text[..100]);
-    assert!(text.contains("transfer-encoding: chunked"), "{}", &text[..400]);
-    assert!(answer.len() > 400_000 && text.ends_with("0\r\n\r\n"));
+    // Whole objects are copied on the way; what a table shows of them is made beside.
+    let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+    for (accept, kind, least) in [("*/*", "List", 400_000), (table, "Table", 1_000)] {
+        let mut stream = TcpStream::connect(address).await.expect("the server listens");
+        let head = format!(
+            "GET {} HTTP/1.1\r\nhost: x\r\nconnection: close\r\naccept: {accept}\r\n\
+             authorization: {token}\r\n\r\n",
+            request.uri()
+        );
+        stream.write_all(head.as_bytes()).await.expect("it listens");
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.expect("it answers");
+        let text = String::from_utf8_lossy(&answer);
+        assert!(text.starts_with("HTTP/1.1 200") && text.contains(kind), "{}", &text[..100]);
+        assert!(text.contains("transfer-encoding: chunked"), "{}", &text[..400]);
+        assert!(text.contains("large-0") && text.contains("large-3"), "{}", &text[..400]);
+        assert!(answer.len() > least && text.ends_with("0\r\n\r\n"));
+    }
     let began = Instant::now();
     while tenants.metric("interlock_unsent_bytes").await > 0.0 {
         assert!(began.elapsed() < DEADLINE, "bytes that were sent are still counted");

@@ -3,6 +3,7 @@
 #[path = "../support/asking.rs"]
 mod asking;
 mod commands;
+mod elsewhere;
 mod fake;
 mod forward;
 mod kubectl;

@@ -62,8 +62,13 @@ impl Reached {
         path: &str,
         headers: &[&str],
     ) -> (String, TcpStream) {
+        self.asked_at(method, &format!("/clusters/west{PODS}/{path}"), headers).await
+    }
+
+    /// The same for any path.
+    async fn asked_at(&self, method: &str, path: &str, headers: &[&str]) -> (String, TcpStream) {
         let mut stream = TcpStream::connect(self.address).await.expect("the server listens");
-        let mut head = format!("{method} /clusters/west{PODS}/{path} HTTP/1.1\r\nhost: x\r\n");
+        let mut head = format!("{method} {path} HTTP/1.1\r\nhost: x\r\n");
         for header in headers {
             head = format!("{head}{header}\r\n");
         }
@@ -86,6 +91,16 @@ impl Reached {
         path: &str,
         protocol: &str,
     ) -> (String, Client) {
+        self.websocket_at(token, &format!("/clusters/west{PODS}/{path}"), protocol).await
+    }
+
+    /// The same for any path.
+    pub(crate) async fn websocket_at(
+        &self,
+        token: &str,
+        path: &str,
+        protocol: &str,
+    ) -> (String, Client) {
         let token = format!("authorization: Bearer {token}");
         let protocol = format!("sec-websocket-protocol: {protocol}");
         let headers = [
@@ -96,7 +111,7 @@ impl Reached {
             "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==",
             &protocol,
         ];
-        let (head, stream) = self.asked("GET", path, &headers).await;
+        let (head, stream) = self.asked_at("GET", path, &headers).await;
         (head, Client { stream })
     }
 

@@ -8,7 +8,8 @@ use interlock_outside::processes::{
 use interlock_outside::volumes::LocalVolumes;
 use interlock_placement::runtime::outside::{
     Action, Answer, Check, Ending, FileText, FilesMount, Held, Holder, Known, LockName, Machine,
-    Mount, Probe, Question, Run, Started, TokenRequest, Verdict, Verdicts, Watched,
+    Mount, Probe, Question, Run, Started, TokenRequest, Verdict, Verdicts, Watched, init_run,
+    pod_of_run,
 };
 use interlock_placement::syncer::{Holding, Locks, LocksOf};
 use interlock_shell::Driver;
@@ -73,34 +74,46 @@ impl OnThisMachine {
         }
     }
 
-    fn process(&self, pod: &str) -> Result<Known, processes::Error> {
-        let observed = self.processes.observe(pod)?;
-        let Some(run) = self.processes.leader(pod)?.map(started) else {
+    /// What is known of a run, which has the uid of its pod as its name, or is of an init container.
+    fn process(&self, id: &str) -> Result<Known, processes::Error> {
+        let observed = self.processes.observe(id)?;
+        let Some(run) = self.processes.leader(id)?.map(started) else {
             return Ok(Known::Nothing);
         };
-        let (ending, finished) = match observed {
+        match observed {
             // The command has not run, and cannot run any more once somebody else has the lock.
-            Observed::NoRecord | Observed::Starting => return Ok(Known::Nothing),
-            Observed::Running { .. } => return self.living(pod, run),
+            Observed::NoRecord | Observed::Starting => Ok(Known::Nothing),
+            Observed::Running { .. } => self.living(id, run),
             // What it started may have outlived it.
-            Observed::Exited { .. } if !self.processes.is_gone(pod)? => {
-                return self.living(pod, run);
-            }
-            Observed::Exited { ending, when } => (ending, when),
-        };
-        let ending = match ending {
-            processes::Ending::Code(code) => Ending::Code(code),
-            processes::Ending::Signal(signal) => Ending::Signal(signal),
-            processes::Ending::NotExecuted(number) => Ending::NotExecuted(number),
-            processes::Ending::Unknown => Ending::Unknown,
-        };
-        Ok(Known::Gone { run, ending, finished: finished.map(timestamp) })
+            Observed::Exited { .. } if !self.processes.is_gone(id)? => self.living(id, run),
+            Observed::Exited { ending, when } => Ok(gone(run, ending, when)),
+        }
     }
 
-    fn living(&self, pod: &str, run: Started) -> Result<Known, processes::Error> {
-        let asked = self.processes.asked(pod)?;
+    /// What is known of the init containers of a pod. One after which another container was started is gone with
+    /// all that it started: no process has to be looked for.
+    fn inits(&self, pod: &str, containers: &[String]) -> Result<Vec<Known>, processes::Error> {
+        let mut is_passed = self.processes.leader(pod)?.is_some();
+        let mut known = Vec::new();
+        for container in containers.iter().rev() {
+            let id = init_run(pod, container);
+            let run = self.processes.leader(&id)?;
+            known.push(match (run, self.processes.observe(&id)?) {
+                (Some(run), Observed::Exited { ending, when }) if is_passed => {
+                    gone(started(run), ending, when)
+                }
+                _ => self.process(&id)?,
+            });
+            is_passed |= run.is_some();
+        }
+        known.reverse();
+        Ok(known)
+    }
+
+    fn living(&self, id: &str, run: Started) -> Result<Known, processes::Error> {
+        let asked = self.processes.asked(id)?;
         // A hook that was begun by a program that died is not begun again: the run is asked to stop.
-        let hook = asked.pre_stop.filter(|_| asked.term.is_some() || self.hooks().contains(pod));
+        let hook = asked.pre_stop.filter(|_| asked.term.is_some() || self.hooks().contains(id));
         Ok(match (asked.kill, hook.or(asked.term)) {
             (Some(_), _) => Known::Killed(run),
             (None, Some(since)) => Known::Stopping { run, since: timestamp(since) },
@@ -110,10 +123,10 @@ impl OnThisMachine {
 
     /// The process that has a lock, if it lives.
     fn holder(&self, lock_name: &str) -> Result<Option<Holder>, processes::Error> {
-        let Some(pod) = self.processes.last_run_of(lock_name)? else { return Ok(None) };
-        let known = self.process(&pod)?;
+        let Some(run) = self.processes.last_run_of(lock_name)? else { return Ok(None) };
+        let known = self.process(&run)?;
         let lives = !matches!(known, Known::Nothing | Known::Gone { .. });
-        Ok(lives.then_some(Holder { pod, known }))
+        Ok(lives.then_some(Holder { pod: pod_of_run(&run).to_owned(), run, known }))
     }
 
     /// Asks a run to stop, after what it wants to be done before that.
@@ -280,6 +293,7 @@ impl Driver<Machine> for OnThisMachine {
     async fn ask(&self, question: Question) -> Result<Answer, String> {
         self.aside(move |own| match &question {
             Question::Process(pod) => own.process(pod).map(Answer::Process),
+            Question::Inits { pod, containers } => own.inits(pod, containers).map(Answer::Inits),
             Question::Lock(lock) => own.lock_state(lock).map(Answer::Lock),
             Question::InHand { namespace, name } => {
                 let of_pod = |lock: &&LockName| lock.namespace == *namespace && lock.name == *name;
@@ -316,8 +330,8 @@ impl Driver<Machine> for OnThisMachine {
                 own.processes.remove_files(&pod)?;
                 own.tokens.remove(&pod)
             }
-            Action::Terminate(pod) => own.terminate(&pod),
-            Action::Kill(pod) => own.processes.signal(&pod, Signal::Kill).map(|_| ()),
+            Action::Terminate(run) => own.terminate(&run),
+            Action::Kill(run) => own.processes.signal(&run, Signal::Kill).map(|_| ()),
         })
         .await
     }
@@ -398,6 +412,17 @@ fn verdicts(found: processes::Verdicts) -> Verdicts {
         liveness: found.liveness.map(verdict),
         readiness: found.readiness.map(verdict),
     }
+}
+
+/// A run that is gone, and when it ended if one of us was there to see it.
+fn gone(run: Started, ending: processes::Ending, when: Option<SystemTime>) -> Known {
+    let ending = match ending {
+        processes::Ending::Code(code) => Ending::Code(code),
+        processes::Ending::Signal(signal) => Ending::Signal(signal),
+        processes::Ending::NotExecuted(number) => Ending::NotExecuted(number),
+        processes::Ending::Unknown => Ending::Unknown,
+    };
+    Known::Gone { run, ending, finished: when.map(timestamp) }
 }
 
 fn started(run: StartedProcess) -> Started {

@@ -25,7 +25,9 @@ use interlock_dpu::{Driver, Settings, Wiring};
 use interlock_kernel::{Index, Place};
 use interlock_nodes::kinds::TENANT_PLANE;
 use interlock_nodes::outside::Failure;
-use interlock_programs::roles::machines::{OnPlane, of_dpu_at_hub, of_dpu_on_plane, on_plane};
+use interlock_programs::roles::machines::{
+    OnPlane, of_dpu_at_hub, of_dpu_on_plane, of_tenant_at_hub, on_plane,
+};
 use interlock_programs::served::{
     NODES_SERVED, PlaneName, RACKS_SERVED, Seen, Serves, TENANTS_SERVED, Unit, read_all, wanted,
 };
@@ -263,9 +265,15 @@ impl Parts {
         match unit {
             Unit::Tenant { tenant, plane } => {
                 let there = self.plane(&tenant.name, plane).await?;
-                if let PlaneName::LogicalCluster(name) = plane {
-                    self.reach.allow(Some(plane), &on_plane(&tenant.name, name)).await?;
-                }
+                let grants = match plane {
+                    PlaneName::LogicalCluster(name) => on_plane(&tenant.name, name),
+                    // Whoever gave the kubeconfig decides what it allows there.
+                    PlaneName::Elsewhere { .. } => {
+                        let at_hub = vec![of_tenant_at_hub(&tenant.name)];
+                        OnPlane { at_hub, on_plane: Vec::new() }
+                    }
+                };
+                self.reach.allow(Some(plane), &grants).await?;
                 let seats = [Account::Claims, Account::Attachments].map(|account| {
                     let who = Who::Of(account, tenant.name.as_str());
                     (account, self.places(who, plane, &there))

@@ -1,6 +1,9 @@
 //! Logs, commands and ports of pods that are processes of this machine, for the API server.
 
 mod carry;
+mod owner;
+
+pub(crate) use owner::serve_at_hub;
 
 use carry::carry;
 use interlock_apiserver::streams::{
@@ -11,6 +14,7 @@ use interlock_apiserver::{Server, Status};
 use interlock_outside::processes::{
     EnterError, Entry, LogKeeper, LogOf, LogReader, LogWindow, Observed, Processes, Started,
 };
+use interlock_placement::runtime::outside::init_run;
 use jiff::Timestamp;
 use std::io;
 use std::sync::Arc;
@@ -48,8 +52,18 @@ impl Streaming {
     }
 }
 
-/// The streams of the processes of one cluster. A run has the uid of its pod.
+/// The streams of the processes of one cluster.
 struct OfProcesses(Arc<Processes>);
+
+/// The run of a container. An init container that was started has one of its own; the run of the container after
+/// these has the uid of its pod.
+fn run_of(processes: &Processes, of: &PodContainer) -> Result<String, Status> {
+    let own = init_run(&of.uid, &of.container);
+    match processes.observe(&own).map_err(internal)? {
+        Observed::NoRecord => Ok(of.uid.clone()),
+        Observed::Starting | Observed::Running { .. } | Observed::Exited { .. } => Ok(own),
+    }
+}
 
 impl PodStreams for OfProcesses {
     fn logs(&self, of: PodContainer, options: LogOptions) -> Answer<mpsc::Receiver<bytes::Bytes>> {
@@ -73,7 +87,8 @@ impl PodStreams for OfProcesses {
                     // Nobody listens if the client is gone.
                     let _ = tell.send(left);
                 };
-                processes.enter(&of.uid, &entry, on_end).map_err(|error| refused(&of, error))
+                let run = run_of(&processes, &of)?;
+                processes.enter(&run, &entry, on_end).map_err(|error| refused(&of, error))
             });
             let (input, inputs) = mpsc::channel(1);
             let (outputs, output) = mpsc::channel(1);
@@ -188,7 +203,7 @@ impl Following {
         of: &PodContainer,
         options: &LogOptions,
     ) -> Result<Following, Status> {
-        let (id, container) = (of.uid.clone(), &of.container);
+        let (id, container) = (run_of(&processes, of)?, &of.container);
         let which = if options.previous { LogOf::StartBefore } else { LogOf::LastStart };
         let window = LogWindow {
             tail_lines: options.tail_lines,

@@ -10,9 +10,11 @@ mod report;
 pub(crate) use actions::{Ground, make_logical_cluster};
 
 use super::access::HUB;
+use super::streams::serve_at_hub;
 use actions::{Held, Letting};
 use anyhow::anyhow;
 use interlock_api::placement::WorkloadCluster;
+use interlock_apiserver::streams::Registration;
 use interlock_kernel::{Place, Watch};
 use interlock_placement::kinds::WORKLOAD_CLUSTER;
 use interlock_programs::supervisor::{
@@ -39,6 +41,8 @@ pub(crate) struct Supervisor {
     agents: watch::Receiver<Agents>,
     kills: mpsc::Sender<Kill>,
     task: JoinHandle<Vec<Held>>,
+    /// Serves the logs, commands and ports of pods at the hub where they run.
+    _at_hub: Registration,
 }
 
 /// The request to kill the agent of a cluster.
@@ -68,6 +72,7 @@ impl Supervisor {
         let stopper = Stopper::new();
         let (sender, agents) = watch::channel(Agents::default());
         let (kills, to_kill) = mpsc::channel(1);
+        let at_hub = serve_at_hub(&ground.server);
         let cache = ground.known.follow(&Watch::all(Place::HUB, &WORKLOAD_CLUSTER));
         let supervising = Supervising {
             changes: cache.changes(),
@@ -84,7 +89,7 @@ impl Supervisor {
             began: Instant::now(),
         };
         let task = tokio::spawn(supervising.run(stopper.signal()));
-        Supervisor { stopper, agents, kills, task }
+        Supervisor { stopper, agents, kills, task, _at_hub: at_hub }
     }
 
     /// For who kills agents.

@@ -9,6 +9,7 @@ pub(crate) mod random;
 #[allow(unused_imports, reason = "each test program uses a part of it")]
 pub(crate) use client::{Answer, Client, version};
 
+use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -47,6 +48,20 @@ pub(crate) fn write_kubeconfig(path: &Path, server: &str, token: &str) {
          users:\n- name: operator\n  user: {{token: {token}}}\n"
     );
     std::fs::write(path, text).expect("the directory is ours");
+}
+
+/// Where an object of its kind is made.
+pub(crate) fn collection(object: &Value) -> String {
+    let version = object["apiVersion"].as_str().expect("it has one");
+    let root = if version == "v1" { "/api/v1".into() } else { format!("/apis/{version}") };
+    let within = object["metadata"]["namespace"].as_str();
+    let within = within.map_or(String::new(), |name| format!("/namespaces/{name}"));
+    let kind = object["kind"].as_str().expect("it has one").to_lowercase();
+    let plural = match kind.strip_suffix('y') {
+        Some(stem) => format!("{stem}ies"),
+        None => kind.clone() + if kind.ends_with('s') { "es" } else { "s" },
+    };
+    format!("{root}{within}/{plural}")
 }
 
 /// A data directory of its own, with a token file beside the data.

@@ -2,7 +2,7 @@
 //! each cluster.
 
 use super::harness::{Client, DataDirectory, Process, TOKEN};
-pub(crate) use super::harness::{until, write_kubeconfig};
+pub(crate) use super::harness::{collection, until, write_kubeconfig};
 use super::numbers::Numbers;
 use super::processes::{left_in, signal};
 use serde_json::{Value, json};
@@ -153,20 +153,6 @@ pub(crate) fn metrics_of(log: &Path) -> String {
     let mut page = String::new();
     stream.read_to_string(&mut page).expect("it answers");
     page
-}
-
-/// Where an object of its kind is made.
-pub(crate) fn collection(object: &Value) -> String {
-    let version = object["apiVersion"].as_str().expect("it has one");
-    let root = if version == "v1" { "/api/v1".into() } else { format!("/apis/{version}") };
-    let within = object["metadata"]["namespace"].as_str();
-    let within = within.map_or(String::new(), |name| format!("/namespaces/{name}"));
-    let kind = object["kind"].as_str().expect("it has one").to_lowercase();
-    let plural = match kind.strip_suffix('y') {
-        Some(stem) => format!("{stem}ies"),
-        None => kind.clone() + if kind.ends_with('s') { "es" } else { "s" },
-    };
-    format!("{root}{within}/{plural}")
 }
 
 impl Fleet {

@@ -25,7 +25,7 @@ const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// What to run.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
-    /// The uid of the Pod.
+    /// Names the run: the uid of the Pod, or that with the name of an init container.
     pub id: String,
     /// The epoch of the Grant under which it runs.
     pub epoch: i64,

@@ -37,14 +37,9 @@ pub fn on_plane(tenant: &str, logical_cluster: &str) -> OnPlane {
     let caches = vec![CACHES_USER.to_owned()];
     let enter = Rules::to_enter(logical_cluster);
     let entering = users.into_iter().chain(caches.clone()).collect();
-    let role = |account: Account| format!("{}:{tenant}", account.role());
     let at_hub = vec![
         granted(&format!("{ENTER}:tenant:{tenant}"), enter, entering),
-        granted(
-            &role(Account::Claims),
-            Rules::of(&rooms, Account::Claims, Place::HUB).of_tenant(tenant),
-            vec![claims.clone()],
-        ),
+        of_tenant_at_hub(tenant),
     ];
     let of = |account| Rules::of(&rooms, account, TENANT_PLANE);
     let cached = Rules::at(&[rooms.clone(), of_dpu()].concat(), TENANT_PLANE).watched();
@@ -54,6 +49,13 @@ pub fn on_plane(tenant: &str, logical_cluster: &str) -> OnPlane {
         granted(CACHES, cached, caches),
     ];
     OnPlane { at_hub, on_plane }
+}
+
+/// What the controllers of a tenant need at the hub, wherever its control plane is.
+pub fn of_tenant_at_hub(tenant: &str) -> Grant {
+    let role = format!("{}:{tenant}", Account::Claims.role());
+    let rules = Rules::of(&of_tenant(), Account::Claims, Place::HUB).of_tenant(tenant);
+    granted(&role, rules, vec![Account::Claims.user(Some(tenant))])
 }
 
 /// What the agent of a DPU needs at the hub: it reads machines and tenants, and writes its own report and Lease only.

@@ -4,7 +4,8 @@ use super::decide::{Decision, FailedProbe, Report, Why};
 use super::describe::without_effect;
 use super::observe::{PodScene, Scene, holder_of, in_hand, permit_address, pod_address};
 use super::outside::{Action as MachineAction, Ending, Known, LockName, Machine, Question, Run};
-use super::status::{FIELD_WITHOUT_EFFECT, why_not_executed};
+use super::parts::inits_of;
+use super::status::FIELD_WITHOUT_EFFECT;
 use super::tokens::request;
 use crate::kinds::POD;
 use crate::syncer::marks::FINALIZER_PROCESS;
@@ -35,6 +36,7 @@ pub(super) fn act(scene: &Scene, decision: Decision) -> Step<Machine> {
 struct Without<'a> {
     name: &'a Name,
     stray: Option<&'a LockName>,
+    /// The run that has the lock.
     holder: Option<&'a str>,
 }
 
@@ -69,11 +71,11 @@ fn about_orphan(name: &Name, holder: Option<&str>, decision: Decision) -> Step<M
                       show that the other pod is gone"
                 .into(),
         },
-        (Decision::TerminateOrphan, Some(pod)) => {
-            Step::outside(MachineAction::Terminate(pod.to_owned()), GONE)
+        (Decision::TerminateOrphan, Some(run)) => {
+            Step::outside(MachineAction::Terminate(run.to_owned()), GONE)
         }
-        (Decision::KillOrphan, Some(pod)) => {
-            Step::outside(MachineAction::Kill(pod.to_owned()), GONE)
+        (Decision::KillOrphan, Some(run)) => {
+            Step::outside(MachineAction::Kill(run.to_owned()), GONE)
         }
         (decision, _) => about_nothing(decision),
     }
@@ -119,11 +121,11 @@ fn with_pod(scene: &PodScene, decision: Decision) -> Step<Machine> {
             Step::write(write, "the pod is to stay until its process is gone")
         }
         Decision::Terminate => {
-            Step::outside(MachineAction::Terminate(pod()), "the pod is being deleted")
+            Step::outside(MachineAction::Terminate(scene.run_id()), "the pod is being deleted")
         }
         Decision::Restart(probe) => restart(scene, probe),
         Decision::Kill => Step::outside(
-            MachineAction::Kill(pod()),
+            MachineAction::Kill(scene.run_id()),
             "the process did not stop within its grace period",
         ),
         Decision::Report(report) => tell(scene, report),
@@ -159,7 +161,7 @@ fn restart(scene: &PodScene, probe: FailedProbe) -> Step<Machine> {
         reason: "Unhealthy",
         note: note.to_owned(),
     };
-    Step::outside(MachineAction::Terminate(uid_of(&scene.pod).to_owned()), because).telling(event)
+    Step::outside(MachineAction::Terminate(scene.run_id()), because).telling(event)
 }
 
 fn about_nothing(decision: Decision) -> Step<Machine> {
@@ -170,6 +172,7 @@ fn questions(scene: &PodScene) -> Vec<Read<Machine>> {
     let process = Question::Process(uid_of(&scene.pod).to_owned());
     let lock = Question::Lock(scene.lock());
     let mut questions = vec![process, lock, in_hand(&Name::of(&scene.pod))];
+    questions.extend(inits_of(&scene.pod));
     if scene.may_have_tokens {
         questions.push(Question::Tokens(uid_of(&scene.pod).to_owned()));
     }
@@ -240,20 +243,25 @@ fn tell(scene: &PodScene, report: Report) -> Step<Machine> {
 
 /// The event about an end that is reported, as kubelet has it; None: the status says enough.
 fn event_of_end(scene: &PodScene, report: Report) -> Option<Event> {
+    let container = scene.seen().container();
     let Known::Gone { ending, .. } = scene.known else { return None };
     let (reason, note) = match (ending, report) {
         (Ending::NotExecuted(number), _) => {
-            ("Failed", format!("Error: {}", why_not_executed(&scene.pod, number)))
+            ("Failed", format!("Error: {}", container.why_not_executed(number)))
         }
         (_, Report::StartsAgain(seconds @ 1..)) => {
-            let container = &scene.pod.data["spec"]["containers"][0]["name"];
-            let name = container.as_str().unwrap_or_default();
+            let name = container.part.name(&scene.pod);
             let note = format!("Back-off restarting failed container {name}: {seconds} s");
             ("BackOff", note)
         }
-        (_, Report::StartsAgain(0) | Report::Running(_) | Report::Succeeded | Report::Failed) => {
-            return None;
-        }
+        (
+            _,
+            Report::StartsAgain(0)
+            | Report::Running(_)
+            | Report::Initializing
+            | Report::Succeeded
+            | Report::Failed,
+        ) => return None,
     };
     Some(Event {
         about: pod_address(&scene.pod),

@@ -8,6 +8,10 @@
 //! live, after the lock was taken, like a permit. A lock goes by the name of its pod, so a process whose pod
 //! was deleted by force keeps the next pod of that name from starting. It is stopped when a live read shows
 //! that its pod is gone.
+//!
+//! A pod has one process at a time: its init containers run one after another, and then its container. Each start is
+//! one of its own, with lock and permit. Which container the pod is at follows from the records of the machine, so a
+//! crash between an end and the next start loses nothing.
 
 pub use super::facts::*;
 use super::tokens::Tokens;
@@ -258,7 +262,10 @@ fn finished(facts: &Asked) -> Decision {
 /// What the status of a pod is to say of its process; None: nothing.
 fn report(facts: &Asked) -> Option<Report> {
     match facts.process {
-        Process::None => None,
+        Process::None => is_between(facts).then_some(Report::Initializing),
+        Process::Lives | Process::Stopping | Process::Killed if facts.stage.is_init => {
+            Some(Report::Initializing)
+        }
         Process::Lives | Process::Stopping | Process::Killed => {
             Some(Report::Running(health(&facts.probing)))
         }
@@ -268,6 +275,15 @@ fn report(facts: &Asked) -> Option<Report> {
             Restart::Never => Report::Failed,
         }),
     }
+}
+
+/// Whether an init container is done, and the next container can be started. One that cannot is reported with the
+/// reason; and while somebody else has the lock, the next container may be started already.
+fn is_between(facts: &Asked) -> bool {
+    facts.stage.has_begun
+        && facts.pod == Pod::Wanted
+        && facts.lock != Lock::Taken
+        && facts.description == Description::Complete
 }
 
 /// What follows an exit.
@@ -342,13 +358,15 @@ fn before_lock(facts: &Asked) -> Decision {
     }
 }
 
-/// What has no effect is reported once, with the first start.
+/// What has no effect is reported once, with the first start of the pod.
 fn permitted(facts: &Asked, epoch: Epoch) -> Decision {
     match (facts.description, facts.process) {
         (Description::Missing { .. } | Description::NotSupported { .. }, _) => {
             Decision::LetGoUnstarted
         }
-        (Description::Complete, Process::None) if facts.has_fields_without_effect => {
+        (Description::Complete, Process::None)
+            if facts.has_fields_without_effect && !facts.stage.has_begun =>
+        {
             Decision::StartAndTell(epoch)
         }
         (Description::Complete, _) => Decision::Start(epoch),

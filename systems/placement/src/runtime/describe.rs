@@ -5,7 +5,9 @@ use super::decide::UNPLACED;
 use super::env::{Sources, expand};
 use super::files::{files_of, is_of_files};
 use super::outside::{LockName, Mount, Run};
+use super::parts::Part;
 use super::probes;
+use super::status::Container;
 use super::tokens::{Wanted, has_tokens};
 use crate::kinds::{CLAIM, VOLUME};
 use crate::syncer::marks::is_ours;
@@ -14,6 +16,7 @@ use interlock_api::names::{ANNOTATION_EPOCH, LOCAL_DRIVER, NODE_LABEL, RUNTIME_C
 use interlock_kernel::metadata::{annotation, is_deleting, name_of, uid_of};
 use interlock_kernel::{Name, Object, Place, View};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// What a stop may take if the pod does not say.
@@ -63,44 +66,51 @@ impl fmt::Display for Problem {
     }
 }
 
-/// The run that a pod asks for, for the epoch that is permitted. Where there is storage, each claim
-/// that it mounts has to have its volume.
-pub(super) fn describe(
-    pod: &Object,
-    view: &dyn View,
-    runtime: &Runtime,
-    epoch: i64,
-) -> Result<Run, Problem> {
-    let spec = &pod.data["spec"];
-    let container = &spec["containers"][0];
-    let has_command = texts(&container["command"]).next().is_some();
-    if !has_command && spec["runtimeClassName"] != RUNTIME_CLASS {
-        return Err(Problem::Unschedulable);
+/// A container that is to be described.
+pub(super) struct Describing<'a> {
+    pub(super) container: Container<'a>,
+    pub(super) view: &'a dyn View,
+    pub(super) runtime: &'a Runtime,
+}
+
+impl Describing<'_> {
+    /// The run that the container asks for, for the epoch that is permitted. Where there is storage, each claim
+    /// that it mounts has to have its volume.
+    pub(super) fn run(&self, epoch: i64) -> Result<Run, Problem> {
+        let (Container { pod, part }, view) = (self.container, self.view);
+        let spec = &pod.data["spec"];
+        let main = Part::Main.described(pod);
+        let has_command = texts(&main["command"]).next().is_some();
+        if !has_command && spec["runtimeClassName"] != RUNTIME_CLASS {
+            return Err(Problem::Unschedulable);
+        }
+        let refused = refused(spec, self.runtime.is_root);
+        if !refused.is_empty() {
+            return Err(Problem::NotSupported(refused));
+        }
+        let container = part.described(pod);
+        let sources = Sources { pod, view };
+        let mut env = sources.environment(container).map_err(Problem::Missing)?;
+        let tokens = Wanted::of(self.container, view, &self.runtime.cloud);
+        let tokens = tokens.map_err(Problem::Missing)?;
+        env.extend(tokens.env);
+        let words = |field: &str| texts(&container[field]).map(|text| expand(text, &env)).collect();
+        let command: Vec<String> = words("command");
+        Ok(Run {
+            lock: lock_of(pod),
+            id: part.run_id(pod),
+            epoch,
+            command,
+            args: words("args"),
+            working_directory: container["workingDir"].as_str().map(str::to_owned),
+            mounts: self.mounts(epoch).map_err(Problem::Missing)?,
+            token_mounts: tokens.mounts,
+            files: files_of(&sources, container).map_err(Problem::Missing)?,
+            pre_stop: pre_stop(container),
+            grace_seconds: grace_seconds(pod),
+            env,
+        })
     }
-    let refused = refused(spec, runtime.is_root);
-    if !refused.is_empty() {
-        return Err(Problem::NotSupported(refused));
-    }
-    let sources = Sources { pod, view };
-    let mut env = sources.environment(container).map_err(Problem::Missing)?;
-    let tokens = Wanted::of(pod, view, &runtime.cloud).map_err(Problem::Missing)?;
-    env.extend(tokens.env);
-    let words = |field: &str| texts(&container[field]).map(|text| expand(text, &env)).collect();
-    let command: Vec<String> = words("command");
-    Ok(Run {
-        lock: lock_of(pod),
-        id: uid_of(pod).to_owned(),
-        epoch,
-        command,
-        args: words("args"),
-        working_directory: container["workingDir"].as_str().map(str::to_owned),
-        mounts: mounts(pod, epoch, view, runtime.has_storage).map_err(Problem::Missing)?,
-        token_mounts: tokens.mounts,
-        files: files_of(&sources, container).map_err(Problem::Missing)?,
-        pre_stop: pre_stop(container),
-        grace_seconds: grace_seconds(pod),
-        env,
-    })
 }
 
 /// What is run before a container is asked to stop.
@@ -138,31 +148,61 @@ pub(super) fn refused(spec: &Value, is_root: bool) -> Vec<String> {
             refused.push(what.to_owned());
         }
     };
-    let of_pod = [
-        "initContainers",
-        "ephemeralContainers",
-        "hostAliases",
-        "resourceClaims",
-        "schedulingGates",
-    ];
-    for field in of_pod {
+    for field in ["ephemeralContainers", "hostAliases", "resourceClaims", "schedulingGates"] {
         refuse(is_filled(&spec[field]), field);
     }
     refuse(!spec["activeDeadlineSeconds"].is_null(), "activeDeadlineSeconds");
     let containers = spec["containers"].as_array().map_or(0, Vec::len);
     refuse(containers > 1, "more than one container");
-    let container = &spec["containers"][0];
+    refused.extend(refused_context(&spec["securityContext"], is_root));
+    refused.extend(refused_of(spec, &spec["containers"][0], is_root));
+    let mut said = BTreeSet::new();
+    refused.retain(|what| said.insert(what.clone()));
+    for container in items(&spec["initContainers"]) {
+        let mut own = refused_of(spec, container, is_root);
+        match container["restartPolicy"].as_str() {
+            None => {}
+            Some("Always") => {
+                own.push("restartPolicy Always (a sidecar; run it as a pod of its own)".to_owned())
+            }
+            Some(_) => own.push("a restartPolicy of its own".to_owned()),
+        }
+        if probes::is_probed(container) {
+            own.push("a probe (nobody waits for what is to end by itself)".to_owned());
+        }
+        let name = container["name"].as_str().unwrap_or_default();
+        refused.extend(own.into_iter().map(|what| format!("init container {name}: {what}")));
+    }
+    refused
+}
+
+/// The same of a security context.
+fn refused_context(context: &Value, is_root: bool) -> Vec<String> {
+    let is_another = context["runAsUser"].as_i64().is_some_and(|user| user != 0);
+    let must_not_be_root = context["runAsNonRoot"] == true || is_another;
+    let wants_root = context["runAsUser"] == 0;
+    let refused = [
+        (context["privileged"] == true, "privileged"),
+        (is_filled(&context["capabilities"]["add"]), "capabilities that are added"),
+        (is_root && must_not_be_root, "not to be root (processes here are root's)"),
+        (!is_root && wants_root, "to be root (processes here are not root's)"),
+    ];
+    refused.into_iter().filter(|(is, _)| *is).map(|(_, what)| what.to_owned()).collect()
+}
+
+/// The same of one of its containers.
+fn refused_of(spec: &Value, container: &Value, is_root: bool) -> Vec<String> {
+    let mut refused = Vec::new();
+    let mut refuse = |is: bool, what: &str| {
+        if is {
+            refused.push(what.to_owned());
+        }
+    };
     let has_command = texts(&container["command"]).next().is_some();
     refuse(!has_command, "a container without a command (there is no image to take it from)");
-    for of in [&spec["securityContext"], &container["securityContext"]] {
-        refuse(of["privileged"] == true, "privileged");
-        refuse(is_filled(&of["capabilities"]["add"]), "capabilities that are added");
-        let is_another = of["runAsUser"].as_i64().is_some_and(|user| user != 0);
-        let must_not_be_root = of["runAsNonRoot"] == true || is_another;
-        refuse(is_root && must_not_be_root, "not to be root (processes here are root's)");
-        let wants_root = of["runAsUser"] == 0;
-        refuse(!is_root && wants_root, "to be root (processes here are not root's)");
-    }
+    refused_context(&container["securityContext"], is_root)
+        .iter()
+        .for_each(|what| refuse(true, what));
     refuse(is_filled(&container["lifecycle"]["postStart"]), "lifecycle.postStart");
     let hook = &container["lifecycle"]["preStop"];
     let is_other = is_filled(&hook["httpGet"]) || is_filled(&hook["tcpSocket"]);
@@ -215,7 +255,6 @@ pub(super) fn without_effect(spec: &Value) -> Option<String> {
 }
 
 fn fields_without_effect(spec: &Value) -> Vec<&'static str> {
-    let container = &spec["containers"][0];
     let of_container = ["resources", "securityContext", "stdin", "tty"];
     let of_pod = [
         "securityContext",
@@ -226,11 +265,14 @@ fn fields_without_effect(spec: &Value) -> Vec<&'static str> {
         "dnsConfig",
     ];
     let mut fields = Vec::new();
-    if container["image"].as_str().is_some_and(|image| !image.is_empty() && image != NO_IMAGE) {
+    let containers = || items(&spec["containers"]).take(1).chain(items(&spec["initContainers"]));
+    let is_another = |image: &str| !image.is_empty() && image != NO_IMAGE;
+    if containers().any(|container| container["image"].as_str().is_some_and(is_another)) {
         fields.push("image");
     }
     let is_said = |value: &Value| is_filled(value) && *value != false;
-    fields.extend(of_container.into_iter().filter(|field| is_said(&container[*field])));
+    let is_said_of_any = |field: &str| containers().any(|container| is_said(&container[field]));
+    fields.extend(of_container.into_iter().filter(|field| is_said_of_any(field)));
     fields.extend(of_pod.into_iter().filter(|field| is_said(&spec[*field])));
     let mut nodes = spec["nodeSelector"].as_object().into_iter().flatten();
     if nodes.any(|(label, _)| label != NODE_LABEL) {
@@ -267,45 +309,47 @@ fn volume_of<'a>(spec: &'a Value, volume: &Value) -> Option<&'a Value> {
     items(&spec["volumes"]).find(|known| known["name"] == *volume)
 }
 
-/// The volumes that a pod mounts. A claim as an earlier epoch left it has the volume that was left
-/// with it: a cache that shows that one is behind, and a pod does not begin with it.
-fn mounts(
-    pod: &Object,
-    epoch: i64,
-    view: &dyn View,
-    has_storage: bool,
-) -> Result<Vec<Mount>, String> {
-    let spec = &pod.data["spec"];
-    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-    let mounts = items(&spec["containers"][0]["volumeMounts"]);
-    let is_claim = |mount: &&Value| {
-        let volume = volume_of(spec, &mount["name"]);
-        !is_token(&mount["name"])
-            && !volume.is_some_and(|volume| has_tokens(volume) || is_of_files(volume))
-    };
-    let mounts = mounts.filter(is_claim);
-    let mount = |mount: &Value| {
-        let claim = volume_of(spec, &mount["name"])
-            .and_then(|volume| volume["persistentVolumeClaim"]["claimName"].as_str())
-            .ok_or("a volume that is mounted has no claim")?;
-        let found = view.get(Place::CLUSTER, &CLAIM, &Name::within(namespace, claim));
-        let is_placed = epoch != UNPLACED;
-        let is_its = |found: &Object| !is_placed || is_ours(found, namespace);
-        let found = found.filter(|found| is_its(found) && !is_deleting(found));
-        let found = found.ok_or_else(|| format!("claim {claim} does not exist on this cluster"))?;
-        let noted = annotation(&found, ANNOTATION_EPOCH).unwrap_or("none");
-        if is_placed && noted.parse() != Ok(epoch) {
-            return Err(format!("claim {claim} is of epoch {noted}, and epoch {epoch} may run"));
-        }
-        Ok(Mount {
-            name: mount["name"].as_str().unwrap_or_default().to_owned(),
-            claim: claim.to_owned(),
-            claim_uid: uid_of(&found).to_owned(),
-            handle: has_storage.then(|| handle(&found, view)).transpose()?,
-            path: mount["mountPath"].as_str().unwrap_or_default().to_owned(),
-        })
-    };
-    mounts.map(mount).collect()
+impl Describing<'_> {
+    /// The volumes that the container mounts. A claim as an earlier epoch left it has the volume that was left
+    /// with it: a cache that shows that one is behind, and a pod does not begin with it.
+    fn mounts(&self, epoch: i64) -> Result<Vec<Mount>, String> {
+        let (Container { pod, part }, view) = (self.container, self.view);
+        let spec = &pod.data["spec"];
+        let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+        let mounts = items(&part.described(pod)["volumeMounts"]);
+        let is_claim = |mount: &&Value| {
+            let volume = volume_of(spec, &mount["name"]);
+            !is_token(&mount["name"])
+                && !volume.is_some_and(|volume| has_tokens(volume) || is_of_files(volume))
+        };
+        let mounts = mounts.filter(is_claim);
+        let mount = |mount: &Value| {
+            let claim = volume_of(spec, &mount["name"])
+                .and_then(|volume| volume["persistentVolumeClaim"]["claimName"].as_str())
+                .ok_or("a volume that is mounted has no claim")?;
+            let found = view.get(Place::CLUSTER, &CLAIM, &Name::within(namespace, claim));
+            let is_placed = epoch != UNPLACED;
+            let is_its = |found: &Object| !is_placed || is_ours(found, namespace);
+            let found = found.filter(|found| is_its(found) && !is_deleting(found));
+            let none = || format!("claim {claim} does not exist on this cluster");
+            let found = found.ok_or_else(none)?;
+            let noted = annotation(&found, ANNOTATION_EPOCH).unwrap_or("none");
+            if is_placed && noted.parse() != Ok(epoch) {
+                return Err(format!(
+                    "claim {claim} is of epoch {noted}, and epoch {epoch} may run"
+                ));
+            }
+            let has_storage = self.runtime.has_storage;
+            Ok(Mount {
+                name: mount["name"].as_str().unwrap_or_default().to_owned(),
+                claim: claim.to_owned(),
+                claim_uid: uid_of(&found).to_owned(),
+                handle: has_storage.then(|| handle(&found, view)).transpose()?,
+                path: mount["mountPath"].as_str().unwrap_or_default().to_owned(),
+            })
+        };
+        mounts.map(mount).collect()
+    }
 }
 
 /// The volume that a claim has, by its name on this machine: claim and volume must both say so.
@@ -336,7 +380,10 @@ mod tests {
     #[test]
     fn what_would_change_meaning_or_safety_is_refused_by_name() {
         let spec = json!({
-            "initContainers": [{}],
+            "initContainers": [
+                {"name": "setup", "command": ["a"], "securityContext": {"privileged": true}},
+                {"name": "proxy", "restartPolicy": "Always"},
+            ],
             "containers": [
                 {"command": ["a"], "lifecycle": {"preStop": {"httpGet": {"port": 1}}},
                  "securityContext": {"privileged": true, "capabilities": {"add": ["NET_ADMIN"]}},
@@ -348,7 +395,6 @@ mod tests {
         assert_eq!(
             refused(&spec, false),
             [
-                "initContainers",
                 "more than one container",
                 "privileged",
                 "capabilities that are added",
@@ -356,6 +402,11 @@ mod tests {
                 "a mount of anything but a claim, tokens, a ConfigMap, a Secret, fields of the \
                  pod or an emptyDir",
                 "readOnly mounts",
+                "init container setup: privileged",
+                "init container proxy: a container without a command (there is no image to take \
+                 it from)",
+                "init container proxy: restartPolicy Always (a sidecar; run it as a pod of its \
+                 own)",
             ]
         );
     }

@@ -40,6 +40,9 @@ pub struct Asked {
     pub pod: Pod,
     /// Whether our finalizer is on it.
     pub has_finalizer: bool,
+    /// The container that the pod is at.
+    #[serde(default)]
+    pub stage: Stage,
     /// Its process, as the machine shows it.
     pub process: Process,
     /// The lock of its name.
@@ -175,7 +178,16 @@ pub enum Pod {
     Leaving,
 }
 
-/// The process of a pod.
+/// Which container a pod is at: its init containers run one after another, and then its container.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+pub struct Stage {
+    /// Whether it is an init container: it is to succeed, and another one comes after it.
+    pub is_init: bool,
+    /// Whether an init container succeeded before it.
+    pub has_begun: bool,
+}
+
+/// The process of a pod: that of the container that the pod is at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Process {
     /// There was none.
@@ -260,6 +272,8 @@ pub enum Description {
 pub enum Report {
     /// It runs.
     Running(Health),
+    /// An init container runs, or the next container is about to start.
+    Initializing,
     /// It ended, and starts again so many seconds after that.
     StartsAgain(u64),
     /// It ended well, and does not start again.

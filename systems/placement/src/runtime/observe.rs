@@ -3,18 +3,21 @@
 use super::Runtime;
 use super::address::address_of;
 use super::decide::{
-    Asked, Description, Exit, Facts, Finding, Health, Holder, Home, Lock, Orphan, Permit, Pod,
-    Probing, Process, Report, RestartPolicy, Stamp, Stray, back_off, may_start,
+    Asked, Description, Exit, Facts, Finding, Holder, Home, Lock, Orphan, Permit, Pod, Probing,
+    Process, Report, RestartPolicy, Stamp, Stray, may_start,
 };
 use super::describe::{
-    GRACE_SECONDS, Problem, describe, grace_seconds, lock_of, restart_grace_seconds, without_effect,
+    Describing, GRACE_SECONDS, Problem, grace_seconds, lock_of, restart_grace_seconds,
+    without_effect,
 };
 use super::outside::{
     self, Answer, Held, Known, LockName, Machine, Question, Run, TokenFile, TokenFiles, Verdict,
     Verdicts, Watched,
 };
+use super::parts::{Containers, Part, inits_of};
 use super::probes::watched;
-use super::status::{At, Ended, container_id, reporting, waiting};
+use super::reported::{reported, was};
+use super::status::{At, Container, Ended, PodSeen};
 use super::tokens::{self, Tokens, Wanted};
 use crate::kinds::{NAMESPACE, POD};
 use crate::syncer::marks::{FINALIZER_PROCESS, LABEL_GRANT, from_uid, is_ours};
@@ -40,7 +43,7 @@ pub enum Scene {
         name: Name,
         /// A lock in our hands that was taken for a pod of that name.
         stray: Option<LockName>,
-        /// The uid of the pod whose process has the lock.
+        /// The run of the process that has the lock.
         holder: Option<String>,
     },
     /// A pod that is ours to run.
@@ -52,11 +55,13 @@ pub enum Scene {
 pub struct PodScene {
     pub(super) at: At,
     pub(super) pod: Object,
-    /// What the machine knows of its process; nothing, if nobody asked.
+    /// What the machine knows of its containers; nothing, if nobody asked.
+    pub(super) containers: Containers,
+    /// The same of the container that it is at.
     pub(super) known: Known,
     /// A lock in our hands that was taken for another pod of its name.
     pub(super) stray: Option<LockName>,
-    /// The uid of the pod whose process has the lock, if it is another's.
+    /// The run of the process that has the lock, if it is another pod's.
     pub(super) holder: Option<String>,
     /// The run whose probes are asked for; None: it has none, or does not live.
     pub(super) watched: Option<Watched>,
@@ -71,12 +76,22 @@ pub struct PodScene {
 impl PodScene {
     /// The status that says this of the process; None: there is none to say it of.
     pub(super) fn status_saying(&self, report: Report) -> Option<Value> {
-        reporting(&self.pod, self.known, report, &self.at)
+        self.seen().reporting(report, &self.at)
     }
 
     /// The status that says why the pod does not start.
     pub(super) fn status_of(&self, problem: &Problem) -> Value {
-        waiting(&self.pod, problem, self.at.now)
+        self.seen().waiting(problem, self.at.now)
+    }
+
+    /// The pod with what is known of it.
+    pub(super) fn seen(&self) -> PodSeen<'_> {
+        PodSeen { pod: &self.pod, containers: &self.containers }
+    }
+
+    /// What the machine calls the run of the container that the pod is at.
+    pub(super) fn run_id(&self) -> String {
+        self.containers.at().run_id(&self.pod)
     }
 
     pub(super) fn lock(&self) -> LockName {
@@ -139,7 +154,7 @@ fn without_pod(
     Observed::Seen { facts, scene: Scene::NoPod { name, stray, holder: orphan } }
 }
 
-/// The process that has the lock of a name, if it is not of the pod with this uid; and the uid of its pod.
+/// The process that has the lock of a name, if it is not of the pod with this uid; and its run.
 fn holder(
     name: &Name,
     own: Option<&str>,
@@ -163,7 +178,7 @@ fn holder(
     let is_pod_gone = there.map(|pod| pod.as_ref().is_none_or(|pod| uid_of(pod) != found.pod));
     let is_grace_over = is_over(found.known, GRACE_SECONDS, now);
     let orphan = Orphan { process, is_pod_gone, is_grace_over };
-    (Holder::Process(orphan), Some(found.pod.clone()))
+    (Holder::Process(orphan), Some(found.run.clone()))
 }
 
 /// Whether so many seconds are over since a process was asked to stop.
@@ -183,7 +198,7 @@ fn locks_in_hand<'a>(name: &Name, live_reads: &'a LiveReads<Machine>) -> Option<
 
 /// What the machine answered about a pod.
 struct Answers {
-    known: Known,
+    containers: Containers,
     lock: Lock,
     stray: Option<LockName>,
     tokens: TokenFiles,
@@ -205,6 +220,7 @@ impl StepInputs<'_> {
         let at = At { now, address: address_of(self.pod, self.view) };
         let scene = PodScene {
             at,
+            containers: Containers::unknown(&pod),
             pod,
             known: Known::Nothing,
             stray: None,
@@ -217,18 +233,22 @@ impl StepInputs<'_> {
         let Some(answers) = self.answers(may_have_tokens, scene.watched.as_ref()) else {
             return (Facts::NotAsked, scene);
         };
-        let Answers { known, lock, stray, tokens: files, verdicts } = answers;
-        let process = self.process(known);
+        let Answers { containers, lock, stray, tokens: files, verdicts } = answers;
+        let seen = PodSeen { pod: self.pod, containers: &containers };
+        let (part, container) = (containers.at(), seen.container());
+        let known = containers.known(part);
+        let process = self.process(container, known);
         let permit = self.permit().filter(|_| lock == Lock::Mine);
-        let wanted = Wanted::of(self.pod, self.view, &self.runtime.cloud).unwrap_or_default();
+        let wanted = Wanted::of(container, self.view, &self.runtime.cloud).unwrap_or_default();
         let (tokens, token) = tokens::judge(&wanted.files, &files, now);
-        let described = self.described(process, permit.as_ref());
+        let described = self.described(container, process, permit.as_ref());
         let described = described.map(|run| with_tokens(run, tokens, &files));
         let (holder, other) =
             holder(&Name::of(self.pod), Some(uid_of(self.pod)), now, self.live_reads);
         let facts = Asked {
             pod: self.pod_fact(),
             has_finalizer: has_finalizer(self.pod, FINALIZER_PROCESS),
+            stage: containers.stage(),
             process,
             lock,
             holder,
@@ -236,16 +256,21 @@ impl StepInputs<'_> {
             stamp: stamp_of(self.pod),
             is_stray_lock_held: stray.is_some(),
             permit,
-            description: self.description(described.as_ref()),
+            description: self.description(seen, described.as_ref()),
             has_fields_without_effect: without_effect(&self.pod.data["spec"]).is_some(),
-            reported: self.reported(known, process, &at),
-            probing: self.probing(known, scene.watched.as_ref(), verdicts),
+            reported: reported(seen, process, &at),
+            // Probes are those of the container that runs after the init containers.
+            probing: self.probing(
+                known,
+                scene.watched.as_ref().filter(|_| part == Part::Main),
+                verdicts,
+            ),
             is_grace_over: self.is_grace_over(known),
             tokens,
             has_token_files: files.is_there,
         };
         let token = token.cloned();
-        let scene = PodScene { known, stray, holder: other, described, token, ..scene };
+        let scene = PodScene { containers, known, stray, holder: other, described, token, ..scene };
         (Facts::Asked(facts), scene)
     }
 
@@ -254,6 +279,13 @@ impl StepInputs<'_> {
         let answer = |question: &Question| self.live_reads.answers.get(question);
         let process = Question::Process(uid_of(self.pod).to_owned());
         let Some(Answer::Process(known)) = answer(&process) else { return None };
+        let inits = match inits_of(self.pod) {
+            Some(question) => match answer(&question) {
+                Some(Answer::Inits(inits)) => inits.clone(),
+                _ => return None,
+            },
+            None => Vec::new(),
+        };
         let lock = Question::Lock(lock_of(self.pod));
         let Some(Answer::Lock(held)) = answer(&lock) else { return None };
         let locks = locks_in_hand(&Name::of(self.pod), self.live_reads)?;
@@ -271,7 +303,7 @@ impl StepInputs<'_> {
         Some(Answers {
             tokens,
             verdicts,
-            known: *known,
+            containers: Containers { inits, main: *known },
             lock: match held {
                 Held::Free => Lock::Free,
                 Held::Mine => Lock::Mine,
@@ -291,19 +323,20 @@ impl StepInputs<'_> {
         }
     }
 
-    fn process(&self, known: Known) -> Process {
+    fn process(&self, container: Container<'_>, known: Known) -> Process {
         match known {
             Known::Nothing => Process::None,
             Known::Lives(_) => Process::Lives,
             Known::Stopping { .. } => Process::Stopping,
             Known::Killed(_) => Process::Killed,
             Known::Gone { run, ending, finished } => {
-                Process::Gone(self.exit(&Ended::of(self.pod, run, ending, finished)))
+                let ended = Ended::of(container, run, ending, finished);
+                Process::Gone(self.exit(container.part, &ended))
             }
         }
     }
 
-    fn exit(&self, ended: &Ended) -> Exit {
+    fn exit(&self, part: Part, ended: &Ended) -> Exit {
         let between = |from: Timestamp, to: Timestamp| {
             Duration::try_from(to.duration_since(from)).unwrap_or_default()
         };
@@ -311,10 +344,11 @@ impl StepInputs<'_> {
         let finished = ended.finished.unwrap_or(now);
         Exit {
             is_success: ended.is_success(),
-            policy: match self.pod.data["spec"]["restartPolicy"].as_str() {
-                Some("Never") => RestartPolicy::Never,
-                Some("OnFailure") => RestartPolicy::OnFailure,
-                _ => RestartPolicy::Always,
+            policy: match (self.pod.data["spec"]["restartPolicy"].as_str(), part) {
+                (Some("Never"), _) => RestartPolicy::Never,
+                // An init container that succeeded is done, whatever the pod says.
+                (Some("OnFailure"), _) | (_, Part::Init(_)) => RestartPolicy::OnFailure,
+                (_, Part::Main) => RestartPolicy::Always,
             },
             restarts: ended.restarts,
             ran: between(ended.run.since, finished),
@@ -358,21 +392,32 @@ impl StepInputs<'_> {
 
     /// The run that the pod asks for, for the epoch that may run. One that lives was described when
     /// it was started.
-    fn described(&self, process: Process, permit: Option<&Permit>) -> Option<Result<Run, Problem>> {
+    fn described(
+        &self,
+        container: Container<'_>,
+        process: Process,
+        permit: Option<&Permit>,
+    ) -> Option<Result<Run, Problem>> {
         match process {
             Process::Lives | Process::Stopping | Process::Killed => None,
             Process::None | Process::Gone(_) => {
                 let (home, stamp) = (self.home_seen(), stamp_of(self.pod));
                 let live = permit.and_then(|permit| may_start(permit.home, permit.stamp).ok());
                 let epoch = live.or_else(|| may_start(home, stamp).ok());
-                Some(describe(self.pod, self.view, self.runtime, epoch.unwrap_or_default()))
+                let (view, runtime) = (self.view, self.runtime);
+                let describing = Describing { container, view, runtime };
+                Some(describing.run(epoch.unwrap_or_default()))
             }
         }
     }
 
-    fn description(&self, described: Option<&Result<Run, Problem>>) -> Description {
+    fn description(
+        &self,
+        seen: PodSeen<'_>,
+        described: Option<&Result<Run, Problem>>,
+    ) -> Description {
         let is_reported = |problem: &Problem| {
-            let status = waiting(self.pod, problem, self.view.now());
+            let status = seen.waiting(problem, self.view.now());
             contains(&self.pod.data["status"], &status)
         };
         match described {
@@ -384,37 +429,6 @@ impl StepInputs<'_> {
                 Description::NotSupported { is_reported: is_reported(problem) }
             }
         }
-    }
-
-    fn reported(&self, known: Known, process: Process, at: &At) -> Option<Report> {
-        let reports: Vec<Report> = match process {
-            Process::None => Vec::new(),
-            Process::Lives | Process::Stopping | Process::Killed => {
-                vec![Report::Running(self.was(known))]
-            }
-            Process::Gone(exit) => {
-                let again = Report::StartsAgain(back_off(&exit).as_secs());
-                vec![again, Report::Succeeded, Report::Failed]
-            }
-        };
-        let is_said = |report: &Report| {
-            let status = reporting(self.pod, known, *report, at);
-            status.is_some_and(|status| contains(&self.pod.data["status"], &status))
-        };
-        reports.into_iter().find(is_said)
-    }
-
-    /// What the status says of this very process.
-    fn was(&self, known: Known) -> Health {
-        let run = match known {
-            Known::Lives(run) | Known::Stopping { run, .. } | Known::Killed(run) => Some(run),
-            Known::Nothing | Known::Gone { .. } => None,
-        };
-        let said = &self.pod.data["status"]["containerStatuses"][0];
-        let is_of = |run| said["containerID"].as_str() == Some(&container_id(self.pod, run));
-        let is_its = run.is_some_and(is_of);
-        let says = |field: &str| is_its && said[field] == true;
-        Health { is_started: says("started"), is_ready: says("ready") }
     }
 
     fn probing(&self, known: Known, watched: Option<&Watched>, found: Verdicts) -> Probing {
@@ -432,7 +446,7 @@ impl StepInputs<'_> {
             startup: finding(probe(|probes| &probes.startup), found.startup),
             liveness: finding(probe(|probes| &probes.liveness), found.liveness),
             readiness: finding(probe(|probes| &probes.readiness), found.readiness),
-            was: self.was(known),
+            was: was(self.pod, known),
         }
     }
 

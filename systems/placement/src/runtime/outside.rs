@@ -20,6 +20,13 @@ impl Outside for Machine {
 pub enum Question {
     /// What is known of the process of the pod with this uid.
     Process(String),
+    /// What is known of the processes of the init containers of a pod.
+    Inits {
+        /// The uid of the pod.
+        pod: String,
+        /// The names of the init containers, in the order in which they run.
+        containers: Vec<String>,
+    },
     /// Who has the lock of a pod.
     Lock(LockName),
     /// Which locks of pods of this name are in the hands of the runtime that asks, and of no process.
@@ -61,6 +68,8 @@ pub struct LockName {
 pub enum Answer {
     /// To [`Question::Process`].
     Process(Known),
+    /// To [`Question::Inits`], in the order in which it was asked.
+    Inits(Vec<Known>),
     /// To [`Question::Lock`].
     Lock(Held),
     /// To [`Question::InHand`].
@@ -78,8 +87,25 @@ pub enum Answer {
 pub struct Holder {
     /// The uid of the pod that it was started for.
     pub pod: String,
+    /// The run that it is of.
+    pub run: String,
     /// What is known of it.
     pub known: Known,
+}
+
+/// Between the uid of a pod and the name of an init container: in neither of the two.
+const OF_POD: char = '~';
+
+/// Names the run of an init container. The run of the container after these has the uid of the pod as its name.
+#[must_use]
+pub fn init_run(pod: &str, container: &str) -> String {
+    format!("{pod}{OF_POD}{container}")
+}
+
+/// The uid of the pod that a run is of.
+#[must_use]
+pub fn pod_of_run(run: &str) -> &str {
+    run.split_once(OF_POD).map_or(run, |(pod, _)| pod)
 }
 
 /// A run whose probes are to be run.
@@ -214,7 +240,7 @@ pub struct TokenFile {
     pub mode: u32,
 }
 
-/// What is known of the process of a pod.
+/// What is known of a process of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Known {
     /// There was none, or its command never ran.
@@ -285,9 +311,9 @@ pub enum Action {
     /// Start the command and hand the lock over to it. What is on record of an earlier start of the
     /// pod, which is gone, is forgotten first.
     Start(Box<Run>),
-    /// Ask every process of the pod to stop.
+    /// Ask every process of this run to stop.
     Terminate(String),
-    /// Make every process of the pod stop.
+    /// Make every process of this run stop.
     Kill(String),
     /// Ask the API server of the cluster for a token, and put it into its file. That it is refused is
     /// no error: the answer to the next question says so.
@@ -317,7 +343,7 @@ pub struct TokenRequest {
 pub struct Run {
     /// The lock that it runs under; its `pod` is the pod's uid.
     pub lock: LockName,
-    /// Names the run: the uid of the pod, or that with the number of an init container.
+    /// Names the run: the uid of the pod, or that with the name of an init container.
     pub id: String,
     /// The epoch that is permitted; 0 in a namespace that is not placed.
     pub epoch: i64,

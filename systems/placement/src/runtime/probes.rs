@@ -12,7 +12,7 @@ const FIELDS: [&str; 3] = ["startupProbe", "livenessProbe", "readinessProbe"];
 /// What the machine is asked about the probes of a pod; None: it has none.
 pub(super) fn watched(pod: &Object, view: &dyn View) -> Option<Watched> {
     let container = &pod.data["spec"]["containers"][0];
-    if FIELDS.iter().all(|field| container[*field].is_null()) {
+    if !is_probed(container) {
         return None;
     }
     let address = address_of(pod, view).to_string();
@@ -31,6 +31,11 @@ pub(super) fn watched(pod: &Object, view: &dyn View) -> Option<Watched> {
         },
         is_started: said["started"] == true && said["state"]["running"].is_object(),
     })
+}
+
+/// Whether a container has any probe.
+pub(super) fn is_probed(container: &Value) -> bool {
+    FIELDS.iter().any(|field| !container[*field].is_null())
 }
 
 /// What is asked of probes that a process cannot have.

@@ -2,7 +2,7 @@
 
 use super::decide::{
     Asked, Decision, Description, Facts, Finding, Health, Holder as Other, Home, Lock, Permit, Pod,
-    Probing, Process, Stamp, decide,
+    Probing, Process, Stage, Stamp, decide,
 };
 use super::outside::{
     Action as MachineAction, Check, Ending, Holder, Known, Question, Started, Verdict, Verdicts,
@@ -14,6 +14,8 @@ use crate::syncer::tenancy::Running;
 use crate::syncer::tests::world::{BOOT, TestFleet};
 use interlock_kernel::{Action, Name, Step, Write};
 use serde_json::{Value, json};
+
+mod inits;
 
 struct Case {
     world: TestFleet,
@@ -129,6 +131,7 @@ fn a_pod_that_is_gone_is_not_started_whatever_the_cache_shows() {
         Facts::Asked(Asked {
             pod: Pod::Wanted,
             has_finalizer: true,
+            stage: Stage::default(),
             process: Process::None,
             lock: Lock::Mine,
             holder: Other::NotAsked,
@@ -319,11 +322,12 @@ fn a_process_that_outlived_its_pod_is_stopped_before_the_next_one_of_its_name_st
         }
         let machine = case.world.machines.get_mut("a").unwrap();
         machine.known.insert("old-uid".to_owned(), Known::Lives(run));
-        machine.holder = Some(Holder { pod: "old-uid".to_owned(), known: Known::Lives(run) });
+        let holder =
+            |known| Some(Holder { pod: "old-uid".to_owned(), run: "old-uid".to_owned(), known });
+        machine.holder = holder(Known::Lives(run));
         assert_eq!(case.action(), MachineAction::Terminate("old-uid".to_owned()));
         let since = case.world.now - jiff::SignedDuration::from_secs(29);
         let stopping = |since| Known::Stopping { run, since };
-        let holder = |known| Some(Holder { pod: "old-uid".to_owned(), known });
         case.world.machines.get_mut("a").unwrap().holder = holder(stopping(since));
         let step = case.world.step(&Runtime::new(BOOT).serving(Scope::All), "a", "g/p");
         assert!(matches!(step, Step::Wait { .. }), "{step:?}");

@@ -6,6 +6,7 @@
 
 use super::files::is_of_files;
 use super::outside::{FileVariable, HeldToken, TokenFile, TokenFiles, TokenMount, TokenRequest};
+use super::status::Container;
 use crate::kinds::SERVICE_ACCOUNT;
 use crate::syncer::objects::desired::TOKEN_VOLUME_PREFIX;
 use interlock_kernel::metadata::{annotation, name_of, uid_of};
@@ -124,17 +125,22 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// What a pod wants; the error says what is missing on the cluster.
-    pub(super) fn of(pod: &Object, view: &dyn View, cloud: &Cloud) -> Result<Wanted, String> {
-        let spec = &pod.data["spec"];
+    /// What a container of a pod wants; the error says what is missing on the cluster.
+    pub(super) fn of(
+        container: Container<'_>,
+        view: &dyn View,
+        cloud: &Cloud,
+    ) -> Result<Wanted, String> {
+        let Container { pod, part } = container;
+        let (spec, described) = (&pod.data["spec"], part.described(pod));
         let mut wanted = Wanted::default();
-        for mount in items(&spec["containers"][0]["volumeMounts"]) {
+        for mount in items(&described["volumeMounts"]) {
             let volume = items(&spec["volumes"]).find(|known| known["name"] == mount["name"]);
             let Some(volume) = volume.filter(|volume| has_tokens(volume)) else { continue };
             wanted.mount(volume, mount);
         }
         if let Some(role) = role_of(pod, view)? {
-            wanted.take_on(&role, cloud, &spec["containers"][0]["env"]);
+            wanted.take_on(&role, cloud, &described["env"]);
         }
         Ok(wanted)
     }

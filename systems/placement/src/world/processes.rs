@@ -138,7 +138,7 @@ impl Processes {
     fn holder(&self, namespace: &str, name: &str) -> Option<Holder> {
         let mut processes = self.by_pod.iter();
         let (pod, process) = processes.find(|(_, process)| process.has_lock(namespace, name))?;
-        Some(Holder { pod: pod.clone(), known: process.known() })
+        Some(Holder { pod: pod.clone(), run: pod.clone(), known: process.known() })
     }
 
     /// After a start; None: without the lock it comes to nothing.
@@ -177,6 +177,10 @@ impl<M: Runs> Driver<M> for Outside {
             Question::Lock(lock) => Answer::Lock(processes.lock(lock)),
             Question::Holder { namespace, name } => {
                 Answer::Holder(processes.holder(namespace, name))
+            }
+            // No pod here has init containers.
+            Question::Inits { containers, .. } => {
+                Answer::Inits(vec![Known::Nothing; containers.len()])
             }
             // No pod here has probes.
             Question::Health(_) => Answer::Health(Verdicts::default()),

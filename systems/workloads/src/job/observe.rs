@@ -1,7 +1,7 @@
 //! What is seen of a Job and of its pods.
 
 use super::decide::{Asked, Facts, Job, Stranger, Times};
-use super::pods::{End, JobPod};
+use super::pods::{End, JobPod, statuses};
 use super::status::{Status, finished_at};
 use super::{ANNOTATION_SCHEDULED, FINALIZER_TRACKING, FOREGROUND, MANAGED_HERE};
 use crate::kinds::{CRON_JOB, JOB, POD};
@@ -209,8 +209,7 @@ fn back_off(job: &Job, scene: &Scene) -> Duration {
 
 /// When a pod ended.
 fn ended_at(pod: &Object) -> Option<Timestamp> {
-    let statuses = pod.data["status"]["containerStatuses"].as_array().into_iter().flatten();
-    let ends = statuses.filter_map(|it| it["state"]["terminated"]["finishedAt"].as_str());
+    let ends = statuses(pod).filter_map(|it| it["state"]["terminated"]["finishedAt"].as_str());
     let last = ends.filter_map(|text| text.parse::<Timestamp>().ok()).max();
     last.or_else(|| pod.metadata.deletion_timestamp.as_ref().map(|stamp| stamp.0))
 }

@@ -10,6 +10,7 @@ use interlock_kernel::Object;
 use interlock_kernel::metadata::{annotation, has_finalizer, is_deleting, name_of, uid_of};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// A pod of a Job.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
@@ -51,9 +52,8 @@ impl JobPod {
     /// A pod as a fact.
     pub(super) fn of(pod: &Object, claim: Claim, now: Timestamp) -> JobPod {
         let is_not_counted = annotation(pod, ANNOTATION_NOT_COUNTED).is_some();
-        let statuses = pod.data["status"]["containerStatuses"].as_array().into_iter().flatten();
-        let restarts =
-            statuses.filter_map(|it| it["restartCount"].as_u64()).fold(0, u64::saturating_add);
+        let restarts = statuses(pod).filter_map(|it| it["restartCount"].as_u64());
+        let restarts = restarts.fold(0, u64::saturating_add);
         JobPod {
             name: name_of(pod).to_owned(),
             uid: uid_of(pod).to_owned(),
@@ -67,6 +67,13 @@ impl JobPod {
             restarts: u32::try_from(restarts).unwrap_or(u32::MAX),
         }
     }
+}
+
+/// What the status of a pod says of its containers. As upstream, an init container counts as the others do.
+pub(super) fn statuses(pod: &Object) -> impl Iterator<Item = &Value> {
+    let status = &pod.data["status"];
+    let fields = ["initContainerStatuses", "containerStatuses"].into_iter();
+    fields.filter_map(move |field| status[field].as_array()).flatten()
 }
 
 /// A pod that is being deleted has ended when its process has: the runtime takes its own finalizer off then.

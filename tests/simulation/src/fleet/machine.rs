@@ -230,7 +230,7 @@ impl Machine {
 
     fn holder(&self, namespace: &str, name: &str) -> Option<Holder> {
         let pod = self.state().holder(namespace, name)?;
-        Some(Holder { known: self.known(&pod), pod })
+        Some(Holder { known: self.known(&pod), run: pod.clone(), pod })
     }
 
     /// What a runtime is reported about a lock.
@@ -353,6 +353,10 @@ impl Driver<Processes> for OnMachine {
             }
             Question::Holder { namespace, name } => {
                 Answer::Holder(self.machine.holder(&namespace, &name))
+            }
+            // No pod here has init containers.
+            Question::Inits { containers, .. } => {
+                Answer::Inits(vec![Known::Nothing; containers.len()])
             }
             // No pod here wants a token, or has probes.
             Question::Tokens(_) => Answer::Tokens(TokenFiles::default()),

@@ -2,6 +2,7 @@
 
 use super::service::is_headless;
 use super::volumes::SOURCES;
+use crate::behaviour::certificates;
 use crate::behaviour::immutable::{IMMUTABLE, same, unchanged};
 use crate::behaviour::read::{at, is_true, list, list_mut, object_mut, text};
 use crate::resource::Resource;
@@ -55,6 +56,9 @@ pub(super) fn validate(
         ("node.k8s.io", "RuntimeClass") => change.fixed("handler", "handler"),
         ("networking.k8s.io", "IngressClass") => change.fixed("spec.controller", "spec.controller"),
         ("discovery.k8s.io", "EndpointSlice") => change.fixed("addressType", "addressType"),
+        ("certificates.k8s.io", "CertificateSigningRequest") => {
+            certificates::validate_update(old, new, change.errors);
+        }
         _ => {}
     }
 }

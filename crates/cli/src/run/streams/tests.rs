@@ -95,6 +95,33 @@ async fn a_log_that_is_followed_ends_with_the_process() {
 }
 
 #[tokio::test]
+async fn an_init_container_has_a_log_and_commands_of_its_own() {
+    let scene = Scene::start(&format!("echo main; {WAITS}"));
+    let processes = &scene.pods.0;
+    let id = init_run("uid", "setup");
+    let run = Run {
+        id: id.clone(),
+        command: ["echo", "setup"].map(str::to_owned).to_vec(),
+        log_file: processes.log_file(&id).expect("a name"),
+        ..Run::default()
+    };
+    let Ok(Locking::Taken(lock)) = processes.lock("ns.setup") else { panic!("it is free") };
+    processes.start(&run, lock).expect("it starts");
+    let setup = || PodContainer { container: "setup".to_owned(), ..scene.of() };
+    let follow = || LogOptions { follow: true, ..LogOptions::default() };
+    let log = all(scene.pods.logs(setup(), follow()).await.expect("there is a log")).await;
+    assert_eq!(log, "setup\n");
+    // It has ended, so nothing is executed there, and not in the other container instead.
+    let words = vec!["true".to_owned()];
+    let command = Command { words, wanted: Wanted { stdin: false, ..ALL } };
+    let refused = scene.pods.exec(setup(), command).await.expect_err("it does not run");
+    assert!(refused.message.contains("container not found (\"setup\")"), "{refused:?}");
+    scene.end();
+    let log = all(scene.pods.logs(scene.of(), follow()).await.expect("there is a log")).await;
+    assert_eq!(log, "main\n");
+}
+
+#[tokio::test]
 async fn commands_read_write_and_end() {
     let scene = Scene::start(WAITS);
     let mut session = scene.exec("cat; echo oops >&2; exit 5", ALL).await;

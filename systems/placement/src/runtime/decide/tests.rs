@@ -27,6 +27,7 @@ fn wanted(process: Process, lock: Lock) -> Asked {
     Asked {
         pod: Pod::Wanted,
         has_finalizer: true,
+        stage: Stage::default(),
         process,
         lock,
         holder: Holder::NotAsked,
@@ -138,6 +139,68 @@ fn the_status_says_what_follows_an_exit() {
     assert_eq!(decided(lives), Decision::Nothing(Why::Running));
     let stale = Asked { reported: Some(Report::Failed), ..lives };
     assert_eq!(decided(stale), Decision::Report(Report::Running(WELL)));
+}
+
+const FIRST_INIT: Stage = Stage { is_init: true, has_begun: false };
+const SECOND_INIT: Stage = Stage { is_init: true, has_begun: true };
+const AFTER_INITS: Stage = Stage { is_init: false, has_begun: true };
+
+#[test]
+fn what_an_init_container_does_is_reported_and_no_probe_restarts_it() {
+    let lives = Asked { stage: FIRST_INIT, reported: None, ..wanted(Process::Lives, Lock::Taken) };
+    assert_eq!(decided(lives), Decision::Report(Report::Initializing));
+    let told = Asked { reported: Some(Report::Initializing), ..lives };
+    assert_eq!(decided(told), Decision::Nothing(Why::Running));
+    // Before the first one there is nothing to say; after each, that it is done, and only then the next is started.
+    for (stage, expected) in [
+        (Stage::default(), Decision::TakeLock),
+        (FIRST_INIT, Decision::TakeLock),
+        (SECOND_INIT, Decision::Report(Report::Initializing)),
+        (AFTER_INITS, Decision::Report(Report::Initializing)),
+    ] {
+        let facts = Asked { stage, ..wanted(Process::None, Lock::Free) };
+        assert_eq!(decided(facts), expected, "{stage:?}");
+        let reported = Some(Report::Initializing).filter(|_| stage.has_begun);
+        assert_eq!(decided(Asked { reported, ..facts }), Decision::TakeLock, "{stage:?}");
+    }
+}
+
+#[test]
+fn an_init_container_that_cannot_be_started_is_reported_once() {
+    let next = Asked { stage: SECOND_INIT, ..wanted(Process::None, Lock::Free) };
+    assert_eq!(decided(Asked { description: MISSING, ..next }), Decision::ReportProblem);
+    let description = Description::Missing { is_reported: true };
+    let told = Asked { description, ..next };
+    assert_eq!(decided(told), Decision::Nothing(Why::CannotStart));
+}
+
+#[test]
+fn an_init_container_that_fails_starts_again_or_ends_the_pod() {
+    for (policy, expected) in
+        [(RestartPolicy::OnFailure, Report::StartsAgain(0)), (RestartPolicy::Never, Report::Failed)]
+    {
+        let process = Process::Gone(exit(false, policy));
+        let facts = Asked { stage: FIRST_INIT, reported: None, ..wanted(process, Lock::Free) };
+        assert_eq!(decided(facts), Decision::Report(expected));
+    }
+    let over = Process::Gone(exit(false, RestartPolicy::Never));
+    let reported = Some(Report::Failed);
+    let over = Asked { stage: FIRST_INIT, reported, ..wanted(over, Lock::Free) };
+    assert_eq!(decided(over), Decision::Nothing(Why::Finished));
+}
+
+#[test]
+fn fields_without_effect_are_not_reported_again_for_each_container() {
+    for (stage, expected) in [
+        (FIRST_INIT, Decision::StartAndTell(3)),
+        (SECOND_INIT, Decision::Start(3)),
+        (AFTER_INITS, Decision::Start(3)),
+    ] {
+        let facts = Asked { stage, ..wanted(Process::None, Lock::Mine) };
+        let reported = Some(Report::Initializing).filter(|_| stage.has_begun);
+        let facts = Asked { has_fields_without_effect: true, reported, ..facts };
+        assert_eq!(decided(facts), expected, "{stage:?}");
+    }
 }
 
 #[test]

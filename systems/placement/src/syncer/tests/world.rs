@@ -5,7 +5,7 @@ use crate::heartbeat::{Discovery, WhoIssues};
 use crate::kinds;
 use crate::runtime::outside::{
     Action as MachineAction, Answer, Ending, FailedRequest, Held, HeldToken, Holder, Known,
-    LockName, Machine, Question, Run, Started, TokenFiles, Verdicts,
+    LockName, Machine, Question, Run, Started, TokenFiles, Verdicts, init_run,
 };
 use crate::runtime::{Runtime, Scope};
 use crate::scheduler::Scheduler;
@@ -106,6 +106,12 @@ impl Driver for Machine {
             Question::Process(pod) => {
                 Answer::Process(machine.known.get(&pod).copied().unwrap_or(Known::Nothing))
             }
+            Question::Inits { pod, containers } => {
+                let known = |container: &String| {
+                    machine.known.get(&init_run(&pod, container)).copied().unwrap_or(Known::Nothing)
+                };
+                Answer::Inits(containers.iter().map(known).collect())
+            }
             Question::Lock(lock) => Answer::Lock(match machine.locks.contains(&lock.pod) {
                 true => Held::Mine,
                 false if machine.lives() => Held::Taken,
@@ -138,7 +144,7 @@ impl Driver for Machine {
             MachineAction::Start(run) => {
                 assert!(machine.locks.remove(&run.lock.pod), "started without its lock");
                 let started = Started { pid: 7, since: now };
-                machine.known.insert(run.lock.pod.clone(), Known::Lives(started));
+                machine.known.insert(run.id.clone(), Known::Lives(started));
                 for mount in &run.mounts {
                     let Some(disks) = &mut world.disks else { continue };
                     let handle = mount.handle.clone().expect("a volume");

@@ -52,6 +52,27 @@ fn containers_that_are_started_again_too_often_fail_the_job() {
 }
 
 #[test]
+fn an_init_container_counts_as_the_containers_of_a_pod_do() {
+    let mut cluster =
+        Cluster::started(&json!({"spec": {"template": {"spec": {"restartPolicy": "OnFailure"}}}}));
+    let once = json!([{"restartCount": 1}]);
+    let again = json!({"status": {"initContainerStatuses": once, "containerStatuses": once}});
+    cluster.change_pod("sum-0", &again);
+    cluster.settle();
+    assert!(cluster.holds("FailureTarget"));
+    // A pod that fails while it is initialized delays the next one, too.
+    let mut cluster = Cluster::started(&json!({}));
+    let finished = cluster.servers.now.to_string();
+    let failed = json!({"status": {
+        "phase": "Failed",
+        "initContainerStatuses": [{"state": {"terminated": {"finishedAt": finished}}}],
+        "containerStatuses": [{"state": {"waiting": {"reason": "PodInitializing"}}}],
+    }});
+    cluster.change_pod("sum-0", &failed);
+    assert_eq!(cluster.settle().waits_seconds, Some(10));
+}
+
+#[test]
 fn a_job_that_takes_too_long_is_stopped() {
     let mut cluster = Cluster::with(job(&json!({"spec": {"activeDeadlineSeconds": 60}})));
     assert_eq!(cluster.settle().waits_seconds, Some(60));
