@@ -5,12 +5,15 @@
 //! so two copies of the controller, with caches of any age, never choose more clusters than one would. Clusters are read
 //! live before one is chosen: a cluster that is still drained for a request that has ended counts as unavailable, and a
 //! cache may not show it.
+//!
+//! `world`: the controller explored as it is.
 
 mod act;
 pub mod decide;
 mod observe;
 #[cfg(test)]
 mod tests;
+pub mod world;
 
 use crate::filed::UPDATES_BY_FLEET;
 use crate::kinds::{CLUSTER_UPDATE, FLEET_UPDATE, WORKLOAD_CLUSTER};

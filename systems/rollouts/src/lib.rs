@@ -5,7 +5,8 @@
 //! * `spec`: the protocol, with a fence that late writes cannot pass.
 //! * `requests`: the record of a cluster, in which every request ends. `drain`: an update of a drained cluster.
 //! * `lifecycle`: the life of a request alone, under a lease.
-//! * `world`: the shipped conductor and mirror, explored as they are; `applier::world`: the applier.
+//! * `world`: the shipped conductor and mirror, explored as they are; `applier::world`: the applier;
+//!   `fleet::world`: requests for many clusters.
 
 pub mod applier;
 pub mod bundle;
@@ -43,5 +44,6 @@ pub fn models() -> Vec<Entry> {
         drain::ENTRY,
         world::ENTRY,
         applier::world::ENTRY,
+        fleet::world::ENTRY,
     ]
 }

@@ -3,7 +3,7 @@
 use super::decide::Decision;
 use super::observe::Scene;
 use crate::kinds::{CLUSTER_UPDATE, FLEET_UPDATE, WORKLOAD_CLUSTER};
-use crate::record::whole_seconds;
+use crate::record::{wait, whole_seconds};
 use interlock_api::names::grant_name;
 use interlock_api::rollouts::condition::{DEGRADED, PROGRESSING, READY};
 use interlock_api::rollouts::{FleetPhase, FleetUpdateStatus, LABEL_FLEET_UPDATE};
@@ -12,10 +12,16 @@ use interlock_kernel::metadata::{name_of, namespace_of, owner_reference, uid_of}
 use interlock_kernel::{Address, Event, Importance, Name, Nothing, Place, Read, Step, Write};
 use serde_json::{Value, json};
 
+/// How long a cache may be behind before the clusters are read again.
+const BEHIND_SECONDS: i64 = 5;
+
 /// The one effect of a decision.
 pub(super) fn act(scene: &Scene, decision: Decision) -> Step<Nothing> {
     match decision {
         Decision::Rest(because) => Step::rest(because),
+        Decision::Wait(because) => {
+            Step::Wait { because: because.to_owned(), at_most: wait(BEHIND_SECONDS) }
+        }
         Decision::ReadClusters => {
             let fleet = Address::new(Place::HUB, &FLEET_UPDATE, Name::of(&scene.fleet));
             let clusters =

@@ -82,6 +82,8 @@ pub enum Child {
 pub enum Decision {
     /// Nothing, and why.
     Rest(&'static str),
+    /// Nothing yet, and why: what it waits for may pass without an event.
+    Wait(&'static str),
     /// Read the request, and then the clusters: a cache may hide a drain.
     ReadClusters,
     /// Make the ClusterUpdate of a cluster that was chosen.
@@ -118,14 +120,29 @@ impl Cluster {
         match &self.child {
             Child::Chosen | Child::InFlight { .. } => true,
             Child::None | Child::Ended { .. } => {
-                self.has_drain || (!self.is_ready && !self.is_left_out(facts))
+                let is_unwell = !self.is_ready && !self.is_left_out(facts);
+                self.has_drain || is_unwell || self.is_named(facts)
             }
         }
+    }
+
+    /// Whether the status names it as in flight. One that has ended meanwhile keeps its place until the status says so:
+    /// the clusters are read after the status, and only then do they show its drain for sure. It may have been drained
+    /// and have ended after that read.
+    fn is_named(&self, facts: &Facts) -> bool {
+        let mut named = facts.said.children.iter().filter(|child| !child.phase.is_terminal());
+        named.any(|child| child.cluster == self.name)
     }
 }
 
 /// The one next thing to do.
 pub fn decide(facts: &Facts) -> Decision {
+    // Also once the request has ended: the cache may show only then what was made just before.
+    if facts.is_cancelled
+        && let Some(uid) = to_cancel(facts)
+    {
+        return Decision::CancelChild(uid);
+    }
     if facts.phase.is_terminal() {
         return Decision::Rest("the request has ended");
     }
@@ -149,10 +166,22 @@ pub fn decide(facts: &Facts) -> Decision {
         Some(name) => status(&with_chosen(facts, &name)),
         None => status(facts),
     };
-    match wanted == facts.said {
-        true => Decision::Rest("the clusters that were chosen are on their way"),
-        false => Decision::Write(Box::new(wanted)),
+    match (wanted == facts.said, facts.is_live) {
+        (false, _) => Decision::Write(Box::new(wanted)),
+        // What is in the way may be over before the cache shows it: then no event says that it is.
+        (true, Some(true)) => {
+            Decision::Wait("a cluster is drained or not Ready, and the cache does not show it yet")
+        }
+        (true, _) => Decision::Rest("the clusters that were chosen are on their way"),
     }
+}
+
+/// A ClusterUpdate that is to end, and does not say so yet.
+fn to_cancel(facts: &Facts) -> Option<String> {
+    facts.clusters.iter().find_map(|cluster| match &cluster.child {
+        Child::InFlight { uid, is_cancelled: false, .. } => Some(uid.clone()),
+        Child::InFlight { .. } | Child::None | Child::Chosen | Child::Ended { .. } => None,
+    })
 }
 
 /// The facts once a cluster is chosen.
@@ -165,13 +194,6 @@ fn with_chosen(facts: &Facts, name: &str) -> Facts {
 }
 
 fn cancelled(facts: &Facts) -> Decision {
-    let in_flight = facts.clusters.iter().find_map(|cluster| match &cluster.child {
-        Child::InFlight { uid, is_cancelled: false, .. } => Some(uid.clone()),
-        Child::InFlight { .. } | Child::None | Child::Chosen | Child::Ended { .. } => None,
-    });
-    if let Some(uid) = in_flight {
-        return Decision::CancelChild(uid);
-    }
     let wanted = status(facts);
     match wanted == facts.said {
         true => Decision::Rest("the request was cancelled, and clusters are still in flight"),

@@ -144,15 +144,12 @@ impl Around<'_> {
 
     fn child(&self, name: &str) -> Child {
         let chosen = self.status.children.iter().find(|child| child.cluster == name);
+        // Its outcome is known: somebody may have deleted it since, or the cache does not show that it has ended.
+        if let Some(child) = chosen.filter(|child| child.phase.is_terminal()) {
+            return Child::Ended { phase: child.phase, reason: child.reason.clone() };
+        }
         let Some(update) = self.of(name).next() else {
-            return match chosen {
-                // Its outcome is known, and somebody deleted it since.
-                Some(child) if child.phase.is_terminal() => {
-                    Child::Ended { phase: child.phase, reason: child.reason.clone() }
-                }
-                Some(_) => Child::Chosen,
-                None => Child::None,
-            };
+            return if chosen.is_some() { Child::Chosen } else { Child::None };
         };
         let status: ClusterUpdateStatus =
             read_part(update, "status").ok().flatten().unwrap_or_default();

@@ -1,9 +1,12 @@
 //! Each row of which cluster is next.
 
+use super::decide::{Child, Cluster, LAST_PARTITION, decide};
 use super::*;
 use crate::kinds::CLUSTER_ROLLOUT;
 use crate::testing::{NOW, cluster};
-use interlock_api::rollouts::{FleetPhase, FleetUpdateStatus};
+use interlock_api::rollouts::{
+    FleetChild, FleetPhase, FleetUpdateStatus, OnClusterUnreachable, OnFailure, UpdatePhase,
+};
 use interlock_kernel::testing::{NoMachine, TestServers, condition, patched, survives};
 use interlock_kernel::{Name, read_part};
 use serde_json::{Value, json};
@@ -174,6 +177,88 @@ fn a_request_that_is_cancelled_ends_what_is_in_flight_and_then_ends() {
     end(&mut hub, "b", "RolledBack");
     assert_eq!(status(&hub).phase, FleetPhase::Cancelled);
     assert_eq!(hub.list(Place::HUB, &CLUSTER_UPDATE, None).len(), 2, "c was never asked");
+}
+
+#[test]
+fn what_the_cache_shows_only_after_the_end_is_cancelled_too() {
+    let mut hub = three(json!({}));
+    settle(&mut hub);
+    let made = hub.json(Place::HUB, &CLUSTER_UPDATE, &child("a"));
+    // The cache does not show it yet.
+    hub.delete(Place::HUB, &CLUSTER_UPDATE, &child("a"));
+    let cancel = json!({"spec": {"cancel": true}});
+    hub.change(Place::HUB, &FLEET_UPDATE, &Name::within("shop", "f"), &cancel);
+    settle(&mut hub);
+    assert_eq!(status(&hub).phase, FleetPhase::Cancelled);
+    hub.put(Place::HUB, made);
+    settle(&mut hub);
+    assert_eq!(hub.json(Place::HUB, &CLUSTER_UPDATE, &child("a"))["spec"]["cancel"], true);
+}
+
+#[test]
+fn a_failure_that_the_request_names_holds_whatever_the_cache_shows() {
+    let mut hub = three(json!({}));
+    settle(&mut hub);
+    end(&mut hub, "a", "RolledBack");
+    assert_eq!(status(&hub).phase, FleetPhase::Paused);
+    let old = json!({"status": {"phase": "Applying", "reason": "Started"}});
+    hub.change(Place::HUB, &CLUSTER_UPDATE, &child("a"), &old);
+    let more = json!({"spec": {"maxUnavailable": 2}});
+    hub.change(Place::HUB, &FLEET_UPDATE, &Name::within("shop", "f"), &more);
+    settle(&mut hub);
+    assert_eq!(in_flight(&hub), ["a"], "no other one starts");
+    assert_eq!(status(&hub).phase, FleetPhase::Paused);
+}
+
+/// Two clusters, of which the first has ended.
+fn ended_and_next() -> Facts {
+    let ended = Cluster {
+        name: "a".to_owned(),
+        partition: LAST_PARTITION,
+        is_ready: true,
+        is_reachable: true,
+        has_drain: false,
+        child: Child::Ended { phase: UpdatePhase::Succeeded, reason: "Healthy".to_owned() },
+    };
+    let next = Cluster { name: "b".to_owned(), child: Child::None, ..ended.clone() };
+    Facts {
+        phase: FleetPhase::Progressing,
+        is_live: Some(true),
+        is_cancelled: false,
+        max_unavailable: 1,
+        on_failure: OnFailure::Pause,
+        on_unreachable: OnClusterUnreachable::Wait,
+        partitions: vec!["canary".to_owned()],
+        clusters: vec![ended, next],
+        said: FleetUpdateStatus::default(),
+    }
+}
+
+fn written(facts: &Facts) -> FleetUpdateStatus {
+    match decide(facts) {
+        Decision::Write(said) => *said,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_only_the_live_read_shows_is_read_again_without_an_event() {
+    let mut facts = ended_and_next();
+    facts.clusters[0].has_drain = true;
+    facts.said = written(&facts);
+    assert!(facts.said.children.is_empty(), "the first cluster is drained still");
+    assert!(matches!(decide(&facts), Decision::Wait(_)));
+    assert!(matches!(decide(&Facts { is_live: None, ..facts }), Decision::Rest(_)));
+}
+
+#[test]
+fn a_cluster_keeps_its_place_until_the_request_says_that_it_has_ended() {
+    let chosen = |name: &str| FleetChild { cluster: name.to_owned(), ..FleetChild::default() };
+    let mut facts = ended_and_next();
+    facts.said.children = vec![chosen("a")];
+    facts.said = written(&facts);
+    assert!(facts.said.children.is_empty());
+    assert_eq!(written(&facts).children, [chosen("b")]);
 }
 
 #[test]

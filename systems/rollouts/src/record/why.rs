@@ -129,7 +129,7 @@ impl Waits {
             Waits::Paused(_) => "Paused",
             Waits::Agent(_) => "AgentSilent",
             Waits::Fence(_) => "FenceMissing",
-            Waits::Drain(_) => "DrainStuck",
+            Waits::Drain(_) => "Draining",
             Waits::Turn => "Queued",
         }
     }
@@ -177,6 +177,8 @@ impl Why {
             Why::UnknownCluster(_) => "UnknownCluster",
             Why::Superseded { .. } => "Superseded",
             Why::StartDeadline { waits: Waits::Turn | Waits::InFlight(_), .. } => "StartDeadline",
+            // It is stuck only once the time for it is over: until then namespaces leave.
+            Why::StartDeadline { waits: Waits::Drain(_), .. } => "DrainStuck",
             Why::StartDeadline { waits, .. } => waits.reason(),
             Why::PreflightFailed { .. } => "PreflightFailed",
             Why::NothingToChange => "NothingToChange",

@@ -130,6 +130,16 @@ fn what_a_cluster_would_not_take_is_found_before_anything_is_written() {
     let mut wrong = beside("wrong", vec![map("Wrong_Name", "a")]);
     wrong.how = json!({"preflight": "DryRun"});
     ends(&fleet, &wrong, &unfit("/ConfigMap/default/Wrong_Name: "));
+    let mut unknown = map("a", "a");
+    unknown["dates"] = json!({"version": "a"});
+    let mut unknown = beside("unknown", vec![unknown]);
+    unknown.how = json!({"preflight": "DryRun"});
+    ends(&fleet, &unknown, &unfit(".dates: field not declared in schema"));
+    let mut mistyped = map("a", "a");
+    mistyped["data"]["version"] = json!(5);
+    let mut mistyped = beside("mistyped", vec![mistyped]);
+    mistyped.how = json!({"preflight": "DryRun"});
+    ends(&fleet, &mistyped, &unfit("/ConfigMap/default/a: BadRequest: "));
 
     // Whose requests are taken is said in the record.
     let record = about_west(&fleet, "clusterrollouts");

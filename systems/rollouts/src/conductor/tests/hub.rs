@@ -270,13 +270,27 @@ fn a_drained_cluster_is_asked_for_awaited_and_let_go() {
     let run = settle(&mut hub);
     assert!(run.events.iter().any(|event| event.reason == "Draining"));
     assert_eq!(requesters(&hub), ["nodes/n/7", "rollouts/uid-v1"]);
-    assert_eq!(phase(&hub, "v1"), (Queued, "DrainStuck".to_owned()));
+    assert_eq!(phase(&hub, "v1"), (Queued, "Draining".to_owned()));
     let done = json!({"status": {"drained": ["nodes/n/7", "rollouts/uid-v1"]}});
     hub.change(Place::HUB, &WORKLOAD_CLUSTER, &west, &done);
     settle(&mut hub);
     assert_eq!(phase(&hub, "v1").0, Applying);
     apply(&mut hub, "Soaked");
     assert_eq!((phase(&hub, "v1").0, requesters(&hub)), (Succeeded, vec![json!("nodes/n/7")]));
+}
+
+#[test]
+fn a_drain_is_stuck_only_once_the_start_deadline_is_over() {
+    let mut hub = hub(vec![update("v1", "1", json!({"spec": {"drainFirst": true}}))]);
+    settle(&mut hub);
+    check(&mut hub, json!([]));
+    settle(&mut hub);
+    hub.pass(3_599);
+    settle(&mut hub);
+    assert_eq!(phase(&hub, "v1"), (Queued, "Draining".to_owned()));
+    hub.pass(1);
+    settle(&mut hub);
+    assert_eq!(phase(&hub, "v1"), (Failed, "DrainStuck".to_owned()));
 }
 
 #[test]
