@@ -1,7 +1,7 @@
 //! Everything that needs other people's programs, or root: TLC beside our checker, kubectl against
 //! our server, restic on our repositories, file systems of our own, sqlite3 in a claim, boto3 and moto
 //! beside our IAM, clients in Go and Helm against our server, the kernel's bridges and packet filter below the driver
-//! of a DPU.
+//! of a DPU, and below a fleet with machines.
 
 use crate::{compare, interlock, say};
 use anyhow::{Context, bail};
@@ -47,10 +47,13 @@ const SUITES: &[(&str, &[&str])] = &[
     ("with_moto", &["--workspace"]),
     ("dpu_kernel", &["--workspace"]),
     ("dpu_namespaces", &["--workspace"]),
+    ("machines_in_namespaces", &["--workspace"]),
 ];
 
-/// Of these, the ones that need the kernel only: neither our binary nor a server.
-const OF_THE_KERNEL: &[&str] = &["dpu_kernel", "dpu_namespaces"];
+/// Of these, the ones that need the kernel only: no kubectl, no package of Python, no server of S3.
+const OF_THE_KERNEL: &[&str] = &["dpu_kernel", "dpu_namespaces", "machines_in_namespaces"];
+/// Of these, the ones that do not need our binary either.
+const OF_THE_DRIVER: &[&str] = &["dpu_kernel", "dpu_namespaces"];
 
 /// What is run.
 #[derive(Debug, clap::Args)]
@@ -89,12 +92,11 @@ pub(crate) fn run(run: Run) -> anyhow::Result<bool> {
         go::check()?;
     }
     let mut failed = Vec::new();
-    let is_of_the_kernel = |(name, _): &&(&str, &[&str])| OF_THE_KERNEL.contains(name);
-    let are_of_the_kernel = suites.iter().all(is_of_the_kernel);
-    let is_for_server = !are_of_the_kernel || !packages.is_empty();
+    let are_of_the_kernel = suites.iter().all(|(name, _)| OF_THE_KERNEL.contains(name));
+    let are_of_the_driver = suites.iter().all(|(name, _)| OF_THE_DRIVER.contains(name));
     let binary = match binary {
         Some(named) => Some(std::path::absolute(named).context("--binary names no file")?),
-        None if is_for_server => Some(interlock::build()?),
+        None if !are_of_the_driver || !packages.is_empty() => Some(interlock::build()?),
         None => None,
     };
     let given = if are_of_the_kernel { None } else { Some((settings()?, S3::start()?)) };

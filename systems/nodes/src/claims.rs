@@ -15,15 +15,15 @@ mod tests;
 mod words;
 
 use crate::filed::{
-    CLAIMS_BY_NODE, CLAIMS_WAITING, NODES_BY_CLAIM, NODES_BY_TENANT, NODES_HELD_BY, NODES_IN_POOL,
-    REPORTS_BY_NODE, YES, claim_named_by, is_in_pool,
+    CLAIMS_BY_NODE, CLAIMS_SHORT, CLAIMS_WAITING, NODES_BY_CLAIM, NODES_BY_TENANT, NODES_HELD_BY,
+    NODES_IN_POOL, REPORTS_BY_NODE, YES, claim_named_by, is_in_pool,
 };
 use crate::kinds::{DPU_REPORT, LEASE, NODE_CLAIM, PHYSICAL_NODE, RACK, TENANT, TENANT_PLANE};
 use interlock_api::nodes::Ref;
 use interlock_kernel::metadata::name_of;
 use interlock_kernel::{
-    LiveReads, Nothing, Object, Observed, Place, Right, Room, Selector, Step, Subject, Verb, View,
-    Watch, Watcher,
+    LiveReads, Name, Nothing, Object, Observed, Place, Right, Room, Selector, Step, Subject, Verb,
+    View, Watch, Watcher,
 };
 use kube_core::DynamicObject;
 use serde::{Deserialize, Serialize};
@@ -89,7 +89,10 @@ impl Watcher for Claims {
     fn watches(&self) -> Vec<Watch> {
         let nodes = Watch::all(Place::HUB, &PHYSICAL_NODE).by(&NODES_BY_CLAIM).by(&NODES_BY_TENANT);
         vec![
-            Watch::all(TENANT_PLANE, &NODE_CLAIM).by(&CLAIMS_BY_NODE).by(&CLAIMS_WAITING),
+            Watch::all(TENANT_PLANE, &NODE_CLAIM)
+                .by(&CLAIMS_BY_NODE)
+                .by(&CLAIMS_WAITING)
+                .by(&CLAIMS_SHORT),
             nodes.by(&NODES_HELD_BY).by(&NODES_IN_POOL),
             Watch::all(Place::HUB, &TENANT)
                 .only(Selector::Named(self.tenant.name.as_str().into()))
@@ -137,7 +140,12 @@ impl Watcher for Claims {
         concerned.extend(claim.iter().map(|_| network()));
         concerned.extend(claim);
         if is_in_pool(object) {
-            concerned.extend(names(view.find(TENANT_PLANE, &CLAIMS_WAITING, YES)));
+            // A node that left the pool, shown here as it was, concerns only those who say what is in the pool: all who
+            // wait, of all tenants, would be woken for each node that one of them gets.
+            let now = view.get(Place::HUB, &PHYSICAL_NODE, &Name::of(object));
+            let has_left = now.is_some_and(|now| !is_in_pool(&now));
+            let who = if has_left { &CLAIMS_SHORT } else { &CLAIMS_WAITING };
+            concerned.extend(names(view.find(TENANT_PLANE, who, YES)));
         }
         concerned.sort_unstable();
         concerned.dedup();

@@ -3,10 +3,13 @@
 //! All of them read raw objects, since a broken object is filed under what can be read of it.
 
 use crate::kinds::{DPU_REPORT, NODE_CLAIM, NODE_FENCE, PHYSICAL_NODE, WORKLOAD_CLUSTER};
+use interlock_api::nodes::condition::BOUND;
 use interlock_kernel::{Index, Object};
 use kube_core::DynamicObject;
 use serde_json::Value;
 
+/// The reason of the condition `Bound` of a claim that found no node.
+pub(crate) const NO_NODE_AVAILABLE: &str = "NoNodeAvailable";
 /// The one value of an index that files what something is true of.
 pub(crate) const YES: &str = "yes";
 /// The value that every node in the pool is filed under.
@@ -86,6 +89,17 @@ pub(crate) const CLAIMS_WAITING: Index = Index {
         let listed = listed.filter(|entry| entry["state"] != "Released").count() as u64;
         let is_waiting = listed < wanted && claim.metadata.deletion_timestamp.is_none();
         is_waiting.then(|| YES.to_owned()).into_iter().collect()
+    },
+};
+
+/// Files under [`YES`] the NodeClaims that say that no node is available: what they say of the pool changes with it.
+pub(crate) const CLAIMS_SHORT: Index = Index {
+    name: "short",
+    kind: NODE_CLAIM,
+    values: |claim| {
+        let mut said = items(&claim.data["status"]["conditions"]);
+        let is_short = said.any(|it| it["type"] == BOUND && it["reason"] == NO_NODE_AVAILABLE);
+        is_short.then(|| YES.to_owned()).into_iter().collect()
     },
 };
 

@@ -1,10 +1,9 @@
 //! A Tenant or a Rack that nodes name stays, and says who they are.
 
 use crate::kinds::PHYSICAL_NODE;
-use crate::record::with_all;
 use interlock_api::nodes::FINALIZER_NODE_IN_USE;
 use interlock_api::nodes::condition::IN_USE;
-use interlock_kernel::conditions::{Condition, Finding};
+use interlock_kernel::conditions::{Condition, Finding, with_all};
 use interlock_kernel::metadata::{has_finalizer, is_deleting, put_finalizer, take_finalizer_off};
 use interlock_kernel::{Kind, LiveReads, Object, Outside, Place, Read, Step, Write};
 use jiff::Timestamp;

@@ -6,7 +6,7 @@ use interlock_api::nodes::{
     Assignment, DPU_LABEL_PREFIX, DpuName, LABEL_RACK, NodePhase, PhysicalNodeSpec,
     PhysicalNodeStatus, Ref,
 };
-use interlock_kernel::conditions::{self, Condition, Finding};
+use interlock_kernel::conditions::{self, Condition, Finding, with_all};
 use interlock_kernel::metadata::{is_deleting, name_of, uid_of};
 use interlock_kernel::{Address, Event, Importance, Name, Object, Place, Write, read_part};
 use jiff::Timestamp;
@@ -171,18 +171,6 @@ impl NodeRecord {
     pub(crate) fn conditions_with(&self, findings: &[Finding], now: Timestamp) -> Vec<Condition> {
         with_all(&self.status.conditions, findings, now, self.object.metadata.generation)
     }
-}
-
-/// The conditions with several findings.
-pub(crate) fn with_all(
-    conditions: &[Condition],
-    findings: &[Finding],
-    now: Timestamp,
-    generation: Option<i64>,
-) -> Vec<Condition> {
-    findings
-        .iter()
-        .fold(conditions.to_vec(), |all, found| conditions::with(&all, found, now, generation))
 }
 
 /// An object as a reference to it.

@@ -1,8 +1,10 @@
 //! Machines and their DPUs, as `interlock up` serves them with the local driver. What a port is open for is read from the
 //! files of the driver, and not from what anybody reports.
 
+mod elsewhere;
 mod fenced;
 mod tampered;
+mod undrained;
 
 use super::fleet::{GROUP, interlock, metrics_of, run, until};
 use super::processes::signal;
@@ -187,25 +189,23 @@ fn a_machine_whose_dpu_is_off_comes_back_by_a_declaration_and_not_by_time() {
     up.end();
 }
 
-#[test]
-fn a_machine_that_runs_a_cluster_is_released_once_the_cluster_is_empty() {
-    let up = fleet();
-    is(&up, "n1", "Available");
+/// The cluster west runs on machine n1 of blue, and has a namespace that has nowhere else to go; the path of the cluster.
+fn west_on_a_machine(up: &Up) -> String {
+    is(up, "n1", "Available");
     up.run(&["node", "assign", "blue/web", "--machine", "n1", "--wait", "--timeout", "120s"]);
-    let bound = is(&up, "n1", "Bound");
+    let bound = is(up, "n1", "Bound");
     let machine = json!({"node": {"name": "n1", "uid": bound["metadata"]["uid"]}, "epoch": 1});
     let west = format!("{GROUP}/workloadclusters/west");
     let machines = json!({"spec": {"machines": [machine]}});
     up.process.client().must("PATCH", &west, Some(&machines));
     until("the machine knows its cluster", || {
-        let found = node(&up, "n1");
+        let found = node(up, "n1");
         if found["status"]["cluster"]["name"] == "west" {
             Ok(())
         } else {
             Err(format!("{found:#}"))
         }
     });
-    // A namespace that has nowhere else to go.
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace",
         "metadata": {"name": "shop", "labels": {"interlock.dev/placed": "true"}}});
     up.process.client().must("POST", "/api/v1/namespaces", Some(&namespace));
@@ -214,6 +214,13 @@ fn a_machine_that_runs_a_cluster_is_released_once_the_cluster_is_empty() {
         let is_granted = grants["items"][0]["status"]["phase"] == "Granted";
         if is_granted { Ok(()) } else { Err(format!("{grants:#}")) }
     });
+    west
+}
+
+#[test]
+fn a_machine_that_runs_a_cluster_is_released_once_the_cluster_is_empty() {
+    let up = fleet();
+    let west = west_on_a_machine(&up);
     up.run(&["node", "reclaim", "n1"]);
     is(&up, "n1", "Draining");
     until("west says what keeps it", || {

@@ -1,8 +1,8 @@
 //! What a machine may send.
 
 use crate::mode::script;
-use crate::net::eventually;
-use crate::rack::{Rack, marks};
+use crate::net::{eventually, marks};
+use crate::rack::Rack;
 use std::collections::BTreeSet;
 
 pub(crate) fn of_18_kinds() {

@@ -35,5 +35,9 @@ fn main() -> ExitCode {
             "an attach that is held until the machine has another tenant lets no frame through",
             moves::attach_held_until_reassigned,
         ),
+        (
+            "an attach that is held until the record is lost or another node is at the port lets no frame through",
+            moves::attach_held_until_the_term_is_over,
+        ),
     ])
 }

@@ -1,8 +1,8 @@
 //! A machine that does not stop sending.
 
 use crate::mode::script;
-use crate::net::eventually;
-use crate::rack::{Rack, marks};
+use crate::net::{eventually, marks};
+use crate::rack::Rack;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::Signal;
 use std::collections::BTreeSet;
@@ -86,4 +86,39 @@ pub(crate) fn attach_held_until_reassigned() {
         assert_eq!(marks(&first), [], "the tenant before received something");
         rack.isolate(0, epoch + 1);
     }
+}
+
+/// The same with a term that ends meanwhile: the record is lost, or another node is at the port.
+pub(crate) fn attach_held_until_the_term_is_over() {
+    let mut rack = Rack::new();
+    for number in [0, 1] {
+        rack.adopt(number);
+    }
+    rack.attach(1, 1, 4096);
+    let script = script(rack.folder.path(), "stream.py", include_str!("../real/stream.py"));
+    let machine = &rack.machines[0];
+    let line =
+        format!("python3 {} eth0 {} {}", script.display(), machine.mac, machine.addresses[0]);
+    let tenant = rack.sniff(1);
+    let stream = machine.space.start(&line);
+    stream.prints("ready");
+    for is_lost in [true, false] {
+        let mut held = rack.another_agent(0);
+        let (term, entry) = (held.term("p1"), rack.entry(0, 1, 4096));
+        held.signal(Signal::STOP);
+        held.send(&format!("attach p1 {term} {entry}"));
+        if is_lost {
+            std::fs::remove_file(rack.lock(0).with_extension("record")).unwrap();
+        } else {
+            rack.machines[0].node = "5f0d3c3e-7a7e-4c55-8d0b-3c6a9f7b1e09".to_owned();
+        }
+        rack.adopt(0);
+        held.signal(Signal::CONT);
+        let late = held.receive().unwrap();
+        assert!(late.starts_with("refused TermDiffers"), "{late}");
+    }
+    assert_eq!(marks(&tenant), [], "a late attach let frames through");
+    // The sniffer counts what there is to count.
+    rack.attach(0, 1, 4096);
+    eventually("frames arrive in the tenant", || marks(&tenant).len() > 50);
 }

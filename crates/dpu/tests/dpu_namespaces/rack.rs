@@ -146,17 +146,3 @@ impl Rack {
         running
     }
 }
-
-/// The text between angle brackets in a frame that was sniffed, and when it came.
-pub(crate) fn marks(running: &Running) -> Vec<(u64, String)> {
-    let mark = |line: String| {
-        let (when, hex) = line.split_once(' ')?;
-        let byte = |at: usize| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok();
-        let bytes: Vec<u8> = (0..hex.len()).step_by(2).map_while(byte).collect();
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        let (_, mark) = text.rsplit_once('<')?;
-        let (mark, _) = mark.split_once('>')?;
-        Some((when.parse().ok()?, mark.to_owned()))
-    };
-    running.lines().into_iter().filter_map(mark).collect()
-}

@@ -11,8 +11,16 @@ const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 /// A part of the tests: its name, and what it does.
 pub(crate) type Part = (&'static str, fn());
 
+/// A program that the parts start: the variable that names it, and where it is.
+pub(crate) type Program = (&'static str, PathBuf);
+
 /// Runs the parts in each mode, if the ignored tests are asked for.
 pub(crate) fn run(parts: &[Part]) -> ExitCode {
+    run_with(parts, &[])
+}
+
+/// The same, with programs that the parts start.
+pub(crate) fn run_with(parts: &[Part], programs: &[Program]) -> ExitCode {
     if std::env::var_os(INSIDE).is_some() {
         // As with any test: those whose name has this in it.
         let only = std::env::args().nth(1).unwrap_or_default();
@@ -34,6 +42,12 @@ pub(crate) fn run(parts: &[Part]) -> ExitCode {
     // Nobody may be unable to reach the folder that it was built in.
     let program = folder.path().join("test");
     std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    let copied = |(variable, from): &Program| {
+        let copy = folder.path().join(variable);
+        std::fs::copy(from, &copy).unwrap();
+        (*variable, copy)
+    };
+    let programs: Vec<Program> = programs.iter().map(copied).collect();
     let is_root = rustix::process::geteuid().is_root();
     let mut ran = 0;
     for is_nobody in [false, true] {
@@ -48,7 +62,8 @@ pub(crate) fn run(parts: &[Part]) -> ExitCode {
         }
         println!("  {mode}");
         ran += 1;
-        let status = command(is_root, is_nobody).arg(&program).args(only).status().unwrap();
+        let mut command = command(is_root, is_nobody);
+        let status = command.envs(programs.clone()).arg(&program).args(only).status().unwrap();
         if !status.success() {
             println!("  {mode}: failed");
             return ExitCode::FAILURE;

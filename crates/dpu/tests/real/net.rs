@@ -13,12 +13,19 @@ impl Space {
     /// A new one; with a user namespace of its own if asked for.
     pub(crate) fn new(with_user: bool) -> Space {
         let user: &[&str] = if with_user { &["--user", "--map-root-user"] } else { &[] };
-        let mut child = Command::new("unshare")
-            .args(user)
-            .args(["--net", "sh", "-c", "echo made; exec sleep 3600"])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        Space::held_by(&[&["unshare"][..], user, &["--net"]].concat())
+    }
+
+    /// The one of this process.
+    pub(crate) fn here() -> Space {
+        Space::held_by(&[])
+    }
+
+    /// The one that a sleeping child of these words is in.
+    fn held_by(words: &[&str]) -> Space {
+        let words = [words, &["sh", "-c", "echo made; exec sleep 3600"]].concat();
+        let mut child =
+            Command::new(words[0]).args(&words[1..]).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "made\n", "a namespace is made");
@@ -107,6 +114,20 @@ impl Drop for Running {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The text between angle brackets in a frame that was sniffed, and when it came.
+pub(crate) fn marks(running: &Running) -> Vec<(u64, String)> {
+    let mark = |line: String| {
+        let (when, hex) = line.split_once(' ')?;
+        let byte = |at: usize| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok();
+        let bytes: Vec<u8> = (0..hex.len()).step_by(2).map_while(byte).collect();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let (_, mark) = text.rsplit_once('<')?;
+        let (mark, _) = mark.split_once('>')?;
+        Some((when.parse().ok()?, mark.to_owned()))
+    };
+    running.lines().into_iter().filter_map(mark).collect()
 }
 
 pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {

@@ -3,11 +3,11 @@
 use super::decide::{Decision, Report};
 use super::observe::{Scene, node_at};
 use crate::kinds::{NODE_CLAIM, TENANT_PLANE};
-use crate::record::{NEVER_PROGRAMMED, NodeRecord, Revocation, ref_to, with_all};
+use crate::record::{NEVER_PROGRAMMED, NodeRecord, Revocation, ref_to};
 use interlock_api::nodes::condition::{CLAIM_PRESENT, NETWORK_READY};
 use interlock_api::nodes::event::{CLAIM_MISSING, NODE_ASSIGNED, NODE_REVOKED};
 use interlock_api::nodes::{Assignment, FINALIZER_NODE_RELEASE, NodeClaimStatus, NodePhase, Ref};
-use interlock_kernel::conditions::Finding;
+use interlock_kernel::conditions::{Finding, with_all};
 use interlock_kernel::metadata::{name_of, put_finalizer, take_finalizer_off};
 use interlock_kernel::{Importance, Nothing, Object, Read, Step, Write, read_part};
 use serde_json::json;

@@ -1,6 +1,7 @@
 //! What a claim says of itself: a reason, a sentence, and what a person does next.
 
 use super::facts::{Facts, Node, Seen};
+use crate::filed::NO_NODE_AVAILABLE;
 use interlock_api::nodes::condition::{ACCEPTED, BOUND, NETWORK_READY};
 use interlock_api::nodes::{EntryState, NodeEntry};
 use interlock_kernel::conditions::Finding;
@@ -127,7 +128,7 @@ fn bound(facts: &Facts, entries: &[NodeEntry]) -> Finding {
         "wait for a node, or change spec.selector and spec.nodeNames of NodeClaim {}",
         claim.name
     );
-    Finding::fails(BOUND, "NoNodeAvailable", format!("{so_far}; {}", facts.shortage)).next(next)
+    Finding::fails(BOUND, NO_NODE_AVAILABLE, format!("{so_far}; {}", facts.shortage)).next(next)
 }
 
 fn network(facts: &Facts, entries: &[NodeEntry]) -> Finding {

@@ -23,7 +23,7 @@ fn rack_apart(up: &Up) -> Agents {
 }
 
 /// Types the command that a condition says is next, with a reason.
-fn typed(up: &Up, next: &str) -> Said {
+pub(super) fn typed(up: &Up, next: &str) -> Said {
     let (_, line) = next.split_once("interlock ").expect("it names a command");
     let mut command = interlock();
     for word in line.split(' ') {
