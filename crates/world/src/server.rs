@@ -7,7 +7,10 @@
 //! server has now. The resourceVersion that controllers are shown is made of the content too: some
 //! make names of it, and those must not depend on the order in which the world is explored.
 
+mod canonical;
+
 use crate::intern::Interner;
+use canonical::{canonical, otherwise};
 use interlock_kernel::{Kind, Name, Object, Part, Refusal, Write};
 use kube_core::DynamicObject;
 use serde_json::{Map, Value, json};
@@ -48,6 +51,8 @@ pub struct Servers {
     now: String,
     /// Whether an object that has a generation gets the next one when its spec changes.
     counts_generations: bool,
+    /// Whether objects are shown as [`otherwise`] has them.
+    shows_otherwise: bool,
 }
 
 #[derive(Default)]
@@ -91,6 +96,11 @@ impl Servers {
         let nothing = vec![(None, 0), (None, 0)];
         let versions = RwLock::new(Versions { numbers: HashMap::new(), objects: nothing });
         Servers { versions, now, counts_generations, ..Servers::default() }
+    }
+
+    /// The same, showing what the canonical form drops.
+    pub(crate) fn showing_otherwise(self) -> Servers {
+        Servers { shows_otherwise: true, ..self }
     }
 
     pub(crate) fn slot(&self, kind: &Kind, name: &Name) -> Slot {
@@ -287,6 +297,9 @@ impl Servers {
         }
         let number = versions.objects.len() as Version;
         let content = hash(&object.to_string()) & !1;
+        if self.shows_otherwise {
+            otherwise(&mut object);
+        }
         for mark in [0, 1] {
             object["metadata"]["resourceVersion"] = json!((content | mark).to_string());
             let shown = serde_json::from_value::<DynamicObject>(object.clone());
@@ -415,35 +428,6 @@ impl Edit<'_> {
     }
 }
 
-/// One form for all objects that mean the same. Finalizers and conditions are sets, and what is
-/// empty is absent: that order and those empty fields are all that is dropped.
-fn canonical(object: &mut Value) {
-    if let Some(all) = object["metadata"]["finalizers"].as_array_mut() {
-        all.sort_by_cached_key(Value::to_string);
-    }
-    if let Some(all) = object["status"]["conditions"].as_array_mut() {
-        all.sort_by_cached_key(|condition| condition["type"].to_string());
-    }
-    prune(&mut object["metadata"], &["finalizers", "labels", "annotations"]);
-    prune(&mut object["status"], &["conditions"]);
-    let Some(fields) = object.as_object_mut() else { return };
-    fields.retain(|key, value| key != "status" || !is_empty(value));
-}
-
-fn prune(part: &mut Value, keys: &[&str]) {
-    let Some(fields) = part.as_object_mut() else { return };
-    fields.retain(|key, value| !keys.contains(&key.as_str()) || !is_empty(value));
-}
-
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Array(all) => all.is_empty(),
-        Value::Object(fields) => fields.is_empty(),
-        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
-    }
-}
-
 /// A JSON merge patch (RFC 7386).
 pub(crate) fn merge(into: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
@@ -462,3 +446,6 @@ pub(crate) fn merge(into: &mut Value, patch: &Value) {
         merge(fields.entry(key.clone()).or_insert(Value::Null), value);
     }
 }
+
+#[cfg(test)]
+mod tests;

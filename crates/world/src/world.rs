@@ -176,8 +176,19 @@ pub(crate) struct MoveOf {
 impl<S: System> World<S> {
     /// The world of a system.
     pub fn new(system: S) -> World<S> {
+        let servers = servers_of(&system);
+        World::on(servers, system)
+    }
+
+    /// The same world, whose servers show objects in another form than the canonical one: finalizers and conditions in the
+    /// other order, and empty fields. It has the same states, or a controller decides by what the canonical form drops.
+    pub fn showing_otherwise(system: S) -> World<S> {
+        let servers = servers_of(&system).showing_otherwise();
+        World::on(servers, system)
+    }
+
+    fn on(servers: Servers, system: S) -> World<S> {
         let times = system.times();
-        let first = times.first().copied().unwrap_or_default();
         let mut programs = Vec::new();
         let mut actors: Vec<ActorOf<S::Machine>> = Vec::new();
         for program in system.programs() {
@@ -197,7 +208,6 @@ impl<S: System> World<S> {
         for of in &actors {
             first_action.push(first_action[first_action.len() - 1] + of.subjects.len() * 3);
         }
-        let servers = Servers::new(first.to_string(), system.counts_generations());
         let engine = Engine {
             number: recent::next_world(),
             system,
@@ -271,6 +281,11 @@ impl<S: System> World<S> {
         counts.push(("reactions".to_owned(), self.0.reactions.len() as u64));
         counts
     }
+}
+
+fn servers_of<S: System>(system: &S) -> Servers {
+    let first = system.times().first().copied().unwrap_or_default();
+    Servers::new(first.to_string(), system.counts_generations())
 }
 
 impl<S: System> Engine<S> {

@@ -3,7 +3,7 @@
 pub(crate) use crate::kinds::syncers;
 use crate::kinds::{GRANT, NAMESPACE};
 use interlock_api::placement::{Fill, GrantSpec, GrantStatus, Phase, Ref};
-use interlock_kernel::conditions::{self, Condition, Finding};
+use interlock_kernel::conditions::{Condition, Finding, with_all};
 use interlock_kernel::metadata::{name_of, uid_of};
 use interlock_kernel::{Address, Event, Importance, Name, Object, Place, Write, read_part};
 use jiff::Timestamp;
@@ -84,18 +84,6 @@ impl GrantRecord {
     pub(crate) fn conditions_with(&self, findings: &[Finding], now: Timestamp) -> Vec<Condition> {
         with_all(&self.status.conditions, findings, now, self.object.metadata.generation)
     }
-}
-
-/// The conditions with several findings.
-pub(crate) fn with_all(
-    conditions: &[Condition],
-    findings: &[Finding],
-    now: Timestamp,
-    generation: Option<i64>,
-) -> Vec<Condition> {
-    findings
-        .iter()
-        .fold(conditions.to_vec(), |all, found| conditions::with(&all, found, now, generation))
 }
 
 /// An object as a reference to it.

@@ -1,5 +1,4 @@
 //! Maintenance of clusters, one owner at a time; `docs/adding-a-system.md` walks through it.
-//!
 //! * never: two turns of one cluster are open;
 //! * eventually: every turn is opened, unless its owner gives it up before.
 

@@ -18,6 +18,8 @@ pub struct Counts {
     pub power_failures: u64,
     /// Lines that were cut.
     pub partitions: u64,
+    /// Effects of programs that could talk to one of their servers only.
+    pub one_sided: u64,
     /// Requests that never arrived.
     pub lost_requests: u64,
     /// Replies that never arrived.
@@ -62,6 +64,7 @@ impl AddAssign for Counts {
             deaths,
             power_failures,
             partitions,
+            one_sided,
             lost_requests,
             lost_replies,
             late_requests,
@@ -85,6 +88,7 @@ impl AddAssign for Counts {
         self.deaths += deaths;
         self.power_failures += power_failures;
         self.partitions += partitions;
+        self.one_sided += one_sided;
         self.lost_requests += lost_requests;
         self.lost_replies += lost_replies;
         self.late_requests += late_requests;
@@ -124,6 +128,7 @@ impl fmt::Display for Counts {
             ("second instances", self.twins),
             ("power failures", self.power_failures),
             ("partitions", self.partitions),
+            ("done cut off", self.one_sided),
             ("lost requests", self.lost_requests),
             ("lost replies", self.lost_replies),
             ("late requests", self.late_requests),

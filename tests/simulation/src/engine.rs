@@ -95,6 +95,11 @@ pub(crate) trait Simulated: Sized {
         Ok(0)
     }
 
+    /// Whether this is a life in which programs lose one of their two servers again and again, and go on with the other one.
+    fn is_one_sided(&self) -> bool {
+        false
+    }
+
     /// Whether a refusal only means that it is too early.
     fn is_busy(_why: &str) -> bool {
         false

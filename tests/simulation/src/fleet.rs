@@ -65,6 +65,8 @@ pub(crate) struct Fleet {
     pub(crate) flaw: Flaw,
     /// Whether this is a life in which claims are used, and moves carry their data.
     pub(crate) carries_data: bool,
+    /// Whether this is a life in which programs lose one of their two servers again and again.
+    pub(crate) is_one_sided: bool,
     pub(crate) clusters: Vec<Ref>,
     pub(crate) machines: Vec<Arc<Machine>>,
     pub(crate) records: Arc<Mutex<Records>>,
@@ -74,7 +76,7 @@ pub(crate) struct Fleet {
 }
 
 impl Fleet {
-    /// A fleet without clusters. Data is carried in three lives of seven.
+    /// A fleet without clusters. Data is carried in three lives of seven; in one of five, lines to one server come and go.
     pub(crate) fn new(
         seed: u64,
         flaw: Flaw,
@@ -84,6 +86,7 @@ impl Fleet {
         Fleet {
             flaw,
             carries_data: matches!(seed % 7, 1 | 4 | 6),
+            is_one_sided: seed.is_multiple_of(5),
             clusters: Vec::new(),
             machines: Vec::new(),
             records: Arc::default(),
@@ -180,6 +183,10 @@ impl Simulated for Fleet {
 
     async fn before_start(engine: &mut Engine<Self>, instance: u64) -> Result<u64, Broken> {
         engine.stopped_before_start(instance).await
+    }
+
+    fn is_one_sided(&self) -> bool {
+        self.is_one_sided
     }
 
     fn is_busy(why: &str) -> bool {

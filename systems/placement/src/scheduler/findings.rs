@@ -16,9 +16,6 @@ use interlock_kernel::metadata::{name_of, uid_of};
 /// How many clusters one message names.
 const NAMED: usize = 20;
 
-/// What two Placements that select one namespace call for.
-const NARROW: &str = "narrow the namespaceSelector of one of them";
-
 /// A sentence, and what a person does next.
 type Advice = (String, Option<String>);
 
@@ -92,14 +89,13 @@ pub(crate) fn said(scene: &Scene, grant: &GrantRecord) -> Said {
     let is_said = |found: Option<Finding>| found.is_some_and(|found| found.is_in(known));
     let said = conditions::find(known, PLACED);
     let reason = REASONS.into_iter().find(|r| said.is_some_and(|said| said.reason == r.word()));
-    let ambiguous = ambiguous(scene);
+    let narrow = narrow(scene);
     Said {
         placed: reason.map(|reason| SaidPlaced {
             reason,
             is_current: is_said(reason.why(scene).and_then(|why| placed(scene, grant, why))),
         }),
-        is_ambiguity_told: ambiguous
-            .is_some_and(|note| said.is_some_and(|said| said.message.contains(&note))),
+        is_ambiguity_told: narrow.is_some() && said.is_some_and(|said| said.next == narrow),
         unreachable: conditions::find(known, OWNER_UNREACHABLE).map(|said| {
             let reason = MISSED.into_iter().find(|missed| said.reason == missed.word());
             SaidUnreachable {
@@ -179,12 +175,10 @@ fn placed(scene: &Scene, grant: &GrantRecord, why: Why) -> Option<Finding> {
 pub(crate) fn granted(scene: &Scene, owner: Option<&Ref>, epoch: i64) -> Finding {
     let owner = owner.map(|owner| owner.name.as_str()).unwrap_or_default();
     let mut message = format!("cluster {owner} owns the namespace at epoch {epoch}");
-    let ambiguous = ambiguous(scene);
-    let next = ambiguous.as_ref().map(|_| NARROW.to_owned());
-    if let Some(ambiguous) = ambiguous {
+    if let Some(ambiguous) = ambiguous(scene) {
         message = format!("{message}; {ambiguous}");
     }
-    Finding::holds(PLACED, Reason::Granted.word(), message).next(next)
+    Finding::holds(PLACED, Reason::Granted.word(), message).next(narrow(scene))
 }
 
 /// That two Placements select the namespace, if they do.
@@ -194,6 +188,17 @@ pub(crate) fn ambiguous(scene: &Scene) -> Option<String> {
     Some(format!(
         "Placements {} and {rival} both select the namespace; {0} is used because it is first by \
          name",
+        rules.name
+    ))
+}
+
+/// What a person does next about two Placements that select the namespace, if they do. Both are named, so that this field by
+/// itself says which two a condition is about: no message is searched for them.
+fn narrow(scene: &Scene) -> Option<String> {
+    let rules = scene.rules.as_ref()?;
+    let rival = rules.rival.as_ref()?;
+    Some(format!(
+        "narrow the namespaceSelector of Placement {} or of Placement {rival}",
         rules.name
     ))
 }

@@ -6,7 +6,7 @@
 use super::decide::UnfitReason;
 use crate::record::is_condition_true;
 use interlock_api::placement::condition::{ISSUER_READY, READY};
-use interlock_api::placement::{Fill, GrantStatus, Phase, PlacementSpec, Snapshot, VolumePolicy};
+use interlock_api::placement::{Fill, GrantStatus, PlacementSpec, Snapshot, VolumePolicy};
 use interlock_kernel::Object;
 use interlock_kernel::metadata::{is_deleting, uid_of};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
@@ -115,7 +115,7 @@ fn data_of(claim_uid: &str, grant: &GrantStatus) -> Data {
     let last = claim.and_then(|claim| claim.last_snapshot.as_ref());
     let bytes = pin.iter().chain(last.iter()).map(|pin| pin.bytes).max().unwrap_or(0).max(0);
     let is_filled = claim.is_some_and(|claim| claim.fill == Fill::Filled);
-    let is_held = matches!(grant.phase, Phase::Granted | Phase::Revoking);
+    let is_held = grant.phase.is_held();
     if let Some(owner) = grant.owner.as_ref().filter(|_| is_held && is_filled) {
         return Data::On { cluster_uid: owner.uid.clone(), bytes };
     }

@@ -2,6 +2,7 @@
 
 use super::*;
 
+mod ambiguity;
 mod rights;
 mod waking;
 
@@ -378,28 +379,6 @@ fn a_raw_device_is_refused_by_every_cluster() {
         cluster("a", json!({})),
     ]);
     assert!(placed(&world).2.contains("a: BlockVolume, claim disk"), "{:?}", placed(&world));
-}
-
-#[test]
-fn of_two_placements_the_first_by_name_counts_and_both_are_named() {
-    let rules = |name: &str, region: &str| {
-        json!({
-            "kind": "Placement", "metadata": {"name": name, "uid": format!("uid-{name}")},
-            "spec": {"clusterSelector": {"matchLabels": {"region": region}}},
-        })
-    };
-    let in_region = |region: &str| json!({"metadata": {"labels": {"region": region}}});
-    let (world, run) = settled(vec![
-        shop(json!({})),
-        rules("second", "us"),
-        rules("first", "eu"),
-        cluster("a", in_region("us")),
-        cluster("b", in_region("eu")),
-    ]);
-    assert_eq!(grant_in(&world, &grant_of("shop"))["status"]["owner"], reference("b"));
-    let event = run.events.iter().find(|event| event.reason == "PlacementAmbiguous");
-    let note = event.map(|event| event.note.as_str()).unwrap_or_default();
-    assert!(note.contains("first and second"), "{note}");
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! The world in its small sizes.
 
 use super::*;
+use crate::kinds::GRANT;
 use interlock_checker::{Options, Report, Size, Verdict, check};
+use interlock_kernel::{Object, Observed, Place, Room};
 
 fn report(size: &str) -> (Report, u64) {
     let size = Size::parse(size).expect("a size");
@@ -46,6 +48,48 @@ fn a_pod_that_is_deleted_and_made_again_runs_whoever_lags() {
 #[test]
 fn in_the_end_the_namespace_runs_where_people_want_it() {
     holds("moves=1,flights=0,stale=0,crash=1,live=1", 674);
+}
+
+/// How many states a system has as it is explored, and how many where its servers show what the canonical form drops.
+fn states_both_ways(system: &Namespaces) -> [u64; 2] {
+    [World::new(system.clone()), World::showing_otherwise(system.clone())].map(|world| {
+        let report = check(NAME, &world, &Options::default()).expect("it is explored");
+        report.distinct_states
+    })
+}
+
+/// The canonical form drops the order of finalizers and conditions, and empty fields. A room that decided by one of them would
+/// be explored on objects that no server shows. With all rooms (all=1) there are more states so, 11,220 and not 10,212: which
+/// room is shown an empty field there for an absent one is not known yet.
+#[test]
+fn no_decision_depends_on_what_the_canonical_form_drops() {
+    for size in [
+        "moves=1,flights=1,stale=0",
+        "moves=1,flights=0,stale=0,crash=0,claims=1,begun=3",
+        "moves=0,flights=0,stale=0,crash=0,deletes=2,begun=3",
+    ] {
+        let parsed = Size::parse(size).expect("a size");
+        let system = Namespaces::from_size(&parsed).expect("a size");
+        let [canonical, otherwise] = states_both_ways(&system);
+        assert_eq!(canonical, otherwise, "{size}");
+    }
+}
+
+#[test]
+fn a_room_that_decides_by_the_order_of_conditions_is_seen() {
+    const BY_ORDER: &[mistakes::Bend] =
+        &[mistakes::Bend::SyncerObserves(|syncer, subject, view, live_reads| {
+            let grant = view.get(Place::HUB, &GRANT, &Name::cluster_wide(subject));
+            let first = |grant: Object| grant.data["status"]["conditions"][0]["type"].clone();
+            match grant.map(first) {
+                Some(first) if first == "Running" => Observed::Nothing("it runs".to_owned()),
+                _ => syncer.observe(subject, view, live_reads),
+            }
+        })];
+    let size = Size::parse("moves=1,flights=0,stale=0,crash=0").expect("a size");
+    let system = Namespaces::from_size(&size).expect("a size");
+    let [canonical, otherwise] = states_both_ways(&Namespaces { bends: BY_ORDER, ..system });
+    assert_ne!(otherwise, canonical);
 }
 
 /// Each promise by itself could be too weak to see it; the protocol is not.
@@ -171,7 +215,7 @@ fn a_snapshot_that_is_under_way_is_not_taken_for_the_last_one() {
 
 #[test]
 fn a_process_that_ends_by_itself_runs_again() {
-    holds("moves=1,flights=0,stale=0,crash=0,exits=1,live=1,wakes=1", 1_067);
+    holds("moves=1,flights=0,stale=0,crash=0,exits=1,live=1,wakes=1", 851);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use interlock_shell::{Clock, Driver, Ended, Places, Wiring, step_once};
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A step that is under way.
@@ -224,9 +224,15 @@ impl Actor {
         *seen = version;
     }
 
+    /// Whether it can talk to some of its servers and not to others.
+    pub(crate) fn is_half_cut(&self) -> bool {
+        let cut = self.is_cut.iter().filter(|(_, cut)| cut.load(Ordering::Relaxed)).count();
+        cut > 0 && cut < self.is_cut.len()
+    }
+
     /// Whether its line to a place is cut.
     pub(crate) fn is_cut_from(&self, place: Place) -> bool {
         let cut = self.is_cut.iter().find(|(of, _)| *of == place);
-        cut.is_some_and(|(_, cut)| cut.load(std::sync::atomic::Ordering::Relaxed))
+        cut.is_some_and(|(_, cut)| cut.load(Ordering::Relaxed))
     }
 }

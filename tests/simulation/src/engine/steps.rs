@@ -7,7 +7,7 @@ use super::{Broken, Engine, Simulated, UnderWay};
 use interlock_kernel::{Place, Subject};
 use interlock_shell::Ended;
 use interlock_shell::faults::Fault;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 
 /// How long a request may be on its way, in events.
@@ -27,9 +27,10 @@ impl<W: Simulated> Engine<W> {
             None => self.chance.below(self.actors.len()),
         };
         let cannot = |actor: &Actor| {
-            actor.is_cut_from(Place::HUB)
-                || actor.is_cut_from(Place::CLUSTER)
-                || self.is_standing(actor)
+            let is_cut = actor.is_cut_from(Place::HUB) || actor.is_cut_from(Place::CLUSTER);
+            // With one server left there is much to do wrong; elsewhere haste would be wasted on it.
+            let goes_on = self.world.is_one_sided() && actor.is_half_cut();
+            is_cut && !goes_on || self.is_standing(actor)
         };
         if self.actors.get(actor).is_none_or(cannot) {
             return Ok(());
@@ -160,6 +161,7 @@ impl<W: Simulated> Engine<W> {
             }
             Some(Ended::Crashed) => self.die(place).await?,
             Some(Ended::Acted { .. }) => {
+                self.counts.one_sided += u64::from(self.actors[place].is_half_cut());
                 self.note(format!("{who}: done"));
                 W::acted(self, instance, &under_way.actions).await?;
             }
@@ -329,6 +331,15 @@ impl<W: Simulated> Engine<W> {
         cut.store(true, Ordering::Relaxed);
         self.counts.partitions += 1;
         self.note(event);
+    }
+
+    /// A program loses one of the two servers that it works with, and keeps the other one.
+    pub(crate) fn cut_one_of_two(&mut self, actor: usize) {
+        let is_cut = |(_, cut): &(Place, Arc<AtomicBool>)| cut.load(Ordering::Relaxed);
+        let has_both = |actor: &Actor| actor.is_cut.len() == 2 && !actor.is_cut.iter().any(is_cut);
+        if self.actors.get(actor).is_some_and(has_both) {
+            self.cut(actor);
+        }
     }
 
     pub(crate) fn mend_one(&mut self) -> Result<(), Broken> {

@@ -6,6 +6,9 @@ use crate::engine::{Broken, Engine};
 impl Engine<Fleet> {
     /// One event.
     pub(crate) async fn event(&mut self) -> Result<(), Broken> {
+        if self.world.is_one_sided {
+            self.lines_come_and_go()?;
+        }
         if self.is_hasty() && !self.chance.once_in(4) {
             return self.burst().await;
         }
@@ -31,6 +34,19 @@ impl Engine<Fleet> {
             95..=96 if self.carries_data() && self.chance.once_in(2) => self.strike().await,
             95..=96 => self.trouble().await,
             _ => self.repair().await,
+        }
+    }
+
+    /// A program loses one of its two servers, or has it again.
+    fn lines_come_and_go(&mut self) -> Result<(), Broken> {
+        match self.chance.below(60) {
+            0 => {
+                let actor = self.chance.below(self.actors.len());
+                self.cut_one_of_two(actor);
+                Ok(())
+            }
+            1..=2 => self.mend_one(),
+            _ => Ok(()),
         }
     }
 

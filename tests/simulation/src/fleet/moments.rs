@@ -38,6 +38,7 @@ impl Engine<Fleet> {
         let place = self.actors.iter().position(|actor| actor.instance == instance);
         let Some(place) = place else { return Ok(()) };
         self.check().await?;
+        self.loses_a_server(place).await?;
         let what = self.chance.below(self.seldom());
         self.counts.moments += u64::from(what < 7);
         match what {
@@ -57,16 +58,27 @@ impl Engine<Fleet> {
     /// A program is about to start a process: it may be stopped there for a while, still holding
     /// the lock, while somebody else goes on. For how long.
     pub(crate) async fn stopped_before_start(&mut self, instance: u64) -> Result<u64, Broken> {
-        if !self.is_trouble || !self.chance.once_in(self.seldom()) {
+        let place = self.actors.iter().position(|actor| actor.instance == instance);
+        let Some(place) = place.filter(|_| self.is_trouble) else { return Ok(0) };
+        self.loses_a_server(place).await?;
+        if !self.chance.once_in(self.seldom()) {
             return Ok(0);
         }
-        let place = self.actors.iter().position(|actor| actor.instance == instance);
-        let Some(place) = place else { return Ok(0) };
         let event = format!("{} stops right before it starts a process", self.actors[place].name);
         self.note(event);
         self.somebody_else_goes_on(place).await?;
         self.think_again().await?;
         Ok(self.happened + self.chance.below(STOPPED) as u64)
+    }
+
+    /// Where lines come and go, a program may lose one of its two servers right here, and somebody changes the desired cluster
+    /// while it goes on with the other one.
+    async fn loses_a_server(&mut self, place: usize) -> Result<(), Broken> {
+        if !self.world.is_one_sided || !self.chance.once_in(8) {
+            return Ok(());
+        }
+        self.cut_one_of_two(place);
+        if self.chance.once_in(2) { self.think_again().await } else { Ok(()) }
     }
 
     /// A program of a cluster hears of all that it did, and then nothing more of its cluster;

@@ -1,7 +1,7 @@
 //! Placement and volumes.
 
 use crate::{is_found, is_one_history, kept};
-use interlock_simulation::{Flaw, SimulatedWorld::Fleet};
+use interlock_simulation::{Flaw, SimulatedWorld::Fleet, run};
 
 const SEEDS: u64 = 24;
 
@@ -13,6 +13,20 @@ fn every_promise_is_kept_in_every_seed() {
     assert!(seldom.into_iter().all(|count| count > SEEDS), "too little: {counts:?}");
     // Data goes along in some of them only.
     assert!(counts.copies.min(counts.failures) > SEEDS / 6, "too little: {counts:?}");
+}
+
+/// One seed in five is about that: a line to the hub or to the cluster is cut again and again, most of all right after something
+/// was written that others rest on, and the program goes on with the server that is left.
+#[test]
+fn a_program_that_loses_one_of_its_two_servers_does_no_harm() {
+    let (mut cut, mut done) = (0, 0);
+    for seed in [25, 30, 35, 40] {
+        let told = run(Fleet, seed, Flaw::None).unwrap_or_else(|red| panic!("{red}"));
+        cut += told.counts.partitions;
+        done += told.counts.one_sided;
+    }
+    // A program that waits until both are there again does no harm either.
+    assert!(cut > 20 && done > 20, "too little: {cut} lines were cut, {done} effects meanwhile");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What is said of a grant that nothing is done about, and when it is worth a write or an event.
 
 use super::{Cluster, Decision, Facts, For, Grant, UnfitReason, Why};
-use interlock_api::placement::{Phase, RevokedBecause};
+use interlock_api::placement::RevokedBecause;
 use serde::{Deserialize, Serialize};
 
 /// What the conditions of a grant say.
@@ -158,13 +158,12 @@ fn placed(facts: &Facts, grant: &Grant, reason: Reason) -> Option<Reported> {
     if said.is_some_and(|said| said.is_current) {
         return is_owner_back.then_some(Reported { is_owner_back, event: None });
     }
-    let is_held = matches!(grant.phase, Phase::Granted | Phase::Revoking);
     let event = match reason {
         Reason::Granted => {
             let is_news = facts.is_ambiguous && !grant.said.is_ambiguity_told;
             is_news.then_some(News::PlacementAmbiguous)
         }
-        _ if said.is_some() || !is_held => None,
+        _ if said.is_some() || !grant.phase.is_held() => None,
         Reason::Moving => None,
         Reason::MovesFull => Some(News::MoveQueued),
         Reason::UnknownCluster
