@@ -1,6 +1,7 @@
 //! Measurements with a peer beside us: the same work, the same machine, one run, as ratios.
 
 mod apiserver;
+mod attacks;
 mod audit;
 mod checker;
 mod clone;
@@ -37,6 +38,8 @@ pub(crate) enum Subject {
     Apiserver(Run),
     /// The API server against kube-apiserver with etcd
     KubeApiserver(Size),
+    /// Attacks by one tenant on the API server, with a neighbour beside them: memory, latency, refusals
+    Attacks(Size),
     /// A fleet of twenty clusters, as it grows
     Placement {
         /// How many namespaces there are, and how many of them move at once, step by step
@@ -108,6 +111,7 @@ pub(crate) fn run(subject: &Subject) -> anyhow::Result<bool> {
         Subject::Store(run) => store::run(run),
         Subject::Apiserver(run) => apiserver::run(run),
         Subject::KubeApiserver(size) => kube_apiserver::run(&Run { quick: size.quick, etcd: None }),
+        Subject::Attacks(size) => attacks::run(size),
         Subject::Placement { sizes } => placement::run(sizes),
         Subject::Audit(run) => audit::run(run),
         Subject::Identities(run) => identities::run(run),

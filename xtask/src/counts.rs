@@ -1,7 +1,7 @@
 //! Every model in its default size, and some in larger ones: do ours hold, and have they as many states as on record, the same
 //! promises and the same mutants? A model that shrank unnoticed still holds, and proves less; so does one without its mutants.
 
-use crate::{interlock, root, say};
+use crate::{evidence, interlock, root, say};
 use anyhow::{Context, bail};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
@@ -9,21 +9,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-type Names = BTreeSet<String>;
+pub(crate) type Names = BTreeSet<String>;
 
 /// What is on record of a model in one size.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Count {
+pub(crate) struct Count {
     size: String,
-    distinct_states: u64,
+    pub(crate) distinct_states: u64,
     generated_states: u64,
     depth: u64,
     /// What it promises; of a larger size, what the default size does not promise.
     #[serde(default, skip_serializing_if = "Names::is_empty")]
-    promises: Names,
+    pub(crate) promises: Names,
     /// Its mutants by name, of the default size only: `check --mutants` checks them, each in a size of its own.
     #[serde(default, skip_serializing_if = "Names::is_empty")]
-    mutants: Names,
+    pub(crate) mutants: Names,
 }
 
 /// What `check -o json` says of a model, as far as it goes on record.
@@ -62,7 +62,7 @@ impl Answer {
     }
 }
 
-type Counts = BTreeMap<String, Count>;
+pub(crate) type Counts = BTreeMap<String, Count>;
 
 /// What is explored beyond the default sizes, with what no other size has: seconds here, and minutes in a test.
 const LARGER: [(&str, &str); 28] = [
@@ -109,11 +109,10 @@ pub(crate) fn run(write: bool) -> anyhow::Result<bool> {
     if write {
         std::fs::write(record(), serde_json::to_string_pretty(&now)? + "\n")
             .with_context(|| format!("cannot write {}", record().display()))?;
+        evidence::write()?;
         return Ok(all_hold);
     }
-    let text = std::fs::read_to_string(record())
-        .with_context(|| format!("cannot read {}", record().display()))?;
-    let recorded: Counts = serde_json::from_str(&text).context("cannot read the record")?;
+    let recorded = recorded()?;
     let changed = differences(&recorded, &now);
     for line in &changed {
         say(line);
@@ -123,6 +122,13 @@ pub(crate) fn run(write: bool) -> anyhow::Result<bool> {
     }
     say(&format!("{} models and sizes, {} differences from the record", now.len(), changed.len()));
     Ok(all_hold && changed.is_empty())
+}
+
+/// What is on record.
+pub(crate) fn recorded() -> anyhow::Result<Counts> {
+    let text = std::fs::read_to_string(record())
+        .with_context(|| format!("cannot read {}", record().display()))?;
+    serde_json::from_str(&text).context("cannot read the record")
 }
 
 fn record() -> PathBuf {

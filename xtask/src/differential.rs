@@ -2,6 +2,7 @@
 
 mod answer;
 mod bodies;
+mod policies;
 mod requests;
 
 use crate::kubernetes::servers;
@@ -27,7 +28,7 @@ const STORY: usize = 10;
 /// What is sent.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Run {
-    /// How many requests
+    /// How many requests, after the policies; with 0 policies alone are compared
     #[arg(long, value_name = "NUMBER", default_value_t = 1_000)]
     requests: usize,
     /// What the requests are drawn by
@@ -67,18 +68,22 @@ pub(crate) fn run(run: &Run) -> anyhow::Result<bool> {
     for peer in &mut peers {
         peer.bring_kind()?;
     }
+    let is_alike = policies::run(&mut peers, &explained)?;
+    if run.requests == 0 {
+        return Ok(is_alike);
+    }
     let mut told = Told::default();
     let mut story = 0;
     while told.sent < run.requests {
         let namespace = format!("story-{story}");
         for peer in &mut peers {
-            peer.begin(&namespace)?;
+            peer.begin(&namespace, json!({}))?;
         }
         let seed = run.seed.wrapping_mul(1 << 20).wrapping_add(story);
         tell(&mut peers, &namespace, Random::new(seed), &mut told)?;
         story += 1;
     }
-    Ok(told.report(&explained, run.examples))
+    Ok(told.report(&explained, run.examples) && is_alike)
 }
 
 /// A few requests in a namespace of their own. Where one server refuses what the other does, what follows would differ
@@ -200,14 +205,21 @@ impl Peer {
     }
 
     /// A namespace with what the controllers of a cluster put into it.
-    fn begin(&mut self, namespace: &str) -> anyhow::Result<()> {
-        let body =
-            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+    fn begin(&mut self, namespace: &str, labels: Value) -> anyhow::Result<()> {
+        let metadata = json!({"name": namespace, "labels": labels});
+        let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
         self.send(&Request::post("/api/v1/namespaces", body))?;
         for path in ["serviceaccounts/default", "configmaps/kube-root-ca.crt"] {
             let get = Request::get(&format!("/api/v1/namespaces/{namespace}/{path}"));
             eventually(path, TIMEOUT, || Ok(self.send(&get)?.status == 200))?;
         }
+        Ok(())
+    }
+
+    /// Sends what must succeed, or nothing can be compared.
+    fn must(&mut self, request: &Request) -> anyhow::Result<()> {
+        let answer = self.send(request)?;
+        anyhow::ensure!(answer.status < 300, "{request}\n    {answer}");
         Ok(())
     }
 
@@ -217,6 +229,9 @@ impl Peer {
         let (target, body) = (fill(&request.target), fill(&request.body));
         let mut head = format!("{} {target} HTTP/1.0\r\nhost: localhost\r\n", request.method);
         write!(head, "accept: {}\r\n", request.accept)?;
+        if let Some(user) = request.user {
+            write!(head, "impersonate-user: {user}\r\n")?;
+        }
         if !body.is_empty() {
             let kind = request.content;
             write!(head, "content-type: {kind}\r\ncontent-length: {}\r\n", body.len())?;

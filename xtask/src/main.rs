@@ -7,6 +7,7 @@ mod conformance;
 mod counts;
 mod crds;
 mod differential;
+mod evidence;
 mod interlock;
 mod kinds;
 mod kube_rs;
@@ -45,7 +46,7 @@ enum Command {
     },
     /// Check every model in its default size, and compare its states, promises and mutants with specs/counts.json
     Counts {
-        /// Write the record anew
+        /// Write the record anew, and the table of docs/evidence.md
         #[arg(long)]
         write: bool,
     },
@@ -63,12 +64,8 @@ enum Command {
     Conformance(conformance::Run),
     /// Send the same requests to a kube-apiserver, which is built once, and to ours, and compare (needs Go)
     Differential(differential::Run),
-    /// Placement on API servers of Kubernetes itself, which are built once (needs Go and kubectl)
-    Kubernetes {
-        /// The binary to run, instead of a fresh release build
-        #[arg(long, value_name = "FILE")]
-        binary: Option<PathBuf>,
-    },
+    /// Placement and updates on API servers of Kubernetes itself, which are built once (needs Go and kubectl)
+    Kubernetes(kubernetes::Run),
     /// A fleet of separate processes that are killed and stopped while namespaces move, judged from outside and by its audit
     Chaos(chaos::Run),
     /// Measure, with a peer beside us in the same run
@@ -89,7 +86,7 @@ fn main() -> ExitCode {
         Command::KubeRs { binary } => kube_rs::run(binary),
         Command::Conformance(run) => conformance::run(&run),
         Command::Differential(run) => differential::run(&run),
-        Command::Kubernetes { binary } => kubernetes::run(binary),
+        Command::Kubernetes(run) => kubernetes::run(run),
         Command::Chaos(run) => chaos::run(&run),
         Command::Bench { subject } => bench::run(&subject),
     };

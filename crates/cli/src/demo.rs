@@ -10,8 +10,9 @@
 //!   loses data; and after each move the volume that the writer has now is compared with the log. Beside the records there
 //!   is a larger file, so that a move has something to carry. In the middle of one move the agents of both clusters are
 //!   killed, as a crash of their processes would.
-//! * `roles`: the writer has a cloud role. After each move STS is asked: the token of the new owner opens the role, and
-//!   the token of the old one is refused. Somebody changes the policy in the cloud, and it is put right.
+//! * `roles`: the writer has a cloud role. After each move its own process asks STS (`session`): its token opens the role,
+//!   and the token that the process had on the cluster before is refused. Somebody changes the policy in the cloud, and it
+//!   is put right.
 //! * `updates`: a cluster is updated to version 1; it is drained, so that the ledger moves away, and updated to version 2,
 //!   and by its records the ledger wrote nothing there after that. Version 3 does not get healthy, and is rolled back and
 //!   remembered. A log outside says which version's processes ran when.
@@ -20,6 +21,7 @@ mod ledger;
 mod machines;
 mod records;
 mod roles;
+mod session;
 mod updates;
 
 pub(crate) use records::{WriterArgs, write_numbers};
@@ -101,24 +103,26 @@ impl Stage {
             return Ok(false);
         }
         let roles = Roles::of(self)?;
-        let mut token = roles.token(first).await?;
+        if !roles.follow(first, ledger.epoch()).await? {
+            return Ok(false);
+        }
         for to in self.clusters.iter().skip(1).chain([first]) {
-            if !ledger.step(to).await? || !roles.follow(&mut token, to).await? {
+            if !ledger.step(to).await? || !roles.follow(to, ledger.epoch()).await? {
                 return Ok(false);
             }
         }
         if !roles.is_put_right().await?
             || !ledger.step_disturbed(second).await?
-            || !roles.follow(&mut token, second).await?
+            || !roles.follow(second, ledger.epoch()).await?
         {
             return Ok(false);
         }
         let updates = Updates { stage: self, cluster: second, ledger: &ledger };
         let Some(elsewhere) = updates.drain().await? else { return Ok(false) };
-        let is_kept = roles.follow(&mut token, &elsewhere).await?
+        let is_kept = roles.follow(&elsewhere, ledger.epoch()).await?
             && updates.roll_back().await?
             && ledger.step(second).await?
-            && roles.follow(&mut token, second).await?;
+            && roles.follow(second, ledger.epoch()).await?;
         Ok(is_kept && machines.hand_over(second, &ledger).await?)
     }
 }

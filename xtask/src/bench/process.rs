@@ -101,9 +101,18 @@ impl Running {
 
     /// The memory it uses, with the pages of files that it has mapped.
     pub(crate) fn resident_bytes(&self) -> f64 {
+        self.status_bytes("VmRSS:")
+    }
+
+    /// The most that it has used.
+    pub(crate) fn peak_bytes(&self) -> f64 {
+        self.status_bytes("VmHWM:")
+    }
+
+    fn status_bytes(&self, name: &str) -> f64 {
         let path = format!("/proc/{}/status", self.pid());
         let text = std::fs::read_to_string(path).unwrap_or_default();
-        let line = text.lines().find(|line| line.starts_with("VmRSS:"));
+        let line = text.lines().find(|line| line.starts_with(name));
         let kilobytes = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<f64>().ok());
         kilobytes.unwrap_or(f64::NAN) * 1024.0
     }

@@ -2,6 +2,7 @@
 //! every `interlock dpu-agent`.
 
 use super::client::Client;
+use super::disk::Disk;
 use super::processes::{Living, left_in, signal};
 use super::proxy::{Network, Proxy};
 use crate::bench::process::free_port;
@@ -26,6 +27,8 @@ pub(super) const CONTROLLERS: &str = "controllers";
 /// One of two leads. A program that is stopped has another one beside it that goes on.
 pub(super) const REPLICAS: [&str; 2] = ["a", "b"];
 pub(crate) const GROUP: &str = "/apis/interlock.dev/v1alpha1";
+/// The folder of what the hub stores.
+const DATA: &str = "data";
 pub(super) const TOKEN: &str = "the-administrators-token";
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(180);
 
@@ -44,6 +47,8 @@ pub(crate) struct Fleet {
     programs: BTreeMap<String, Program>,
     /// The network of each program but the hub.
     pub(super) proxies: BTreeMap<String, Proxy>,
+    /// What the hub stores its data on; None: on the disk of everybody, since this user may mount none.
+    disk: Option<Disk>,
 }
 
 /// A program that comes and goes.
@@ -60,12 +65,16 @@ impl Fleet {
         for left in ours_in(folder, binary) {
             signal(left.pid, "KILL");
         }
+        let data = folder.join(DATA);
+        Disk::unmount_left(&data);
         if folder.exists() {
             std::fs::remove_dir_all(folder)
                 .with_context(|| format!("cannot remove {}", folder.display()))?;
         }
         std::fs::create_dir_all(folder.join("home"))
             .with_context(|| format!("cannot make {}", folder.display()))?;
+        std::fs::create_dir(&data).with_context(|| format!("cannot make {}", data.display()))?;
+        let disk = Disk::mount(&data);
         std::fs::write(folder.join("tokens"), format!("{TOKEN},admin,1,\"system:masters\"\n"))?;
         let address: SocketAddr = format!("127.0.0.1:{}", free_port()?).parse()?;
         let client = Client { address, token: TOKEN.to_owned() };
@@ -76,7 +85,7 @@ impl Fleet {
         }
         let programs = names.into_iter().map(|name| (name, Program::default())).collect();
         let (binary, folder) = (binary.to_owned(), folder.to_owned());
-        let mut fleet = Fleet { binary, folder, client, programs, proxies };
+        let mut fleet = Fleet { binary, folder, client, programs, proxies, disk };
         fleet.run(HUB)?;
         Ok(fleet)
     }
@@ -98,7 +107,7 @@ impl Fleet {
         if name == HUB {
             command.args(["serve", "--insecure-http", "--listen"]);
             command.arg(self.client.address.to_string());
-            command.arg("--data-dir").arg(self.folder.join("data"));
+            command.arg("--data-dir").arg(self.folder.join(DATA));
             command.arg("--token-file").arg(self.folder.join("tokens"));
             return command;
         }
@@ -198,6 +207,23 @@ impl Fleet {
         }
     }
 
+    /// Whether the disk of the hub can be made full.
+    pub(crate) fn has_disk(&self) -> bool {
+        self.disk.is_some()
+    }
+
+    /// Leaves no room on the disk of the hub; whether there is none.
+    pub(crate) fn fill_disk(&self) -> bool {
+        self.disk.as_ref().is_some_and(Disk::fill)
+    }
+
+    /// Gives the disk of the hub its room back.
+    pub(crate) fn free_disk(&self) {
+        if let Some(disk) = &self.disk {
+            disk.free();
+        }
+    }
+
     /// Starts the programs again that ended by themselves, as a Deployment does; how many they were.
     pub(crate) fn tend(&mut self) -> anyhow::Result<u64> {
         let mut ended = Vec::new();
@@ -215,8 +241,9 @@ impl Fleet {
         Ok(ended.len() as u64)
     }
 
-    /// Has every program running, and every network working.
+    /// Has every program running, every network working, and room on every disk.
     pub(crate) fn recover(&mut self) -> anyhow::Result<()> {
+        self.free_disk();
         for name in programs() {
             self.mend(&name);
             self.go_on(&name);

@@ -1,4 +1,4 @@
-//! The network between a program and the hub: a proxy of its own, which passes everything on, nothing, or late.
+//! The network between a program and its servers: a proxy of its own, which passes everything on, nothing, or late.
 
 use anyhow::Context;
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ pub(crate) struct Proxy {
 
 #[derive(Debug)]
 struct Shared {
-    hub: SocketAddr,
+    servers: Vec<SocketAddr>,
     state: Mutex<State>,
 }
 
@@ -42,14 +42,21 @@ struct State {
     /// Both ends of each connection, by number.
     open: BTreeMap<u64, [TcpStream; 2]>,
     made: u64,
+    /// The place of the server that the next connection is made to.
+    next: usize,
 }
 
 impl Proxy {
-    /// A proxy in front of the hub.
-    pub(crate) fn start(hub: SocketAddr) -> anyhow::Result<Proxy> {
+    /// A proxy in front of a server.
+    pub(crate) fn start(server: SocketAddr) -> anyhow::Result<Proxy> {
+        Proxy::between(vec![server])
+    }
+
+    /// A proxy in front of several servers: each connection is made to the one after that of the connection before.
+    pub(crate) fn between(servers: Vec<SocketAddr>) -> anyhow::Result<Proxy> {
         let listener = TcpListener::bind("127.0.0.1:0").context("cannot listen")?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared { hub, state: Mutex::default() });
+        let shared = Arc::new(Shared { servers, state: Mutex::default() });
         let of_listener = Arc::clone(&shared);
         spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
@@ -94,14 +101,24 @@ impl Shared {
         }
     }
 
+    /// The server of the next connection.
+    fn next_server(&self) -> Option<SocketAddr> {
+        let mut state = self.state();
+        let place = state.next.checked_rem(self.servers.len())?;
+        state.next = place + 1;
+        self.servers.get(place).copied()
+    }
+
     /// A connection, from its beginning to its end.
     fn serve(self: Arc<Self>, client: TcpStream) {
         if !self.may_pass() {
             return;
         }
-        let Ok(hub) = TcpStream::connect(self.hub) else { return };
-        let clones = || Some([client.try_clone().ok()?, hub.try_clone().ok()?]);
-        let (Some(kept), Some([from_client, to_hub])) = (clones(), clones()) else { return };
+        let Some(server) = self.next_server().and_then(|it| TcpStream::connect(it).ok()) else {
+            return;
+        };
+        let clones = || Some([client.try_clone().ok()?, server.try_clone().ok()?]);
+        let (Some(kept), Some([from_client, to_server])) = (clones(), clones()) else { return };
         let number = {
             let mut state = self.state();
             // It may have been cut since.
@@ -114,8 +131,8 @@ impl Shared {
             number
         };
         let shared = Arc::clone(&self);
-        let upwards = spawn(move || shared.carry(from_client, to_hub));
-        self.carry(hub, client);
+        let upwards = spawn(move || shared.carry(from_client, to_server));
+        self.carry(server, client);
         let _ = upwards.join();
         self.state().open.remove(&number);
     }
@@ -156,6 +173,30 @@ mod tests {
     fn is_answered(stream: &mut TcpStream) -> bool {
         let mut byte = [0];
         stream.write_all(b"x").is_ok() && stream.read_exact(&mut byte).is_ok() && byte == *b"x"
+    }
+
+    /// A server that greets with a byte.
+    fn greeting(byte: u8) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("it is bound");
+        spawn(move || {
+            for mut stream in listener.incoming().map_while(Result::ok) {
+                let _ = stream.write_all(&[byte]);
+            }
+        });
+        address
+    }
+
+    #[test]
+    fn connections_to_several_servers_are_made_to_each_in_turn() {
+        let proxy = Proxy::between(vec![greeting(b'a'), greeting(b'b')]).expect("a port");
+        let greeted = || {
+            let mut byte = [0];
+            let mut stream = TcpStream::connect(proxy.address).expect("it listens");
+            stream.read_exact(&mut byte).expect("it greets");
+            byte[0]
+        };
+        assert_eq!([greeted(), greeted(), greeted()], *b"aba");
     }
 
     #[test]

@@ -35,6 +35,8 @@ pub(crate) struct Outcome {
     pub(crate) counts: BTreeMap<String, u64>,
     /// What was seen otherwise.
     pub(crate) seen: Vec<String>,
+    /// Whether disks could be made full.
+    pub(crate) has_disk: bool,
 }
 
 /// A namespace that is moved around.
@@ -81,7 +83,7 @@ pub(crate) fn attempt(binary: &Path, folder: &Path, script: &Script) -> anyhow::
     let mut running = Running::start(binary, folder)?;
     let person = Person::of(running.fleet.client.clone());
     let found = running.carry_out(script, &person)?;
-    let mut outcome = Outcome::default();
+    let mut outcome = Outcome { has_disk: running.fleet.has_disk(), ..Outcome::default() };
     match found {
         Some(Found { broken, ms }) => {
             person.leaves();
@@ -206,6 +208,7 @@ impl Running {
                     Due::Begins(what) => self.begin(what, person)?,
                     Due::IsOver { harm: Harm::Kill, program } => self.fleet.run(&program)?,
                     Due::IsOver { harm: Harm::Stop, program } => self.fleet.go_on(&program),
+                    Due::IsOver { harm: Harm::Full, .. } => self.fleet.free_disk(),
                     Due::IsOver { harm: Harm::Drop | Harm::Stall, program } => {
                         self.fleet.mend(&program);
                     }
@@ -253,6 +256,7 @@ impl Running {
                     Harm::Stop => self.fleet.stop(&program),
                     Harm::Drop => self.fleet.cut(&program, Network::Drops),
                     Harm::Stall => self.fleet.cut(&program, Network::Stalls),
+                    Harm::Full => self.fleet.fill_disk(),
                 };
                 // What does not run cannot be killed.
                 if is_done {

@@ -58,6 +58,8 @@ pub(crate) enum Harm {
     Drop,
     /// Nothing passes between it and the hub until later, and then all that was sent
     Stall,
+    /// There is no room on its disk until later: that of the hub only
+    Full,
 }
 
 impl Harm {
@@ -68,6 +70,7 @@ impl Harm {
             Harm::Stop => "stop",
             Harm::Drop => "drop",
             Harm::Stall => "stall",
+            Harm::Full => "full",
         }
     }
 }
@@ -224,7 +227,12 @@ impl Script {
             [_, word, program, ms] => {
                 let harm = Harm::from_str(word, false).map_err(anyhow::Error::msg)?;
                 let all = programs();
-                let all: Vec<&str> = all.iter().map(String::as_str).collect();
+                let all: Vec<&str> = match harm {
+                    Harm::Full => vec![HUB],
+                    Harm::Kill | Harm::Stop | Harm::Drop | Harm::Stall => {
+                        all.iter().map(String::as_str).collect()
+                    }
+                };
                 What::Harm { harm, program: known(program, &all)?, ms: ms.parse()? }
             }
             _ => bail!("there is no such line"),
@@ -281,6 +289,7 @@ fn harm(random: &mut Random) -> What {
         0 | 1 => (Harm::Stop, 300 + random.below(5_000)),
         2 if program != HUB => (Harm::Drop, 300 + random.below(8_000)),
         3 | 4 if program != HUB => (Harm::Stall, 300 + random.below(4_500)),
+        2..=4 => (Harm::Full, 500 + random.below(5_000)),
         _ => (Harm::Kill, random.below(2_500)),
     };
     What::Harm { harm, program, ms }
@@ -319,5 +328,13 @@ mod tests {
             Script::read("seed 1\n10 kill nobody 5\n").expect_err("there is no such program");
         let text = format!("{error:#}");
         assert!(text.contains("line 2") && text.contains("controllers-a"), "{text}");
+    }
+
+    #[test]
+    fn only_the_disk_of_the_hub_gets_full() {
+        let is_full = |event: &Event| matches!(&event.what, What::Harm { harm: Harm::Full, program, .. } if program == HUB);
+        assert!(Script::drawn(7, 600_000, None).events.iter().any(is_full));
+        assert!(Script::read("10 full hub 500\n").is_ok());
+        assert!(Script::read("10 full west-a 500\n").is_err());
     }
 }

@@ -18,6 +18,8 @@ pub(super) struct Request {
     pub(super) accept: &'static str,
     pub(super) content: &'static str,
     pub(super) body: String,
+    /// Who it is sent as, if not as the administrator.
+    pub(super) user: Option<&'static str>,
     /// The path of the object that it is about.
     pub(super) object: String,
 }
@@ -38,10 +40,11 @@ impl Request {
         Request::new("POST", path, body)
     }
 
-    fn new(method: &'static str, target: &str, body: Value) -> Request {
+    pub(super) fn new(method: &'static str, target: &str, body: Value) -> Request {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let object = target.split('?').next().unwrap_or_default().to_owned();
-        Request { method, target: target.to_owned(), accept: JSON, content: JSON, body, object }
+        let target = target.to_owned();
+        Request { method, target, accept: JSON, content: JSON, body, user: None, object }
     }
 
     fn accepting(mut self, accept: &'static str) -> Request {

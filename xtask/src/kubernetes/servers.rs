@@ -1,4 +1,4 @@
-//! Three API servers of Kubernetes on one etcd, each a cluster of its own, and their controllers.
+//! API servers of Kubernetes on one etcd, most of them a cluster of their own, and their controllers.
 
 use crate::bench::etcd;
 use crate::bench::process::free_port;
@@ -26,13 +26,15 @@ const SNAPSHOTS: [(&str, &str, &str); 3] = [
 /// The token of the administrator of each server.
 pub(crate) const ADMIN: &str = "admin";
 
-/// An API server with its controllers.
+/// An API server, and its controllers if it has any.
 pub(crate) struct Server {
     name: String,
+    /// What its objects in etcd and its certificates are called by: two servers of one cluster have the same.
+    cluster: String,
     address: String,
     folder: PathBuf,
     process: Program,
-    _controllers: Program,
+    controllers: Vec<Program>,
 }
 
 /// Starts etcd and one server for each name.
@@ -41,6 +43,14 @@ pub(crate) fn start(
     folder: &Path,
     names: &[&str],
 ) -> anyhow::Result<(Program, Vec<Server>)> {
+    let (etcd, client) = start_etcd(folder)?;
+    let ground = Ground { upstream, folder, etcd: &client };
+    let servers = names.iter().map(|name| ground.start(name));
+    Ok((etcd, servers.collect::<anyhow::Result<_>>()?))
+}
+
+/// Starts etcd, and makes the key of service accounts. Also where it is.
+pub(crate) fn start_etcd(folder: &Path) -> anyhow::Result<(Program, String)> {
     let [client, peer] =
         [free_port()?, free_port()?].map(|port| format!("http://127.0.0.1:{port}"));
     let etcd = Program::start(
@@ -53,58 +63,81 @@ pub(crate) fn start(
     .context("etcd is needed: apt-get install --yes etcd-server")?;
     output(Command::new("openssl").args(["genrsa", "-out", "accounts.key", "2048"]), folder)
         .context("openssl is needed: apt-get install --yes openssl")?;
-    let servers = names.iter().map(|name| Server::start(upstream, folder, name, &client));
-    Ok((etcd, servers.collect::<anyhow::Result<_>>()?))
+    Ok((etcd, client))
 }
 
-impl Server {
-    fn start(upstream: &Path, folder: &Path, name: &str, etcd: &str) -> anyhow::Result<Self> {
+/// What all servers need: the programs of Kubernetes, a folder, and etcd.
+#[derive(Clone, Copy)]
+pub(crate) struct Ground<'a> {
+    pub(crate) upstream: &'a Path,
+    pub(crate) folder: &'a Path,
+    pub(crate) etcd: &'a str,
+}
+
+impl Ground<'_> {
+    /// Starts a cluster: its API server and its controllers.
+    pub(crate) fn start(self, name: &str) -> anyhow::Result<Server> {
+        let mut server = self.start_server(name, name, &[])?;
+        server.controllers.push(self.start_controllers(&server)?);
+        Ok(server)
+    }
+
+    /// Starts an API server of a cluster, and no controllers. One of a cluster that has one already shows the same certificate.
+    pub(crate) fn start_server(
+        self,
+        cluster: &str,
+        name: &str,
+        flags: &[String],
+    ) -> anyhow::Result<Server> {
+        let folder = self.folder;
         let port = free_port()?.to_string();
-        let address = format!("https://127.0.0.1:{port}");
-        std::fs::write(
-            folder.join(format!("{name}.csv")),
-            format!("{ADMIN},admin,1,system:masters\n"),
-        )?;
-        let certificates = format!("{name}-certificates");
+        // Its certificate is for this name, and for no loopback address.
+        let address = format!("https://localhost:{port}");
+        let tokens = format!("{cluster}.csv");
+        std::fs::write(folder.join(&tokens), format!("{ADMIN},admin,1,system:masters\n"))?;
+        let certificates = format!("{cluster}-certificates");
         let process = Program::start(
-            Command::new(upstream.join("kube-apiserver"))
-                .args(["--etcd-servers", etcd, "--etcd-prefix", &format!("/{name}")])
+            Command::new(self.upstream.join("kube-apiserver"))
+                .args(["--etcd-servers", self.etcd, "--etcd-prefix", &format!("/{cluster}")])
                 // On every address: it names its own to others, and that is no loopback address.
                 .args(["--bind-address", "0.0.0.0", "--secure-port", &port])
                 .args(["--cert-dir", &certificates, "--authorization-mode", "RBAC"])
-                .args(["--token-auth-file", &format!("{name}.csv")])
-                .args(["--service-account-issuer", &format!("https://{name}.example")])
+                .args(["--token-auth-file", &tokens])
+                .args(["--service-account-issuer", &format!("https://{cluster}.example")])
                 .args(["--service-account-key-file", "accounts.key"])
                 .args(["--service-account-signing-key-file", "accounts.key"])
-                .args(["--service-cluster-ip-range", "10.0.0.0/24"]),
+                .args(["--service-cluster-ip-range", "10.0.0.0/24"])
+                .args(flags),
             folder,
             name,
         )?;
-        let admin = folder.join(format!("{name}-admin.json"));
-        let authority = folder.join(&certificates).join("apiserver.crt");
-        std::fs::write(&admin, kubeconfig(&address, &authority, ADMIN).to_string())?;
-        let manager = format!("{name}-controllers");
-        eventually(&format!("{name} is ready"), Duration::from_secs(120), || {
-            let ready = ["get", "--raw", "/readyz"];
-            Ok(output(Command::new("kubectl").arg("--kubeconfig").arg(&admin).args(ready), folder)
-                .is_ok())
+        let (name, cluster) = (name.to_owned(), cluster.to_owned());
+        let folder = folder.to_path_buf();
+        let server = Server { name, cluster, address, folder, process, controllers: Vec::new() };
+        let admin = kubeconfig(&server.address, &server.authority(), ADMIN);
+        std::fs::write(server.admin(), admin.to_string())?;
+        eventually(&format!("{} is ready", server.name), Duration::from_secs(120), || {
+            Ok(server.kubectl(&["get", "--raw", "/readyz"]).is_ok())
         })?;
-        let controllers = Program::start(
-            Command::new(upstream.join("kube-controller-manager"))
+        Ok(server)
+    }
+
+    fn start_controllers(self, server: &Server) -> anyhow::Result<Program> {
+        Program::start(
+            Command::new(self.upstream.join("kube-controller-manager"))
                 .args(["--secure-port", "0", "--leader-elect=false"])
                 .args(["--controllers", CONTROLLERS])
                 .args(["--service-account-private-key-file", "accounts.key"])
-                .args(["--root-ca-file", &authority.to_string_lossy()])
+                .args(["--root-ca-file", &server.authority().to_string_lossy()])
                 .arg("--kubeconfig")
-                .arg(&admin),
-            folder,
-            &manager,
-        )?;
-        let folder = folder.to_path_buf();
-        let name = name.to_owned();
-        Ok(Server { name, address, folder, process, _controllers: controllers })
+                .arg(server.admin()),
+            self.folder,
+            &format!("{}-controllers", server.name),
+        )
     }
+}
 
+impl Server {
     /// Where it is.
     pub(crate) fn address(&self) -> &str {
         &self.address
@@ -117,7 +150,7 @@ impl Server {
 
     /// The certificate that its own is signed with.
     pub(crate) fn authority(&self) -> PathBuf {
-        self.folder.join(format!("{}-certificates", self.name)).join("apiserver.crt")
+        self.folder.join(format!("{}-certificates", self.cluster)).join("apiserver.crt")
     }
 
     /// The kubeconfig of its administrator.
@@ -160,10 +193,16 @@ impl Server {
 
     /// A kubeconfig for one of the accounts in `interlock-system`.
     pub(crate) fn of_account(&self, account: &str) -> anyhow::Result<PathBuf> {
+        self.of_account_by(account, &self.address)
+    }
+
+    /// The same, for somebody who reaches the server by another address.
+    pub(crate) fn of_account_by(&self, account: &str, address: &str) -> anyhow::Result<PathBuf> {
         let token =
             self.kubectl(&["--namespace", "interlock-system", "create", "token", account])?;
-        let file = self.folder.join(format!("{}-{account}.json", self.name));
-        let kubeconfig = kubeconfig(&self.address, &self.authority(), token.trim());
+        let port = address.rsplit(':').next().unwrap_or_default();
+        let file = self.folder.join(format!("{}-{account}-{port}.json", self.name));
+        let kubeconfig = kubeconfig(address, &self.authority(), token.trim());
         std::fs::write(&file, kubeconfig.to_string())?;
         Ok(file)
     }

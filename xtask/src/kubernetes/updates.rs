@@ -44,7 +44,7 @@ pub(super) fn tell(fleet: &Fleet) -> anyhow::Result<()> {
         bail!("west has not exactly what version 2 has");
     }
     let late = fleet.folder.join("late.yaml");
-    std::fs::write(&late, late_write("1").to_string())?;
+    std::fs::write(&late, late_write("only-v1", 1).to_string())?;
     let late = late.to_string_lossy();
     let words = ["create", "--as", APPLIER, "-f", &late];
     let Err(refused) = at.kubectl(&words) else { bail!("a late create was taken") };
@@ -74,11 +74,12 @@ fn bundle(fleet: &Fleet, version: &str) -> anyhow::Result<PathBuf> {
 }
 
 /// What an applier would write that slept while the target changed.
-fn late_write(token: &str) -> Value {
+pub(super) fn late_write(name: &str, token: i64) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
-        "name": "only-v1", "namespace": "default", "labels": {"interlock.dev/rollout": "any"},
+        "name": name, "namespace": "default", "labels": {"interlock.dev/rollout": "any"},
         "annotations": {
-            "interlock.dev/id": "/ConfigMap/default/only-v1", "interlock.dev/token": token,
+            "interlock.dev/id": format!("/ConfigMap/default/{name}"),
+            "interlock.dev/token": token.to_string(),
         },
     }})
 }

@@ -179,7 +179,7 @@ impl Ledger<'_> {
                             "name": "writer", "image": "none",
                             "command": [
                                 program, "write-numbers", self.stage.directory, "--into", CLAIM,
-                                "--ballast", BALLAST_BYTES.to_string(),
+                                "--ballast", BALLAST_BYTES.to_string(), "--role",
                             ],
                             "volumeMounts": [{"name": CLAIM, "mountPath": format!("/{CLAIM}")}],
                         }],

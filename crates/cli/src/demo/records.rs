@@ -1,5 +1,6 @@
 //! The writer of the demonstration (`interlock write-numbers`), what it leaves, and how that is judged.
 
+use super::session;
 use anyhow::Context;
 use clap::Args as ClapArgs;
 use std::fs::{File, OpenOptions};
@@ -78,6 +79,9 @@ pub(crate) struct WriterArgs {
     /// How many bytes to have there besides
     #[arg(long, value_name = "BYTES", default_value_t = 0, requires = "into")]
     ballast: u64,
+    /// Say what STS answers to the token of this process, and to that of the owner before it
+    #[arg(long)]
+    role: bool,
 }
 
 /// The file of the records.
@@ -92,6 +96,10 @@ pub(crate) fn write_numbers(args: &WriterArgs) -> anyhow::Result<ExitCode> {
     // Another writer must be gone: if it is not, that is what the demonstration is there to show.
     if log.try_lock().is_err() {
         return refuse(args, &format!("a writer of epoch {epoch} met another one"));
+    }
+    if args.role {
+        let epoch = epoch.parse().context("INTERLOCK_EPOCH is not a number")?;
+        session::ask_beside(args.directory.clone(), epoch);
     }
     let Some(into) = &args.into else {
         let mut number = acknowledged.len() as u64;

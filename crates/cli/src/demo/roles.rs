@@ -1,16 +1,14 @@
 //! The cloud role of the ledger: it follows the namespace, and what somebody changes in the cloud is put right.
 
-use super::{Stage, judged, ledger, made};
+use super::{Stage, judged, ledger, made, session};
 use crate::output;
 use anyhow::{Context, bail};
 use interlock_api::identities::IamRoleServiceAccount;
-use interlock_api::names::downstream_namespace;
 use interlock_iam::Outcome;
-use interlock_iam::client::{Client as Cloud, WebIdentity};
-use k8s_openapi::api::authentication::v1::TokenRequest;
-use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use interlock_iam::client::Client as Cloud;
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::Client;
 use kube::api::{Api, PostParams};
-use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -18,7 +16,6 @@ use std::time::{Duration, Instant};
 pub(super) const ACCOUNT: &str = "ledger";
 const TIMEOUT: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(50);
-const AUDIENCE: &str = "sts.amazonaws.com";
 /// What somebody writes into the policy by hand.
 const FORGED: &str =
     r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"}]}"#;
@@ -48,12 +45,6 @@ pub(super) async fn declare(hub: &Client, namespace: &str) -> anyhow::Result<()>
     Ok(())
 }
 
-/// A token of the writer's account on a cluster.
-pub(super) struct Token {
-    cluster: String,
-    text: String,
-}
-
 /// The role on its stage.
 pub(super) struct Roles<'a> {
     stage: &'a Stage,
@@ -65,23 +56,6 @@ impl Roles<'_> {
         Ok(Roles { stage, cloud: stage.cloud.client()? })
     }
 
-    /// A token of the writer's account on a cluster, as a process there has it.
-    pub(super) async fn token(&self, cluster: &str) -> anyhow::Result<Token> {
-        let namespaces: Api<Namespace> = Api::all(self.stage.hub.clone());
-        let namespace =
-            namespaces.get(ledger::NAMESPACE).await.context("cannot read the namespace")?;
-        let below = downstream_namespace(ledger::NAMESPACE, &namespace.uid().unwrap_or_default());
-        let accounts: Api<ServiceAccount> = Api::namespaced(self.stage.client_of(cluster), &below);
-        let asked: TokenRequest = serde_json::from_value(json!({
-            "metadata": {}, "spec": {"audiences": [AUDIENCE], "expirationSeconds": 3600},
-        }))
-        .context("a request for a token")?;
-        let made = accounts.create_token_request(ACCOUNT, &PostParams::default(), &asked).await;
-        let made = made.with_context(|| format!("cannot get a token on {cluster}"))?;
-        let text = made.status.map(|status| status.token).unwrap_or_default();
-        Ok(Token { cluster: cluster.to_owned(), text })
-    }
-
     async fn arn(&self) -> anyhow::Result<String> {
         let identities: Api<IamRoleServiceAccount> =
             Api::namespaced(self.stage.hub.clone(), ledger::NAMESPACE);
@@ -89,42 +63,20 @@ impl Roles<'_> {
         found.status.and_then(|status| status.role_arn).context("the identity has no role yet")
     }
 
-    /// Asks STS: the code of the refusal, or the id of the role that it opened.
-    async fn assume(&self, token: &Token) -> anyhow::Result<Result<String, String>> {
-        let identity = WebIdentity {
-            role: self.arn().await?,
-            session: "demo".to_owned(),
-            token: token.text.clone(),
-            seconds: None,
-        };
-        match self.cloud.assume_role_with_web_identity(&identity).await {
-            Outcome::Done(session) => Ok(Ok(session.assumed_role_id)),
-            Outcome::Refused(refusal) => Ok(Err(refusal.code)),
-            Outcome::Unknown(why) => bail!("STS did not answer: {why}"),
+    /// Whether the process of the ledger could assume the role at its start on a cluster, and nobody could with the token
+    /// of the owner before it: as the process itself said.
+    pub(super) async fn follow(&self, owner: &str, epoch: i64) -> anyhow::Result<bool> {
+        let began = Instant::now();
+        loop {
+            let sessions = session::read(&self.stage.directory);
+            if sessions.iter().any(|session| session.epoch == epoch) {
+                return session::check(&sessions, epoch, owner);
+            }
+            if began.elapsed() > TIMEOUT {
+                bail!("the process on {owner} does not say what STS answers to its token");
+            }
+            tokio::time::sleep(LOOK).await;
         }
-    }
-
-    /// After a move: whether STS takes the token of the owner, and refuses that of the one before, which is given.
-    pub(super) async fn follow(&self, before: &mut Token, owner: &str) -> anyhow::Result<bool> {
-        let now = self.token(owner).await?;
-        let is_kept = self.check(before, &now).await?;
-        *before = now;
-        Ok(is_kept)
-    }
-
-    async fn check(&self, before: &Token, now: &Token) -> anyhow::Result<bool> {
-        let mut broken = Vec::new();
-        if let Err(code) = self.assume(now).await? {
-            broken.push(format!("STS refuses the token of {}, the owner: {code}", now.cluster));
-        }
-        if let Ok(role) = self.assume(before).await? {
-            broken.push(format!("STS takes the token of {} for {role}", before.cluster));
-        }
-        let kept = format!(
-            "STS takes the token of {} and refuses that of {}, for one and the same role",
-            now.cluster, before.cluster
-        );
-        judged(&broken, &kept)
     }
 
     /// Somebody changes the policy in the cloud; whether it is as declared again.

@@ -44,13 +44,13 @@ pub(crate) fn text(state: Option<&State>, now: Timestamp) -> String {
         0 => String::new(),
         missing => format!(", {missing} steps missing"),
     };
-    let since = state.since.map_or_else(|| "no step yet".to_owned(), |it| format!("{it:.0}"));
+    let since = match state.since {
+        Some(since) => format!("every promise since {since:.0}, {} steps", state.steps),
+        None => "no step is recorded yet".to_owned(),
+    };
     let found = match state.condition.status.as_str() {
         "True" => "no difference".to_owned(),
         _ => format!("{}\n  next: interlock audit", state.condition.message),
     };
-    format!(
-        "\naudit: every promise since {since}, {} steps{missing}, {found}{silent}\n",
-        state.steps
-    )
+    format!("\naudit: {since}{missing}, {found}{silent}\n")
 }

@@ -90,14 +90,15 @@ fn namespaces(picture: &Picture, report: &FleetReport) -> String {
             Health::Settled => "runs".to_owned(),
             _ => format!("{} for {}", dash(&row.phase), age_or_dash(picture.now, row.phase_since)),
         };
-        let data = arriving(picture, row).unwrap_or_else(|| row.waits_for.clone());
-        vec![row.name.clone(), dash(&row.owner), row.epoch.to_string(), phase, data]
+        let waits_for = Some(row.waits_for.clone()).filter(|words| !words.is_empty());
+        let waits_for = arriving(picture, row).or(waits_for);
+        vec![row.name.clone(), dash(&row.owner), row.epoch.to_string(), phase, dash(&waits_for)]
     });
     let shown: Vec<Vec<String>> = shown.collect();
     if shown.is_empty() {
         return String::new();
     }
-    let mut text = table(&["NAMESPACE", "CLUSTER", "EPOCH", "PHASE", ""], &shown);
+    let mut text = table(&["NAMESPACE", "CLUSTER", "EPOCH", "PHASE", "WAITS FOR"], &shown);
     if rows.len() > NAMESPACES {
         text += &format!("and {} more\n", count(rows.len() - NAMESPACES, "namespace"));
     }

@@ -111,14 +111,12 @@ impl Others {
     /// Machines in a line.
     pub(crate) fn machines_line(&self) -> Option<String> {
         let row = self.machines.as_ref().filter(|row| row.total > 0)?;
-        let of = |names: &BTreeMap<String, usize>| {
-            names.iter().map(|(name, n)| format!("{n} {name}")).collect::<Vec<_>>().join(", ")
-        };
-        let mut line = format!("machines: {}; {}", row.total, of(&row.phases));
-        if !row.tenants.is_empty() {
-            line += &format!("; of tenants: {}", of(&row.tenants));
-        }
-        line += "\n";
+        let phases = row.phases.iter().map(|(phase, n)| format!("{n} {phase}"));
+        let tenants = row.tenants.iter().map(|(tenant, n)| format!("{tenant} has {n}"));
+        let parts = [phases.collect::<Vec<_>>().join(", "), tenants.collect::<Vec<_>>().join(", ")];
+        let parts: Vec<&str> =
+            parts.iter().map(String::as_str).filter(|it| !it.is_empty()).collect();
+        let mut line = format!("{}: {}\n", count(row.total, "machine"), parts.join("; "));
         if let [first, ..] = row.need_a_person.as_slice() {
             let names = row.need_a_person.join(", ");
             line += &format!("  need a person: {names}; next: interlock node explain {first}\n");
@@ -248,7 +246,7 @@ mod tests {
         ];
         let machines = Some(machines_row(&rows(&nodes, &[])));
         let others = Others { machines, ..Others::default() };
-        let line = "machines: 2; 1 Available, 1 Bound; of tenants: 1 blue\n";
+        let line = "2 machines: 1 Available, 1 Bound; blue has 1\n";
         assert_eq!(others.machines_line().as_deref(), Some(line));
     }
 
