@@ -104,13 +104,12 @@ impl Around<'_> {
                 .position(|partition| is_selected(&partition.selector, labels))
                 .map_or(LAST_PARTITION, |place| place + 1),
         };
-        let uids = self.uids_of(name);
         Some(Cluster {
             name: name.to_owned(),
             partition,
             is_ready: conditions::is_true(&status.conditions, READY),
             is_reachable: conditions::is_true(&status.conditions, REACHABLE),
-            has_drain: drained_for(object).iter().any(|uid| uids.contains(&uid.as_str())),
+            has_drain: self.has_drain(name, &drained_for(object)),
             child,
         })
     }
@@ -136,6 +135,17 @@ impl Around<'_> {
 
     fn of<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Object> {
         self.children.iter().filter(move |child| cluster_of(child).as_deref() == Some(name))
+    }
+
+    /// Whether a cluster is drained for the request. Where the status names the cluster and the cache does not show its
+    /// ClusterUpdate, nobody can say whose a drain is: it counts.
+    fn has_drain(&self, name: &str, drained_for: &[String]) -> bool {
+        let uids = self.uids_of(name);
+        let is_named = self.status.children.iter().any(|child| child.cluster == name);
+        match uids.is_empty() {
+            true => is_named && !drained_for.is_empty(),
+            false => drained_for.iter().any(|uid| uids.contains(&uid.as_str())),
+        }
     }
 
     fn uids_of<'a>(&'a self, name: &'a str) -> Vec<&'a str> {
