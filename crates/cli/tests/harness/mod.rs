@@ -153,6 +153,42 @@ pub(crate) struct Process {
     pub(crate) took: Duration,
 }
 
+/// Where accounts of programs are.
+const SYSTEM: &str = "interlock-system";
+
+/// The hub of a fleet: `cluster` is empty for the hub itself, and `/clusters/blue` for a logical cluster of it.
+impl Client {
+    /// Makes an object, or finds that it is there.
+    pub(crate) fn make(&mut self, cluster: &str, object: &Value) {
+        let path = format!("{cluster}{}", collection(object));
+        // A kind that was just defined is served a moment later.
+        until(&format!("{path} can be made"), || {
+            let made = self.call("POST", &path, Some(object));
+            let made = made.map_err(|why| why.to_string())?;
+            if [201, 409].contains(&made.status) { Ok(()) } else { Err(made.text) }
+        });
+    }
+
+    /// Makes what `interlock manifests` prints.
+    pub(crate) fn apply_manifests(&mut self, cluster: &str, args: &[&str]) {
+        let printed = interlock().arg("manifests").args(args).arg("--json").output();
+        let printed = printed.expect("the binary runs");
+        assert!(printed.status.success(), "{printed:?}");
+        let list: Value = serde_json::from_slice(&printed.stdout).expect("it is JSON");
+        for object in list["items"].as_array().expect("it is a list") {
+            self.make(cluster, object);
+        }
+    }
+
+    /// A token of the account of a program.
+    pub(crate) fn token_of(&mut self, cluster: &str, account: &str) -> String {
+        let path = format!("{cluster}/api/v1/namespaces/{SYSTEM}/serviceaccounts/{account}/token");
+        let body = serde_json::json!({"spec": {"expirationSeconds": 3600}});
+        let made = self.must("POST", &path, Some(&body));
+        made["status"]["token"].as_str().expect("a token was asked for").to_owned()
+    }
+}
+
 impl Process {
     /// Starts a server, and does not wait for it.
     pub(crate) fn spawn(mut command: Command) -> Process {

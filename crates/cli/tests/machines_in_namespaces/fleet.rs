@@ -1,8 +1,6 @@
 //! The hub with the control planes of its tenants, the controllers, and the agents of the DPUs with accounts of their own.
 
-use crate::harness::{
-    DataDirectory, Process, TOKEN, collection, interlock, until, write_kubeconfig,
-};
+use crate::harness::{DataDirectory, Process, TOKEN, interlock, until, write_kubeconfig};
 use crate::net::Running;
 use crate::rack::{HUB, Rack};
 use serde_json::{Value, json};
@@ -12,7 +10,6 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 const GROUP: &str = "/apis/interlock.dev/v1alpha1";
-const SYSTEM: &str = "interlock-system";
 const BOOT_BEFORE: &str = "the boot before the loss of power";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,52 +109,34 @@ impl Fleet {
         ["controllers", "d1", "d2"].map(|name| format!("{name}:\n{}", read(name))).join("\n")
     }
 
-    /// Makes an object at the hub (``) or on a control plane (`/clusters/blue`).
-    fn make(&self, cluster: &str, object: &Value) {
-        let path = format!("{cluster}{}", collection(object));
-        until(&format!("{path} can be made"), || {
-            let made = self.hub.client().call("POST", &path, Some(object));
-            let made = made.map_err(|why| why.to_string())?;
-            if [201, 409].contains(&made.status) { Ok(()) } else { Err(made.text) }
-        });
-    }
-
-    /// Makes what `interlock manifests` prints.
-    fn apply(&self, cluster: &str, args: &[&str]) {
-        let printed = interlock().arg("manifests").args(args).arg("--json").output().unwrap();
-        assert!(printed.status.success(), "{printed:?}");
-        let list: Value = serde_json::from_slice(&printed.stdout).unwrap();
-        for object in list["items"].as_array().unwrap() {
-            self.make(cluster, object);
-        }
-    }
-
     fn fill(&self) {
         for args in [&["hub"][..], &["dpu", "r1/d1"], &["dpu", "r1/d2"]] {
-            self.apply("", args);
+            self.hub.client().apply_manifests("", args);
         }
         for tenant in [Tenant::Blue, Tenant::Green] {
             let name = tenant.name();
-            self.make("", &own("LogicalCluster", name, &json!({})));
-            self.apply(&tenant.plane(), &["tenant", name, "--dpu", "r1/d1", "--dpu", "r1/d2"]);
-            self.make("", &own("Tenant", name, &json!({"plane": {"logicalCluster": name}})));
+            self.hub.client().make("", &own("LogicalCluster", name, &json!({})));
+            self.hub.client().apply_manifests(
+                &tenant.plane(),
+                &["tenant", name, "--dpu", "r1/d1", "--dpu", "r1/d2"],
+            );
+            self.hub
+                .client()
+                .make("", &own("Tenant", name, &json!({"plane": {"logicalCluster": name}})));
         }
         let dpus =
             json!([{"name": "d1", "vtep": "192.0.2.1"}, {"name": "d2", "vtep": "192.0.2.2"}]);
         let rack = json!({"dpus": dpus, "fencing": {"afterSeconds": 5}});
-        self.make("", &own("Rack", "r1", &rack));
+        self.hub.client().make("", &own("Rack", "r1", &rack));
         for machine in &self.rack.machines {
-            self.make("", &own("PhysicalNode", &machine.name, &machine.spec()));
+            self.hub.client().make("", &own("PhysicalNode", &machine.name, &machine.spec()));
         }
     }
 
     /// A kubeconfig with a token of an account, for where the DPUs see the hub.
     fn admit(&self, cluster: &str, account: &str, file: &Path) {
-        let path = format!("{cluster}/api/v1/namespaces/{SYSTEM}/serviceaccounts/{account}/token");
-        let body = json!({"spec": {"expirationSeconds": 3600}});
-        let made = self.hub.client().must("POST", &path, Some(&body));
-        let token = made["status"]["token"].as_str().unwrap();
-        write_kubeconfig(file, &format!("{HUB}{cluster}"), token);
+        let token = self.hub.client().token_of(cluster, account);
+        write_kubeconfig(file, &format!("{HUB}{cluster}"), &token);
     }
 
     /// Starts the agent of a DPU, counted from 1, in the namespace of the DPU.
@@ -254,7 +233,7 @@ impl Fleet {
         let addresses = json!([{"node": machine.name, "addresses": machine.addresses}]);
         let spec = json!({"count": 1, "nodeNames": [machine.name], "addresses": addresses});
         let claim = own("NodeClaim", &self.claim_name(number, epoch), &spec);
-        self.make(&tenant.plane(), &claim);
+        self.hub.client().make(&tenant.plane(), &claim);
     }
 
     /// A tenant gives a machine back that it has at this epoch.

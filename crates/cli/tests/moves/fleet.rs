@@ -2,7 +2,7 @@
 //! each cluster.
 
 use super::harness::{Client, DataDirectory, Process, TOKEN};
-pub(crate) use super::harness::{collection, until, write_kubeconfig};
+pub(crate) use super::harness::{until, write_kubeconfig};
 use super::numbers::Numbers;
 use super::processes::{left_in, signal};
 use serde_json::{Value, json};
@@ -209,33 +209,16 @@ impl Fleet {
 
     /// Applies manifests as the administrator of a cluster would.
     fn apply(&self, cluster: &str, args: &[&str]) {
-        let mut command = interlock();
-        command.arg("manifests").args(args).arg("--json");
-        let said = run(command);
-        assert_eq!(said.code, Some(0), "{said:?}");
-        let list: Value = serde_json::from_str(&said.out).expect("it is JSON");
-        self.create(cluster, list["items"].as_array().expect("it is a list"));
+        self.client().apply_manifests(cluster, args);
     }
 
     fn create(&self, cluster: &str, objects: &[Value]) {
-        for object in objects {
-            let path = format!("{cluster}{}", collection(object));
-            // A kind that was just defined is served a moment later.
-            until(&format!("{path} can be made"), || {
-                let made = self.client().call("POST", &path, Some(object));
-                let made = made.map_err(|why| why.to_string())?;
-                if [201, 409].contains(&made.status) { Ok(()) } else { Err(made.text) }
-            });
-        }
+        objects.iter().for_each(|object| self.client().make(cluster, object));
     }
 
     /// A token of an account at the hub (``) or on a cluster (`/clusters/west`).
     pub(crate) fn token(&self, cluster: &str, account: &str) -> String {
-        let path =
-            format!("{cluster}/api/v1/namespaces/interlock-system/serviceaccounts/{account}/token");
-        let body = json!({"spec": {"expirationSeconds": 3600}});
-        let made = self.client().must("POST", &path, Some(&body));
-        made["status"]["token"].as_str().expect("a token was asked for").to_owned()
+        self.client().token_of(cluster, account)
     }
 
     /// Lets a program in as an account, which has the rights that the manifests give it.

@@ -1,7 +1,7 @@
 //! Machines on servers of one's own: the controllers and the agent of a DPU are processes of their own, with the accounts of
 //! `interlock manifests` and no others.
 
-use super::fleet::{GROUP, collection, interlock, run, until, write_kubeconfig};
+use super::fleet::{GROUP, interlock, until, write_kubeconfig};
 use super::harness::{DataDirectory, Process, TOKEN};
 use serde_json::{Value, json};
 use std::fs::File;
@@ -25,37 +25,11 @@ impl Apart {
         Apart { programs: Vec::new(), hub, at }
     }
 
-    /// Makes an object at the hub (``) or on a control plane (`/clusters/blue`).
-    fn make(&self, cluster: &str, object: &Value) {
-        let path = format!("{cluster}{}", collection(object));
-        until(&format!("{path} can be made"), || {
-            let made = self.hub.client().call("POST", &path, Some(object));
-            let made = made.map_err(|why| why.to_string())?;
-            if [201, 409].contains(&made.status) { Ok(()) } else { Err(made.text) }
-        });
-    }
-
-    /// Makes what `interlock manifests` prints.
-    fn apply(&self, cluster: &str, args: &[&str]) {
-        let mut command = interlock();
-        command.arg("manifests").args(args).arg("--json");
-        let said = run(command);
-        assert_eq!(said.code, Some(0), "{said:?}");
-        let list: Value = serde_json::from_str(&said.out).expect("it is JSON");
-        for object in list["items"].as_array().expect("it is a list") {
-            self.make(cluster, object);
-        }
-    }
-
     /// A kubeconfig of an account, and where it is.
     fn kubeconfig(&self, cluster: &str, account: &str) -> PathBuf {
-        let accounts = format!("{cluster}/api/v1/namespaces/{SYSTEM}/serviceaccounts");
-        let body = json!({"spec": {"expirationSeconds": 3600}});
-        let path = format!("{accounts}/{account}/token");
-        let made = self.hub.client().must("POST", &path, Some(&body));
-        let token = made["status"]["token"].as_str().expect("a token was asked for");
+        let token = self.hub.client().token_of(cluster, account);
         let file = self.at.path(&format!("{}-{account}.config", cluster.replace('/', "-")));
-        write_kubeconfig(&file, &format!("{}{cluster}", self.hub.address()), token);
+        write_kubeconfig(&file, &format!("{}{cluster}", self.hub.address()), &token);
         file
     }
 
@@ -66,7 +40,7 @@ impl Apart {
             "apiVersion": "v1", "kind": "Secret",
             "metadata": {"name": secret, "namespace": SYSTEM}, "stringData": {key: text},
         });
-        self.make("", &object);
+        self.hub.client().make("", &object);
     }
 
     fn run(&mut self, name: &str, command: &mut Command) {
@@ -129,24 +103,24 @@ fn is_of(machine: &Value, tenant: &str) -> bool {
 fn fleet() -> Apart {
     let mut fleet = Apart::start();
     for args in [vec!["hub"], vec!["machines"], vec!["dpu", "r1/d1"]] {
-        fleet.apply("", &args);
+        fleet.hub.client().apply_manifests("", &args);
     }
     for tenant in ["blue", "green"] {
         let plane = format!("/clusters/{tenant}");
-        fleet.make("", &own("LogicalCluster", tenant, &json!({})));
+        fleet.hub.client().make("", &own("LogicalCluster", tenant, &json!({})));
         let agents = if tenant == "blue" { vec!["--dpu", "r1/d1"] } else { Vec::new() };
-        fleet.apply(&plane, &[vec!["tenant", tenant], agents].concat());
+        fleet.hub.client().apply_manifests(&plane, &[vec!["tenant", tenant], agents].concat());
         let secret = format!("tenant-{tenant}");
         fleet.keep(&secret, "kubeconfig", &fleet.kubeconfig(&plane, "interlock-machines"));
         let plane = json!({"kubeconfigSecret": {"namespace": SYSTEM, "name": secret}});
-        fleet.make("", &own("Tenant", tenant, &json!({"plane": plane})));
+        fleet.hub.client().make("", &own("Tenant", tenant, &json!({"plane": plane})));
     }
     let tenants = format!("{AGENT}-tenants");
     fleet.keep(&tenants, "blue", &fleet.kubeconfig("/clusters/blue", AGENT));
     let dpus = json!([{"name": "d1", "vtep": "10.0.0.1"}]);
-    fleet.make("", &own("Rack", "r1", &json!({"dpus": dpus})));
+    fleet.hub.client().make("", &own("Rack", "r1", &json!({"dpus": dpus})));
     let port = json!({"rack": "r1", "dpu": "d1", "port": "p1", "mac": "02:00:00:00:00:01"});
-    fleet.make("", &own("PhysicalNode", "n1", &json!({"rack": "r1", "dpus": [port]})));
+    fleet.hub.client().make("", &own("PhysicalNode", "n1", &json!({"rack": "r1", "dpus": [port]})));
     let mut controllers = interlock();
     controllers.args(["controllers", "--machines", "--no-install", "--kubeconfig"]);
     controllers.arg(fleet.kubeconfig("", "interlock-controllers"));
@@ -162,7 +136,7 @@ fn fleet() -> Apart {
 fn each_process_works_with_its_own_account_and_a_tenant_that_let_no_agent_in_is_not_programmed() {
     let fleet = fleet();
     fleet.machine("n1 is in the pool", |it| it["status"]["phase"] == "Available");
-    fleet.make("/clusters/blue", &own("NodeClaim", "web", &json!({"count": 1})));
+    fleet.hub.client().make("/clusters/blue", &own("NodeClaim", "web", &json!({"count": 1})));
     let found = fleet.machine("n1 is programmed", |it| is_of(it, "blue") && is_programmed(it));
     let uid = found["status"]["assignment"]["tenant"]["uid"].as_str().expect("it has one");
     assert_eq!(fleet.open_for().as_deref(), Some(uid));
@@ -170,7 +144,7 @@ fn each_process_works_with_its_own_account_and_a_tenant_that_let_no_agent_in_is_
     fleet.hub.client().must("DELETE", &path, None);
     fleet.machine("n1 is back", |it| it["status"]["phase"] == "Available");
     assert_eq!(fleet.open_for(), None);
-    fleet.make("/clusters/green", &own("NodeClaim", "web", &json!({"count": 1})));
+    fleet.hub.client().make("/clusters/green", &own("NodeClaim", "web", &json!({"count": 1})));
     fleet.machine("n1 is green's", |it| is_of(it, "green"));
     until("the agent says what is missing", || {
         let says = fleet.says("agent");
